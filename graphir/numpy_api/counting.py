@@ -37,9 +37,9 @@ def counts(places: Symbol, size: int) -> Symbol:
 
 
 def sums_at(x: Symbol, places: Symbol, values: Symbol, op: Op = ops.sum) -> Symbol:
-    """Return x with values added, one after another, to the slices that a vector of places names.
+    """Return x with values joined, one after another, to the slices that a vector of places names.
 
-    `op` is sum or prod.
+    `op` is the reduction that joins them: sum, prod, max or min.
     """
     rows = x.shape[0]
     if not isinstance(rows, int) or not isinstance(values.size, int):
@@ -55,9 +55,10 @@ def sums_at(x: Symbol, places: Symbol, values: Symbol, op: Op = ops.sum) -> Symb
     line = x.graph.range(width, dtype="int64")
     hit = ops.unsqueeze(places, 1) == line
     hit = ops.reshape(hit, (*hit.shape, *(1,) * (x.rank - 1)))
-    neutral = x.graph.full(-0.0 if op is ops.sum else 1.0, (), x.dtype)
-    terms = ops.where(hit, ops.unsqueeze(values, 1), neutral)
     start = x if width == rows else ops.concat([x, x], axis=0)
+    neutral = {ops.sum: -0.0, ops.prod: 1}.get(op)
+    rest = start if neutral is None else x.graph.full(neutral, (), x.dtype)
+    terms = ops.where(hit, ops.unsqueeze(values, 1), rest)
     return op(ops.concat([ops.unsqueeze(start, 0), terms], axis=0), axis=0)[:rows]
 
 
@@ -71,6 +72,35 @@ def _whole_sums(rows: int, places: Symbol, values: Symbol) -> Symbol:
     none = values.graph.full(0, (1, *values.shape[1:]), values.dtype)
     at_ends = ops.gather(ops.concat([none, totals], axis=0), ends, axis=0)
     return at_ends[1:] - at_ends[:-1]
+
+
+JOINS: dict[np.ufunc, Op] = {
+    np.add: ops.sum,
+    np.subtract: ops.sum,
+    np.multiply: ops.prod,
+    np.maximum: ops.max,
+    np.minimum: ops.min,
+}
+"""The ufuncs whose method `at` takes places that are known only at run time."""
+
+
+def joined_at(ufunc: np.ufunc, x: Symbol, places: Symbol, values: Symbol) -> Symbol:
+    """Return x after ufunc.at(x, places, values): places name slices, and may be negative."""
+    op = JOINS.get(ufunc)
+    if op is None or x.dtype is DType.bool:
+        raise GraphError(f"np.{ufunc.__name__}.at of {x.dtype} at computed places has no op")
+    if op in (ops.max, ops.min) and not x.dtype.is_integer:
+        raise GraphError(
+            "0.0 and -0.0 are equal, so the order of the places counts",
+            fix="write np.where(places == np.arange(n)[:, None], values, x[:, None]).max(axis=1)",
+        )
+    if x.graph.rules.promote(x.type, values.type) is not x.dtype:
+        raise GraphError(f"values {values.dtype} do not join {x.dtype}", fix="cast them first")
+    shape = (*places.shape, *x.shape[1:])
+    values = ops.broadcast_to(values.cast(x.dtype), shape)
+    values = ops.reshape(values, (places.size, *x.shape[1:]))
+    line = ops.gather(x.graph.range(x.shape[0], dtype="int64"), flat(places), axis=0)
+    return sums_at(x, line, ops.negative(values) if ufunc is np.subtract else values, op)
 
 
 def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
@@ -170,7 +200,11 @@ def _edges_of(bins: Any) -> bool:
 
 
 def _histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None  # noqa: A002
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,  # noqa: A002
+    density: Any = None,
+    weights: Any = None,
 ) -> tuple[Symbol, Symbol]:
     operands = [x for x in (a, bins, weights, *(range or ())) if isinstance(x, Symbol)]
     a, *_ = as_symbols(flat(a), *operands)

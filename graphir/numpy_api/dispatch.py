@@ -21,6 +21,7 @@ from graphir.ir.operands import may_be_operand, symbols_of
 from graphir.ir.operators.powers import power
 from graphir.ir.symbol import Symbol
 from graphir.location import CompoundLocation, user_location
+from graphir.numpy_api import accumulations
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.traced_numbers import TracedNumber
@@ -307,7 +308,10 @@ def _reduce(
     **kwargs: Any,
 ) -> Symbol:
     _refuse_settings(name, kwargs)
-    op = _op_of(REDUCTIONS, ufunc, name)
+    if ufunc not in REDUCTIONS:
+        to = None if dtype is None else numpy_code(dtype)
+        return _given(accumulations.reduced(ufunc, x, axis, to, keepdims), name)
+    op = REDUCTIONS[ufunc]
     attrs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if dtype is not None:
         if op not in (ops.sum, ops.prod):
@@ -326,7 +330,30 @@ def _accumulate(
     **kwargs: Any,
 ) -> Symbol:
     _refuse_settings(name, kwargs)
-    return graph.apply(_op_of(ACCUMULATIONS, ufunc, name), (x,), {"axis": axis, "dtype": dtype})
+    to = None if dtype is None else numpy_code(dtype)
+    if ufunc not in ACCUMULATIONS:
+        return _given(accumulations.accumulated(ufunc, x, axis, to), name)
+    return graph.apply(ACCUMULATIONS[ufunc], (x,), {"axis": axis, "dtype": to})
+
+
+def _reduce_at(
+    graph: Graph,
+    ufunc: np.ufunc,
+    name: str,
+    x: Any,
+    indices: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> Symbol:
+    _refuse_settings(name, kwargs)
+    to = None if dtype is None else numpy_code(dtype)
+    (x,) = symbols_of(graph, ops.negative, (x,))
+    return _given(accumulations.reduced_at(ufunc, x, indices, axis, to), name)
+
+
+def _given(result: Symbol | None, name: str) -> Symbol:
+    return _has_none(name) if result is None else result
 
 
 def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any, **kwargs: Any) -> Symbol:
@@ -344,5 +371,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__call__": _call_ufunc,
     "reduce": _reduce,
     "accumulate": _accumulate,
+    "reduceat": _reduce_at,
     "outer": _outer,
 }

@@ -37,14 +37,16 @@ def rounded(a: Symbol, decimals: Any = 0) -> Symbol:
     decimals = operator.index(decimals)
     if a.dtype.is_complex:
         return ops.as_complex(rounded(ops.real(a), decimals), rounded(ops.imag(a), decimals))
+    if not decimals:
+        return round(a)
+    if a.dtype is DType.bool:
+        raise GraphError("bools have no decimals", fix="leave decimals out")
     if not a.dtype.is_float:
         return a if decimals >= 0 else _rounded_float(a.cast("float64"), decimals).cast(a.dtype)
     return _rounded_float(a, decimals)
 
 
 def _rounded_float(a: Symbol, decimals: int) -> Symbol:
-    if not decimals:
-        return ops.round(a)
     power = a.graph.full(float(10 ** abs(decimals)), (), a.dtype)
     return ops.round(a * power) / power if decimals > 0 else ops.round(a / power) * power
 
@@ -131,12 +133,13 @@ def interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) 
     return ops.where(ops.is_nan(x), x.cast(value), result)
 
 
-def _on_segment(x: Symbol, xp: Symbol, fp: Symbol, low: Symbol) -> Symbol:
+def _on_segment(x: Symbol, xp: Symbol, fp: Symbol, low: Symbol, part: bool = False) -> Symbol:
+    """Return the values on segments; the slope of a complex part is a product, as in NumPy."""
     if fp.dtype.is_complex:
-        parts = [_on_segment(x, xp, part, low) for part in (ops.real(fp), ops.imag(fp))]
+        parts = [_on_segment(x, xp, part, low, True) for part in (ops.real(fp), ops.imag(fp))]
         return ops.where(_at(xp, low) == x, _at(fp, low), ops.as_complex(*parts))
     x0, x1, y0, y1 = _at(xp, low), _at(xp, low + 1), _at(fp, low), _at(fp, low + 1)
-    slope = (y1 - y0) / (x1 - x0)
+    slope = (y1 - y0) * (1.0 / (x1 - x0)) if part else (y1 - y0) / (x1 - x0)
     value = slope * (x - x0) + y0
     value = ops.where(ops.is_nan(value), slope * (x - x1) + y1, value)
     value = ops.where(ops.is_nan(value) & (y0 == y1), y0, value)

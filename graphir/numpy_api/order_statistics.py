@@ -6,6 +6,7 @@ NumPy partitions where this module sorts. The selected elements are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,10 @@ def quantiles(
     if weights is not None or isinstance(quantiles, Symbol):
         raise GraphError("the places of weighted or computed quantiles depend on values")
     try:
-        from numpy.lib import _function_base_impl as numpy_impl
-
-        table = numpy_impl._QuantileMethods[method]  # pyright: ignore
+        numpy_impl: Any = import_module("numpy.lib._function_base_impl")
+        table: Any = numpy_impl._QuantileMethods[method]
     except (ImportError, AttributeError):
-        raise GraphError("this NumPy keeps no table of quantile methods") from None
+        raise GraphError("this version of NumPy has no table of quantile methods") from None
     x = ops.sort(moveaxis(arr, axis, 0), axis=0)
     size = x.shape[0]
     if not isinstance(size, int) or not size:
@@ -50,8 +50,8 @@ def quantiles(
     if table["fix_gamma"] is None or (method == "linear" and whole):
         result = ops.gather(x, virtual, axis=0)
     else:
-        before, after = numpy_impl._get_indexes(np.empty(size), virtual, size)  # pyright: ignore
-        gamma: Any = numpy_impl._get_gamma(virtual, before, table)  # pyright: ignore
+        before, after = numpy_impl._get_indexes(np.empty(size), virtual, size)
+        gamma: Any = numpy_impl._get_gamma(virtual, before, table)
         weight = float(gamma) if weak_q else gamma.reshape(virtual.shape + (1,) * (x.rank - 1))
         low, high = (_picked(x, places) for places in (before, after))
         difference = high - low

@@ -15,11 +15,8 @@ from tests.support.replays import leaves, same_results
 
 # Kernels that jit refuses, by a part of the reason. Those without control by values are to go.
 REFUSED = {
-    "bool(": ["needleman_wunsch", "burning_ship", "gauss_pivot"],
-    "np.linspace: no op does this": ["histogram_loop"],
-    "np.bincount: no op does this": ["equalize"],
+    "bool(": ["needleman_wunsch", "burning_ship", "gauss_pivot", "until_settled"],
     "the size of x[mask] depends on values": ["azimuthal_mean", "lloyd"],
-    "np.add.at: an index may occur twice": ["until_settled"],
 }
 _REASONS = {name: reason for reason, names in REFUSED.items() for name in names}
 

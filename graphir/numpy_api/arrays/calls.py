@@ -281,6 +281,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     values = [operand(memory, value) for value in inputs]
     if any(value is NotImplemented for value in values):
         return NotImplemented
+    if method == "reduceat" and is_known(inputs[1]):
+        values[1] = plains(inputs[1])
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
     result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
@@ -528,12 +530,14 @@ def _body_part(implementation: Any, original: Any) -> Any:
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if is_known(args, kwargs):
-            return original(*args, out=out, **kwargs) if out is not None else original(*args, **kwargs)
+            return (
+                original(*args, out=out, **kwargs) if out is not None else original(*args, **kwargs)
+            )
         memory = memory_among([args, kwargs])
-        found = implementation(*symbols(args), **symbols(kwargs))
+        result = implementation(*symbols(args), **symbols(kwargs))
         if out is not None:
-            return _written(memory, (out,), found, True, "unsafe")
-        return results(memory, found, None)
+            return _written(memory, (out,), result, True, "unsafe")
+        return results(memory, result, None)
 
     return call
 

@@ -62,7 +62,7 @@ class At(ViewStep):
 # -- keys
 
 
-def _keys(memory: TraceMemory, key: Any) -> tuple[Any, ...]:
+def keys_of(memory: TraceMemory, key: Any) -> tuple[Any, ...]:
     """Return a key's parts: ints, slices, None, `...`, plain arrays, symbolic values."""
     if type(key) is TracedNumber:
         return (memory.scalar(memory, key.symbol()),)
@@ -129,7 +129,7 @@ def _mask(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol | None:
 def get(x: ArrayValue, key: Any) -> Any:
     """Return x[key]: a view, an element, or a new array of the elements at positions."""
     memory = x.memory
-    keys = _keys(memory, key) if not x.is_known or not is_known(key) else ()
+    keys = keys_of(memory, key) if not x.is_known or not is_known(key) else ()
     if x.is_known and all(is_known(part) for part in keys):
         return adopted(memory, plainly(operator.getitem, x.plain, plains(key)), [x])
     mask = _mask(x, keys)
@@ -265,7 +265,7 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         raise GraphError(  # NumPy assigns the rows in turn, so later rows read earlier writes
             "rows of a list are of the array that they are put into", fix="pass copies"
         )
-    keys = _keys(memory, key)
+    keys = keys_of(memory, key)
     mask = _mask(x, keys)
     if mask is not None:
         _put_masked(x, mask, value)

@@ -10,9 +10,11 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import ops
+from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.numpy_api.arrays.indexing import put
-from graphir.numpy_api.arrays.memory import ArrayValue, TraceMemory, plainly
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.indexing import flat_places, keys_of, put
+from graphir.numpy_api.arrays.memory import ArrayValue, ScalarValue, TraceMemory, plainly
 from graphir.numpy_api.arrays.operands import (
     VALUES,
     array_from,
@@ -23,6 +25,7 @@ from graphir.numpy_api.arrays.operands import (
     plains,
     stored,
 )
+from graphir.numpy_api.counting import joined_at
 
 
 def _target(x: Any, name: str) -> ArrayValue:
@@ -87,35 +90,57 @@ def _places(x: ArrayValue, ind: Any, mode: str) -> Any:
 
 def _put(memory: TraceMemory, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = _target(a, "put")
+    if not is_known(ind) and x.in_order:
+        _put_computed(x, array_from(memory, ind), v, mode)
+        return
     _put_flat(x, _places(x, ind, mode), v)
+
+
+def _put_computed(x: ArrayValue, ind: Any, v: Any, mode: str) -> None:
+    """Set elements at places that are known only at run time; few values are repeated."""
+    size, flat = x.plain.size, cast("Any", x).reshape(-1)
+    at = ind.reshape(-1)
+    if mode != "raise":
+        at = at % size if mode == "wrap" else np.clip(at, 0, size - 1)
+    flat[at] = v if _is_number(v) else _repeated(x.memory, v, at.size)
+
+
+def _repeated(memory: TraceMemory, values: Any, size: int) -> Any:
+    """Return values as a vector of a size: cut, or repeated from the first on."""
+    several = array_from(memory, values).reshape(-1)
+    return several[np.arange(size) % several.size]
 
 
 def _putmask(memory: TraceMemory, a: Any, mask: Any, values: Any) -> None:
     x = _target(a, "putmask")
-    if np.ndim(values):
-        raise GraphError(
-            "np.putmask: values are repeated by their places; use np.where(mask, y, x)"
-        )
-    put(x, mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool), values)
+    chosen: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
+    if _is_number(values) or isinstance(values, ScalarValue):
+        put(x, chosen, values)
+        return
+    several = _repeated(memory, values, x.plain.size).reshape(x.dims)
+    _copyto(memory, x, several.astype(x.plain.dtype), where=chosen.reshape(x.dims))
 
 
 def _place(memory: TraceMemory, arr: Any, mask: Any, vals: Any) -> None:
-    if np.ndim(vals) and np.size(vals) != 1:
-        raise GraphError("np.place: which value goes where depends on the mask; use np.where")
+    """Set the true elements of a mask to the values in turn, repeated from the first on."""
     x = _target(arr, "place")
-    value: Any = vals
-    if np.ndim(vals):
-        value = array_from(memory, vals).reshape(())[()]
-    put(x, mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool), value)
+    chosen: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
+    if _is_number(vals):
+        put(x, chosen, vals)
+        return
+    several = array_from(memory, vals).reshape(-1).astype(x.plain.dtype)
+    count: Any = np.cumsum(chosen.astype(bool).reshape(-1)) - 1
+    values = several[np.maximum(count, 0) % several.size].reshape(x.dims)
+    _copyto(memory, x, values, where=chosen.astype(bool).reshape(x.dims))
 
 
 def _put_along_axis(
     memory: TraceMemory, arr: Any, indices: Any, values: Any, axis: Any = -1
 ) -> None:
     x = _target(arr, "put_along_axis")
-    if not is_known(indices) or axis is None:
-        raise GraphError("np.put_along_axis: indices are known when the graph runs; use x[i] = v")
-    at = np.asarray(plains(indices))
+    if axis is None:
+        raise GraphError("np.put_along_axis: axis=None has no op", fix="use x.reshape(-1)[i] = v")
+    at: Any = np.asarray(plains(indices)) if is_known(indices) else array_from(memory, indices)
     axis %= x.plain.ndim
     keys: list[Any] = []
     for i, size in enumerate(x.plain.shape):
@@ -144,10 +169,8 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: 
         memory.uses_layouts = True
         return
     if not is_known(indices):
-        raise GraphError(
-            f"np.{ufunc.__name__}.at: an index may occur twice, which is known when the graph "
-            "runs; use (i == np.arange(n)[:, None]).sum(1) and the like"
-        )
+        _join_at(x, ufunc, indices, *values)
+        return
     places = np.arange(x.plain.size).reshape(x.plain.shape)
     places = np.asarray(plainly(operator.getitem, places, plains(indices)))
     flat = places.reshape(-1)
@@ -161,6 +184,23 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: 
         key = np.unravel_index(flat[which], x.plain.shape)
         result: Any = ufunc(x[key], *[other[which] for other in others])  # pyright: ignore
         x[key] = result.astype(x.plain.dtype)  # pyright: ignore
+
+
+def _join_at(x: ArrayValue, ufunc: np.ufunc, indices: Any, value: Any) -> None:
+    """Execute ufunc.at for indices that are known only at run time."""
+    memory, whole = x.memory, x.read()
+    keys = keys_of(memory, indices)
+    if any(isinstance(key, VALUES) and key.read().dtype is DType.bool for key in keys):
+        raise GraphError("which elements a mask selects depends on values", fix="use np.where")
+    if len(keys) == 1 and isinstance(keys[0], VALUES):
+        places = keys[0].read()
+    else:
+        places = flat_places(memory, x.plain.shape, keys)
+        whole = memory.reshaped(whole, (whole.size,))
+    values = assigned(memory, value, x.element) if _is_number(value) else operand(memory, value)
+    values = values if isinstance(values, Symbol) else array_from(memory, values).read()
+    result = joined_at(ufunc, whole, places, values)
+    x.write(memory.reshaped(result, x.dims))
 
 
 def _spread(memory: TraceMemory, value: Any, shape: tuple[int, ...]) -> Any:

@@ -1,0 +1,170 @@
+"""NumPy's functions under jit, on arrays long enough for each order of summation to show."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import ExecutionError, GraphirError
+from runtime import jit
+from tests.support.replays import leaves
+
+RANDOM = np.random.default_rng(5)
+DATA: dict[str, Any] = {
+    "v": RANDOM.normal(size=317),
+    "w": RANDOM.normal(size=40),
+    "m": RANDOM.normal(size=(23, 31)),
+    "f": RANDOM.normal(size=317).astype(np.float32),
+    "g": RANDOM.normal(size=(23, 31)).astype(np.float32),
+    "c": RANDOM.normal(size=317) + 1j * RANDOM.normal(size=317),
+    "i": RANDOM.integers(0, 40, 317),
+    "j": RANDOM.integers(-40, 40, 317),
+    "s": np.sort(RANDOM.normal(size=40)),
+    "b": RANDOM.normal(size=317) > 0,
+    "h": np.where(RANDOM.random((23, 31)) < 0.1, np.nan, RANDOM.normal(size=(23, 31))),
+}
+
+RUNS = """
+np.round(v, 2); np.round(v, -1); np.round(f, 3); np.round(c, 1); np.around(i * 37, -1); v.round(4)
+np.linspace(v[0], v[1], 50); np.linspace(v.min(), v.max(), 50)
+np.linspace(0, v[0], 7, endpoint=False); np.linspace(f[0], f[1], 9)
+np.linspace(w, v[:40], 5, axis=1); np.linspace(0, f[0], 9); np.linspace(v[0], v[0], 3)
+np.linspace(v[0], v[1], 1); np.logspace(v[0], v[1], 9); np.linspace(i[0], i[1], 9)
+np.linspace(v[0], v[1], 9, dtype=int); np.linspace(v[0], 1, 9, retstep=True); np.interp(v, s, w)
+np.interp(v, s, w, left=0.0, right=9.0); np.interp(v[3], s, w); np.interp(v, s, w, period=2.5)
+np.interp(f, s, w + 1j); np.interp(v, np.arange(40.0), w); np.interp(s, s, w)
+np.interp(np.where(b, v, np.nan), s, w); np.interp(v, s[:1], w[:1]); np.convolve(v, w)
+np.convolve(v, w[:11], "same"); np.convolve(w[:5], v, "valid"); np.convolve(v, [1, 2, 1])
+np.convolve(i, i[:30]); np.convolve(f, f[:7], "same"); np.convolve(c, c[:4])
+np.correlate(v, w, "full"); np.correlate(c, v[:20], "same"); np.correlate(w, v)
+np.convolve(b, b[:9]); np.histogram(v, bins=10, range=(-2, 2)); np.histogram(v, bins=10)
+np.histogram(v, bins=s); np.histogram(v, bins=np.linspace(-2, 2, 9)); np.histogram(f, 12, (-1, 1))
+np.histogram(v, 8, density=True); np.histogram(v, 8, (-2, 2), weights=v)
+np.histogram(i, 5, (0, 40)); np.histogram(v, 9, (v.min(), v.max())); np.histogram(v, 4, (3, 3))
+np.histogram(f, 12); np.histogram(i, 7, (0, 40), weights=i); np.histogram_bin_edges(v, 8)
+np.histogram_bin_edges(v, 8, (-2, 2)); np.histogram(h, 6, (-1, 1)); np.bincount(i, minlength=40)
+np.bincount(i, weights=v, minlength=50); np.bincount(b, minlength=2); np.digitize(v, s)
+np.digitize(v, s[::-1]); np.digitize(v, s, right=True); np.digitize(s, s); np.gradient(v)
+np.gradient(m); np.gradient(v, 0.3, edge_order=2); np.gradient(v, np.cumsum(v * v))
+np.gradient(m, w[:23].cumsum(), axis=0); np.gradient(v, np.arange(317.0) * 2)
+np.gradient(f, np.cumsum(f * f)); np.gradient(m, np.cumsum(w[:31] ** 2), axis=1, edge_order=2)
+np.gradient(i); np.gradient(f, 0.5); np.quantile(v, 0.3); np.quantile(v, [0.1, 0.77])
+np.quantile(m, 0.25, axis=0); np.quantile(f, 0.25)
+np.quantile(m, [0.2, 0.9], axis=1, keepdims=True); np.quantile(g, [[0.1, 0.5]])
+np.quantile(i, 0.31); np.quantile(v, 0.3, method="nearest"); np.quantile(v, 0.3, method="hazen")
+np.quantile(h, 0.3, axis=0); np.quantile(v, 0.3, method="lower")
+np.quantile(v, 0.3, method="median_unbiased"); np.percentile(v, 30)
+np.percentile(m, [25, 50, 75], axis=1); np.percentile(f, 12.5); np.percentile(i, 50)
+np.median(h, axis=0); np.nanmedian(h); np.nanmedian(h, axis=0)
+np.nanmedian(h, axis=1, keepdims=True); np.median(g, axis=1); np.nanargmax(h)
+np.nanargmin(h, axis=1); np.lexsort((v, i)); np.lexsort(m[:3]); np.isin(i, [1, 2, 33])
+np.maximum.accumulate(v); np.minimum.accumulate(m, axis=1); np.subtract.accumulate(v)
+np.bitwise_xor.accumulate(i); np.logical_or.accumulate(b); np.logaddexp.accumulate(w)
+np.maximum.accumulate(h, axis=0); np.divide.accumulate(w); np.subtract.reduce(m)
+np.hypot.reduce(w); np.bitwise_or.reduce(i); np.logical_xor.reduce(b)
+np.bitwise_and.reduce(i, keepdims=True); np.add.reduceat(v, [0, 3, 70, 70, 9])
+np.maximum.reduceat(m, [0, 9], axis=1); np.add.reduceat(m, [0, 9]); np.add.reduceat(b, [0, 9])
+np.logical_or.reduceat(i, [0, 9]); np.multiply.reduceat(w, [0, 9, 12])
+"""
+
+WRITES = """
+np.add.at(w, i, v)
+np.add.at(w, i, 1)
+np.add.at(w, j, 1.5)
+np.subtract.at(w, j, v)
+np.multiply.at(w, i, v)
+np.add.at(i, j, j)
+np.maximum.at(i, j, j)
+np.add.at(m, i % 23, v[:31])
+np.add.at(m, (i % 23, i % 31), v)
+np.add.at(m, (i % 23, 2), v)
+np.put_along_axis(m, np.argmax(m, 1)[:, None], 0.0, 1)
+np.put_along_axis(m, np.argsort(m, 0)[:2], m[:2] * 2, 0)
+np.put(w, j, v)
+np.put(w, j, v[:3])
+np.put(w, i + 90, v, mode="wrap")
+np.put(m, i + 900, 2, mode="clip")
+np.putmask(v, v > 0, w)
+np.putmask(m, m > 0, w[:7])
+np.place(v, v > 0, w[:3])
+np.place(v, b, [1, 2, 3])
+"""
+
+REFUSED = {
+    "np.bincount(i)": "pass minlength=",
+    "np.partition(v, 4)": "use np.sort",
+    "np.argpartition(v, 4)": "use np.argsort",
+    "np.histogram(v, bins='auto')": "pass bins=k",
+    "np.histogram(v, s, weights=v)": "the order of sums of weights is open",
+    "np.add.reduceat(v, i)": "pass known indices",
+    "np.maximum.at(w, i, v)": "0.0 and -0.0 are equal",
+    "np.subtract.reduce(m, axis=(0, 1))": "one axis after the other",
+    "np.divide.accumulate(v)": "at most 256",
+}
+RAISES = {
+    "np.bincount(i, minlength=9)": "out of range",
+    "np.bincount(j, minlength=90)": "out of range",
+    "np.histogram(h, 3)": "out of range",
+    "np.digitize(v, w)": "out of range",
+    "np.nanargmax(h * np.nan, axis=1)": "out of range",
+    "np.histogram(v, bins=w)": "out of range",
+}
+
+
+def _function(line: str, result: str = "") -> tuple[Any, list[str]]:
+    names = [name for name in DATA if re.search(rf"\b{name}\b(?!=)", line)]
+    source = f"def f({', '.join(names)}):\n    {result} {line}\n"
+    space: dict[str, Any] = {"np": np, "__name__": "user"}
+    exec(source, space)
+    return space["f"], names
+
+
+def _arguments(names: list[str]) -> list[Any]:
+    return [DATA[name].copy() for name in names]
+
+
+def _bits(value: Any) -> list[Any]:
+    """Dtype, shape and bytes of each array; any NaN counts as any other."""
+    arrays = [np.asarray(leaf) for leaf in leaves(value)]
+    one_nan = [
+        np.where(x != x, x.dtype.type(np.nan), x) if x.dtype.kind == "f" else x for x in arrays
+    ]
+    return [(x.dtype, x.shape, x.tobytes()) for x in one_nan]
+
+
+@pytest.mark.parametrize("line", re.split(r"; |\n", RUNS.strip()))
+def test_functions_have_numpys_bits(line):
+    function, names = _function(line, "return")
+    with np.errstate(all="ignore"):
+        expected = function(*_arguments(names))
+        jitted = jit(function)
+        for _ in range(2):
+            assert _bits(expected) == _bits(jitted(*_arguments(names)))
+
+
+@pytest.mark.parametrize("line", WRITES.strip().splitlines())
+def test_writes_leave_the_arguments_as_numpy_does(line):
+    function, names = _function(line)
+    plain, args = _arguments(names), _arguments(names)
+    function(*plain)
+    jit(_returning(function))(*args)
+    assert _bits(plain) == _bits(args)
+
+
+def _returning(function):
+    def call(*args):
+        function(*args)
+        return args[0] + 1
+
+    return call
+
+
+@pytest.mark.parametrize("line", [*REFUSED, *RAISES])
+def test_what_depends_on_values_is_refused_or_raises_in_the_run(line):
+    function, names = _function(line, "return")
+    message = REFUSED.get(line) or RAISES[line]
+    with pytest.raises(GraphirError if line in REFUSED else ExecutionError, match=message):
+        jit(function)(*_arguments(names))
