@@ -166,16 +166,18 @@ def _even_bins(a: Symbol, bins: int, limits: Any) -> tuple[Symbol, Symbol]:
         edges = a.graph.constant(edges)
         extent = np.subtract(last, first)
     extent = as_symbols(a, extent)[1]
-    kept = (a >= first) & (a <= last)
+    in_range = (a >= first) & (a <= last)
     x = a.cast(edge_type)
     at = (x - first) / extent * as_symbols(a, np.asarray(bins))[1]
-    places = ops.where(kept, at, as_symbols(a, np.zeros((), at.dtype.to_numpy()))[1]).cast("int64")
+    places = ops.where(in_range, at, as_symbols(a, np.zeros((), at.dtype.to_numpy()))[1]).cast(
+        "int64"
+    )
     places = ops.where(places == bins, bins - 1, places)
     places = ops.where(x < ops.gather(edges, places, axis=0), places - 1, places)
     places = ops.maximum(places, 0)  # of elements out of range
     above = (x >= ops.gather(edges, places + 1, axis=0)) & (places != bins - 1)
     places = ops.where(above, places + 1, places)
-    return ops.where(kept, places, bins), edges
+    return ops.where(in_range, places, bins), edges
 
 
 def _ends(a: Symbol, edges: Any) -> tuple[Symbol, Symbol]:

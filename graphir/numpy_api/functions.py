@@ -15,7 +15,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike
-from graphir.errors import GraphError
+from graphir.errors import GraphError, ShapeError
 from graphir.ir.operators.clipping import clip
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.counting import COUNTING
@@ -41,8 +41,12 @@ def _adding(op: Op) -> Function:
     return reduce
 
 
-def _choosing(op: Op) -> Function:
+def _choosing(op: Op, of_any: bool = False) -> Function:
     def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+        axes = axes_of(a, axis) if axis is not None else range(a.rank)
+        others = [a.shape[i] for i in range(a.rank) if i not in axes]
+        if not of_any and 0 in [a.shape[i] for i in axes] and 0 not in others:
+            raise ShapeError(f"{op.name} is undefined over an empty axis", got=str(a.type))
         return op(a, axis=axis, keepdims=keepdims)
 
     return reduce
@@ -198,8 +202,8 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "prod": _adding(ops.prod),
     **dict.fromkeys(("max", "amax"), _choosing(ops.max)),
     **dict.fromkeys(("min", "amin"), _choosing(ops.min)),
-    "any": _choosing(ops.any),
-    "all": _choosing(ops.all),
+    "any": _choosing(ops.any, True),
+    "all": _choosing(ops.all, True),
     "argmax": _choosing(ops.argmax),
     "argmin": _choosing(ops.argmin),
     "mean": _mean,

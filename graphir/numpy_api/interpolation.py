@@ -92,8 +92,8 @@ def samples(
 def _inexact(*values: Any) -> DType:
     """Return the common dtype of arrays and weak Python numbers, float64 for integers."""
     operands = [x.dtype.to_numpy() if isinstance(x, Symbol) else concrete(x) for x in values]
-    joined = np.result_type(*operands)
-    return DType.from_numpy(joined if joined.kind in "fc" else np.dtype(np.float64))
+    common = np.result_type(*operands)
+    return DType.from_numpy(common if common.kind in "fc" else np.dtype(np.float64))
 
 
 def _logspace(

@@ -18,11 +18,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, PromotionError
 from graphir.ir.foreign_arrays import converted, is_foreign_array
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
+from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.symbol import Symbol
 from graphir.location import Location, user_location
 from graphir.numpy_api.arrays.makers import makers_traced
@@ -63,6 +65,54 @@ class Static:
     value: Any
 
 
+class ResultAlias(NamedTuple):
+    """A result that is an argument, or a view of one: its output and the argument's input.
+
+    `shape`, `strides` and `offset`, in bytes, are those of the view; the shape is None for the
+    argument itself.
+    """
+
+    output: int
+    input: int
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+
+    def of(self, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return the view of the caller's array."""
+        if self.shape is None:
+            return array
+        owner: Any = array
+        while isinstance(owner.base, np.ndarray):
+            owner = cast("Any", owner.base)
+        owner = owner if owner.flags.c_contiguous else owner.T
+        if not owner.flags.c_contiguous:  # memory of elsewhere, with gaps
+            low, high = np.lib.array_utils.byte_bounds(owner)
+            owner = np.asarray(_Bytes(owner, low, high - low))
+        offset = self.offset + address(array) - address(owner)
+        view: Any = np.ndarray(self.shape, dtype, owner, offset, self.strides)
+        view.setflags(write=array.flags.writeable)
+        return view
+
+
+class _Bytes:
+    """A range of memory, as the bytes of an array that has an owner."""
+
+    def __init__(self, owner: Any, start: int, size: int) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "data": (start, not owner.flags.writeable),
+            "shape": (size,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+
+def address(array: NDArray[Any]) -> int:
+    """Return the address of an array's first element."""
+    return array.__array_interface__["data"][0]
+
+
 class Traced(NamedTuple):
     """A traced function: its graph, and the positions of its arguments and results in the graph.
 
@@ -73,7 +123,7 @@ class Traced(NamedTuple):
     `writes` are the arguments that the function writes to: the position of each among the inputs,
     and the position of its new values among the outputs. New values follow the results among the
     outputs. `uses_layouts` says that the strides of arguments matter, because the function writes
-    to an array or reads a layout.
+    to an array or reads a layout. `aliases` are the results that view an argument.
     """
 
     graph: Graph
@@ -83,6 +133,7 @@ class Traced(NamedTuple):
     captured: Sequence[tuple[int, Any]] = ()
     writes: Sequence[tuple[int, int]] = ()
     uses_layouts: bool = False
+    aliases: Sequence[ResultAlias] = ()
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
         """Return the graph's inputs for these arguments.
@@ -164,6 +215,7 @@ def traced(
         outputs_tree = mapped(
             lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
         )
+        aliases = arguments.aliased(outputs_tree, result)
     finally:
         graph.tracing = False
         if numbers is not None:
@@ -171,10 +223,32 @@ def traced(
     writes = arguments.written(outputs)
     if not outputs:
         raise GraphError(f"{graph.name} returns no symbol, so there is nothing to compute")
+    if arguments.memory is not None:
+        outputs += _dead_checks(graph, outputs)
     graph.output(*outputs)
     inputs_tree = tuple(tree[0].values()), tree[1]
     uses_layouts = arguments.memory is not None and arguments.memory.uses_layouts
-    return Traced(graph, inputs_tree, outputs_tree, numbers, (), writes, uses_layouts)
+    return Traced(graph, inputs_tree, outputs_tree, numbers, (), writes, uses_layouts, aliases)
+
+
+_RAISING = frozenset((ops.gather, ops.take_along, ops.scatter))
+"""The ops that raise an error for an index out of range."""
+
+
+def _dead_checks(graph: Graph, outputs: Sequence[Symbol]) -> list[Symbol]:
+    """Return the symbols that no output needs, but that may raise an error, as NumPy would."""
+    if all_live(graph, outputs):
+        return []
+    live = live_mask(graph, outputs)
+    return [
+        symbol
+        for symbol in graph.symbols
+        if not live[symbol.index]
+        and (
+            (symbol.op in _RAISING and symbol.args[-1].op is not ops.constant)
+            or (symbol.op is ops.pow and symbol.dtype.is_integer)
+        )
+    ]
 
 
 @contextmanager
@@ -438,6 +512,29 @@ class Arguments:
                 writes.append((symbol.index, len(outputs)))
                 outputs.append(cell.symbol)
         return writes
+
+    def aliased(self, tree: Any, result: Any) -> list[ResultAlias]:
+        """Return the aliases among the results, each at its slot of a tree."""
+        aliases: list[ResultAlias] = []
+        slots: list[Any] = []
+        mapped(lambda leaf, _: slots.append(leaf), tree, "")
+        values: list[Any] = []
+        mapped(lambda leaf, _: values.append(leaf), result, "")
+        for slot, value in zip(slots, values, strict=True):
+            if isinstance(value, ArrayValue) and type(slot) is Slot:
+                inputs = [symbol.index for cell, symbol in self._cells if cell is value.cell]
+                if inputs and not value.prefix:
+                    aliases.append(_alias(value, slot.index, inputs[0]))
+        return aliases
+
+
+def _alias(value: ArrayValue, output: int, place: int) -> ResultAlias:
+    view, whole = value.layout, value.cell.plain
+    if view is None or whole is None or view is whole:
+        return ResultAlias(output, place)
+    value.memory.uses_layouts = True
+    offset = address(view) - address(whole)
+    return ResultAlias(output, place, view.shape, view.strides, offset)
 
 
 _IN_ORDER = ArgumentLayout(None)

@@ -306,8 +306,9 @@ class _Compiled:
         ]
         slots = tuple(map(Slot, range(len(trace.graph.outputs))))
         tree, single = trace.outputs_tree, type(trace.outputs_tree) is Slot
-        plain = single or (type(tree) is tuple and len(slots) > 1 and tree == slots)
-        plain = plain and not trace.writes
+        plain = single and len(slots) == 1
+        plain |= type(tree) is tuple and len(slots) > 1 and tree == slots
+        plain = plain and not trace.writes and not trace.aliases
         self.results: Callable[..., Any] = self.program if plain else self._call_structured
         if trace.captured:
             self.results = partial(self._with_captured, self.results)
@@ -349,12 +350,13 @@ class _Compiled:
         return results(*arrays)
 
     def _call_structured(self, *inputs: Any) -> Any:
-        values = self.program(*inputs)
-        results = self.trace.outputs(values)
+        result: Any = self.program(*inputs)
+        values = cast("list[Any]", [*result] if isinstance(result, tuple) else [result])
         for place, at in self.trace.writes:
-            new: Any = values[at] if isinstance(values, tuple) else values  # pyright: ignore
-            np.copyto(inputs[place], new, "no")  # pyright: ignore
-        return results
+            np.copyto(inputs[place], values[at], "no")
+        for alias in self.trace.aliases:
+            values[alias.output] = alias.of(inputs[alias.input], values[alias.output].dtype)
+        return self.trace.outputs(tuple(values))
 
 
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.numpy_api.trace import ArgumentLayout
+from graphir.numpy_api.trace import ArgumentLayout, address
 
 Array = NDArray[Any]
 
@@ -80,8 +80,8 @@ def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[M
         if whole is None:
             key.append(tuple(places))
             continue
-        first = _address(whole)
-        at = [(i, arrays[i].strides, _address(arrays[i]) - first) for i in places]
+        first = address(whole)
+        at = [(i, arrays[i].strides, address(arrays[i]) - first) for i in places]
         key.append((whole.shape, whole.strides, tuple(at)))
     return None if usual else tuple(key)
 
@@ -99,10 +99,6 @@ def lie_usually(args: Sequence[Any]) -> bool:
     return True
 
 
-def _address(array: Array) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def argument_layouts(
     arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[MemoryGroup]
 ) -> list[ArgumentLayout]:
@@ -118,7 +114,7 @@ def argument_layouts(
         twin, memory, low = _twin(whole)
         for place in places:
             array = arrays[place]
-            start = _address(array) - low
+            start = address(array) - low
             view: Any = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
             view.setflags(write=bool(array.flags.writeable))
             layouts[place] = ArgumentLayout(view, twin)
@@ -142,6 +138,6 @@ def _twin(array: Array) -> tuple[Array, Array, int]:
     """Return a twin of equal strides, its memory, and the address that the memory represents."""
     low, high = np.lib.array_utils.byte_bounds(array)
     memory = np.empty(high - low, np.uint8)
-    start = _address(array) - low if array.size else 0
+    start = address(array) - low if array.size else 0
     twin: Any = np.ndarray(array.shape, array.dtype, memory, start, array.strides)  # pyright: ignore
     return twin, memory, low

@@ -455,8 +455,14 @@ def _materialized(value: Any) -> Any:
 
 
 def _zeros(value: Any) -> Any:
-    is_array = isinstance(value, np.ndarray)
-    return np.zeros_like(cast("Array", value)) if is_array else value
+    """Return zeros with the strides of an array; other values stay."""
+    if not isinstance(value, np.ndarray):
+        return value
+    array = cast("Array", value)
+    low, high = np.lib.array_utils.byte_bounds(array)
+    start = array.__array_interface__["data"][0] - low
+    memory = np.zeros(high - low, np.uint8)
+    return np.ndarray(array.shape, array.dtype, cast("Any", memory), start, array.strides)
 
 
 def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:

@@ -295,8 +295,28 @@ def assign(target: ArrayValue, value: Any) -> None:
     if isinstance(value, ArrayValue) and _is_itself(target, value):
         return
     memory = target.memory
+    _check_overlap(target, value)
     symbol = assigned(memory, value, target.element)
     target.write(broadcast(memory, symbol, target.dims))
+
+
+def _check_overlap(target: ArrayValue, value: Any) -> None:
+    """Raise GraphError where NumPy may read elements that it has already written.
+
+    NumPy copies overlapping operands, except a vector in the direction of its target.
+    """
+    if not isinstance(value, ArrayValue) or value.cell is not target.cell:
+        return
+    a, b = target.layout, value.layout
+    if a is None or b is None or a.ndim != 1 or not b.ndim or b.size < 2:
+        return
+    apart = a.strides[0] == b.strides[-1] or a.strides[0] * b.strides[-1] <= 0
+    if not apart and np.may_share_memory(a, b):
+        raise GraphError(
+            "x[...] = y: x and y overlap with different strides, so NumPy reads elements that "
+            "it has written",
+            fix="write x[...] = y.copy()",
+        )
 
 
 def _is_itself(target: ArrayValue, value: ArrayValue) -> bool:

@@ -22,6 +22,7 @@ from graphir.numpy_api.arrays.memory import (
     plainly,
 )
 from graphir.numpy_api.arrays.selection import SelectionValue
+from graphir.numpy_api.order_statistics import demanded
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 
 VALUES = ArrayValue, ScalarValue
@@ -186,7 +187,9 @@ def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
     """Return the symbol of a value for assignment to an array, cast to `to` despite any loss."""
     if isinstance(value, (list, tuple)):
         value = array_from(memory, cast("Any", value))
-    if isinstance(value, VALUES):
+    if isinstance(value, ScalarValue):
+        return converted(_fitting(value.symbol, to), to)
+    if isinstance(value, ArrayValue):
         return converted(value.read(), to)
     if isinstance(value, Symbol):
         return converted(value, to)
@@ -197,6 +200,28 @@ def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
         return converted(memory.graph.entering(cast("Any", value)), to)
     raise ArrayTypeError(f"x[...] = y: y is no array or number; got {type(value).__name__}")
+
+
+def _fitting(x: Symbol, to: DType) -> Symbol:
+    """Return a NumPy scalar that is put into an array of signed integers.
+
+    NumPy raises an error if the integer part does not fit; then the run raises an error.
+    """
+    if not np.issubdtype(to.to_numpy(), np.signedinteger) or x.dtype.is_complex:
+        return x
+    limits = np.iinfo(cast("Any", to.to_numpy()))
+    if x.dtype.is_float:
+        return demanded(
+            x,
+            (x > float(limits.min) - 1) & (x < float(limits.max) + 1)
+            if limits.bits < 64
+            else (x >= -(2.0**63)) & (x < 2.0**63),
+        )
+    if np.can_cast(x.dtype.to_numpy(), to.to_numpy()) or not x.dtype.is_integer:
+        return x
+    wide = x if x.dtype is DType.uint64 else x.cast(DType.int64)
+    fits = wide <= int(limits.max)
+    return demanded(x, fits if x.dtype is DType.uint64 else fits & (wide >= int(limits.min)))
 
 
 def _literal(memory: TraceMemory, value: Any, to: DType) -> Symbol:

@@ -113,25 +113,25 @@ def _repeated(memory: TraceMemory, values: Any, size: int) -> Any:
 
 def _putmask(memory: TraceMemory, a: Any, mask: Any, values: Any) -> None:
     x = _target(a, "putmask")
-    chosen: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
+    where: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
     if _is_number(values) or isinstance(values, ScalarValue):
-        put(x, chosen, values)
+        put(x, where, values)
         return
     several = _repeated(memory, values, x.plain.size).reshape(x.dims)
-    _copyto(memory, x, several.astype(x.plain.dtype), where=chosen.reshape(x.dims))
+    _copyto(memory, x, several.astype(x.plain.dtype), where=where.reshape(x.dims))
 
 
 def _place(memory: TraceMemory, arr: Any, mask: Any, vals: Any) -> None:
     """Set the true elements of a mask to the values in turn, repeated from the first on."""
     x = _target(arr, "place")
-    chosen: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
+    where: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
     if _is_number(vals):
-        put(x, chosen, vals)
+        put(x, where, vals)
         return
     several = array_from(memory, vals).reshape(-1).astype(x.plain.dtype)
-    count: Any = np.cumsum(chosen.astype(bool).reshape(-1)) - 1
+    count: Any = np.cumsum(where.astype(bool).reshape(-1)) - 1
     values = several[np.maximum(count, 0) % several.size].reshape(x.dims)
-    _copyto(memory, x, values, where=chosen.astype(bool).reshape(x.dims))
+    _copyto(memory, x, values, where=where.astype(bool).reshape(x.dims))
 
 
 def _put_along_axis(
