@@ -36,7 +36,8 @@ LONGEST = 256
 
 def accumulated(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any = None) -> Symbol | None:
     """Return the running results of a ufunc along an axis, or None for other ufuncs."""
-    if ufunc not in ASSOCIATIVE and ufunc not in UNROLLED:
+    op = OPS.get(ufunc)
+    if op is None or ufunc not in ASSOCIATIVE | UNROLLED:
         return None
     (place,) = axes_of(x, axis)
     x = moveaxis(_operand(ufunc, x, dtype), place, 0)
@@ -46,13 +47,13 @@ def accumulated(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any = None) -> Sym
     if ufunc is np.subtract:
         result = ops.cumulative_sum(_negated(x), axis=0, dtype=x.dtype)
     elif ufunc in ASSOCIATIVE:
-        result = _scanned(OPS[ufunc], x, size)
+        result = _scanned(op, x, size)
     else:
         if size > LONGEST:
             raise GraphError(
                 f"it is unrolled along axes of at most {LONGEST} elements", got=str(x.type)
             )
-        lines = accumulate((x[i] for i in range(size)), OPS[ufunc])
+        lines = accumulate((x[i] for i in range(size)), op)
         result = ops.stack(list(lines), axis=0) if size else x
     return moveaxis(result, 0, place)
 
@@ -114,7 +115,7 @@ def _operand(ufunc: np.ufunc, x: Symbol, dtype: Any) -> Symbol:
     if ufunc in (np.divide, np.hypot, np.logaddexp) and not (
         x.dtype.is_float or x.dtype.is_complex
     ):
-        return x.cast(x.graph.rules.floating(x.dtype, OPS[ufunc].name))
+        return x.cast(x.graph.rules.floating(x.dtype, ufunc.__name__))
     return x
 
 

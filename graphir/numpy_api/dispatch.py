@@ -308,10 +308,10 @@ def _reduce(
     **kwargs: Any,
 ) -> Symbol:
     _refuse_settings(name, kwargs)
-    if ufunc not in REDUCTIONS:
+    op = REDUCTIONS.get(ufunc)
+    if op is None:
         to = None if dtype is None else numpy_code(dtype)
         return _given(accumulations.reduced(ufunc, x, axis, to, keepdims), name)
-    op = REDUCTIONS[ufunc]
     attrs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if dtype is not None:
         if op not in (ops.sum, ops.prod):
@@ -331,9 +331,10 @@ def _accumulate(
 ) -> Symbol:
     _refuse_settings(name, kwargs)
     to = None if dtype is None else numpy_code(dtype)
-    if ufunc not in ACCUMULATIONS:
+    op = ACCUMULATIONS.get(ufunc)
+    if op is None:
         return _given(accumulations.accumulated(ufunc, x, axis, to), name)
-    return graph.apply(ACCUMULATIONS[ufunc], (x,), {"axis": axis, "dtype": to})
+    return graph.apply(op, (x,), {"axis": axis, "dtype": to})
 
 
 def _reduce_at(
@@ -353,6 +354,7 @@ def _reduce_at(
 
 
 def _given(result: Symbol | None, name: str) -> Symbol:
+    """Return a result; raise GraphError for a ufunc that has none."""
     return _has_none(name) if result is None else result
 
 

@@ -147,10 +147,10 @@ def _isin(
     x, y = as_symbols(element, test_elements)
     y = flat(y)
     if isinstance(x.size, int) and isinstance(y.size, int) and x.size * y.size <= 2**22:
-        found = ops.any(ops.unsqueeze(x, x.rank) == y, axis=-1)
+        hits = ops.any(ops.unsqueeze(x, x.rank) == y, axis=-1)
     else:
         raise GraphError("every pair of elements is compared: too many", got=f"{x.type}, {y.type}")
-    return ops.logical_not(found) if invert else found
+    return ops.logical_not(hits) if invert else hits
 
 
 ORDER_STATISTICS: dict[str, Function] = {

@@ -198,11 +198,11 @@ def outcome(call: Any, args: tuple[Any, ...]) -> Any:
 
 def _casts_beyond(call: Any, args: tuple[Any, ...]) -> bool:
     """Whether NumPy casts floats beyond the range of an integer, as each machine does otherwise."""
-    with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+    with warnings.catch_warnings(record=True) as messages, np.errstate(all="warn"):
         warnings.simplefilter("always")
         with contextlib.suppress(Exception):
             call(*args)
-        return any("in cast" in str(warning.message) for warning in caught)
+        return any("in cast" in str(warning.message) for warning in messages)
 
 
 def differs(ours: Any, theirs: Any) -> bool:
