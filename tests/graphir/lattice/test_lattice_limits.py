@@ -41,11 +41,11 @@ def sparse(n: int) -> dict[str, list[str]]:
 
 
 LARGE: dict[str, Callable[[], dict[str, list[str]]]] = {
-    "chain": lambda: chain(400),
-    "antichain": lambda: antichain(400),
-    "dense": lambda: dense(60),
-    "bipartite": lambda: bipartite(60),
-    "sparse": lambda: sparse(300),
+    "chain": lambda: chain(200),
+    "antichain": lambda: antichain(200),
+    "dense": lambda: dense(40),
+    "bipartite": lambda: bipartite(40),
+    "sparse": lambda: sparse(150),
 }
 
 
