@@ -90,6 +90,10 @@ class GraphPrimitives:
             attrs["dtype"] = self._dtypes[op]
         return op(*operands, **attrs)
 
+    def range(self, **attrs: Any) -> Symbol:
+        """Return the vector of the op `range`, which has no operand that names the graph."""
+        return self.graph.apply(ops.range, (), attrs)
+
     def number(self, value: complex, like: Symbol) -> Symbol:
         """Return a 0-d constant of the dtype of `like`; equal numbers share one constant."""
         key = repr(value), like.dtype

@@ -315,6 +315,17 @@ slice = _movement(
     Attr("stop", at.limits),
     Attr("step", at.per_axis),
 )
+item = _movement("item", shapes.item, "One element, of rank 0.", Attr("index", at.limits))
+slice_update = _movement(
+    "slice_update",
+    shapes.slice_updated,
+    "x with updates in place of the elements from start to stop by step.",
+    Attr("start", at.limits),
+    Attr("stop", at.limits),
+    Attr("step", at.per_axis),
+    operands=("x", "updates"),
+    signature=sig.UPDATE,
+)
 flip = _movement("flip", shapes.same, "Backwards along axes.", _AXES)
 roll = _movement(
     "roll", shapes.same, "Shifted around an axis.", Attr("shift", at.integer), Attr("axis", at.axis)
@@ -372,6 +383,14 @@ scatter = _movement(
     shapes.scattered,
     "x with updates at indices along an axis, the last winning.",
     _AXIS,
+    operands=("x", "updates", "indices"),
+    signature=sig.SCATTER,
+)
+index_update = _movement(
+    "index_update",
+    shapes.index_updated,
+    "x with updates in place of the slices that indices name, the last winning.",
+    Attr("axis", at.optional_axis, None),
     operands=("x", "updates", "indices"),
     signature=sig.SCATTER,
 )

@@ -17,6 +17,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from graphir.dtypes import DType
+
 Axes = tuple[int, ...]
 
 
@@ -493,6 +495,82 @@ def squeeze(p: Any, x: Any, axis: int) -> Any:
 def unsqueeze(p: Any, x: Any, axis: int) -> Any:
     """The same elements with a new axis of 1."""
     return p.reshape(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+@exact
+def item(p: Any, x: Any, index: tuple[Any, ...]) -> Any:
+    """The slice of one element, without axes."""
+    stop = tuple(i + 1 for i in index)
+    return p.reshape(p.slice(x, start=index, stop=stop, step=(1,) * len(index)), shape=())
+
+
+@exact
+def slice_update(p: Any, x: Any, updates: Any, start: Axes, stop: Axes, step: Axes) -> Any:
+    """The elements before the updates, the updates and the elements after, axis by axis.
+
+    Along an axis with a step, the updates are scattered. An inner axis is updated first, in the
+    part of x that the slices of the outer axes select.
+    """
+    bounds = list(zip(start, stop, step, strict=True))
+    parts = [x]
+    for axis, bound in enumerate(bounds):
+        parts.append(_sliced(p, parts[-1], axis, *bound))
+    result = _spread(p, updates, parts[-1].shape)
+    for axis, part in reversed([*enumerate(parts[:-1])]):
+        result = _entered(p, part, result, axis, *bounds[axis])
+    return result
+
+
+def _sliced(p: Any, x: Any, axis: int, start: Any, stop: Any, step: int = 1) -> Any:
+    """Return the slice start:stop:step along one axis; x itself if that is the whole axis."""
+    if (start, stop, step) == (0, x.shape[axis], 1):
+        return x
+    bounds = [(0, n, 1) for n in x.shape]
+    bounds[axis] = start, stop, step
+    starts, stops, steps = zip(*bounds, strict=True)
+    return p.slice(x, start=starts, stop=stops, step=steps)
+
+
+def _entered(p: Any, x: Any, new: Any, axis: int, start: Any, stop: Any, step: int) -> Any:
+    """Return x with `new` in place of the slice start:stop:step along one axis."""
+    size = x.shape[axis]
+    if (start, stop, step) == (0, size, 1):
+        return new
+    if step != 1:
+        line = p.range(dtype=DType.int64, start=start, step=step, size=new.shape[axis])
+        return p.scatter(x, new, _along(p, line, axis, new.shape), axis=axis)
+    before, after = _sliced(p, x, axis, 0, start), _sliced(p, x, axis, stop, size)
+    return p.concat([before, new, after], axis=axis)
+
+
+@exact
+def index_update(p: Any, x: Any, updates: Any, indices: Any, axis: int | None) -> Any:
+    """The updates scattered along the axis, or to the flat x."""
+    indices_shape = tuple(indices.shape)
+    count = math.prod(indices_shape)
+    places = _shaped(p, indices, (count,))
+    if axis is None:
+        flat = _shaped(p, x, (math.prod(x.shape),))
+        wide = _shaped(p, _spread(p, updates, indices_shape), (count,))
+        return _shaped(p, p.scatter(flat, wide, places, axis=0), x.shape)
+    before, after = tuple(x.shape[:axis]), tuple(x.shape[axis + 1 :])
+    shape = (*before, count, *after)
+    wide = _shaped(p, _spread(p, updates, (*before, *indices_shape, *after)), shape)
+    return p.scatter(x, wide, _along(p, places, axis, shape), axis=axis)
+
+
+def _along(p: Any, line: Any, axis: int, shape: Any) -> Any:
+    """Return a vector along one axis, broadcast to a shape."""
+    column = _shaped(p, line, tuple(n if i == axis else 1 for i, n in enumerate(shape)))
+    return _spread(p, column, shape)
+
+
+def _shaped(p: Any, x: Any, shape: Any) -> Any:
+    return x if tuple(x.shape) == tuple(shape) else p.reshape(x, shape=tuple(shape))
+
+
+def _spread(p: Any, x: Any, shape: Any) -> Any:
+    return x if tuple(x.shape) == tuple(shape) else p.broadcast_to(x, shape=tuple(shape))
 
 
 @exact

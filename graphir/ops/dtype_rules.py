@@ -132,6 +132,13 @@ def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
     return Resolved((*_all(types[:-1], data), indices), data)
 
 
+def _update(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype = _common_dtype("movement", rules, op, types)
+    for type_ in types:
+        _castable(op, type_.dtype, dtype)
+    return Resolved(_all(types, dtype), dtype)
+
+
 def _named_dtype(rules: PromotionRules, attrs: Attributes) -> DType | None:
     """Return the dtype that the user named, or None; PromotionError if the rules lack it."""
     return attrs["dtype"] and rules.supported(attrs["dtype"])
@@ -230,6 +237,7 @@ _MEANINGS = {
     "position": "The result has the integer dtype asked for, else the rules' dtype of positions.",
     "lookup": "indices are integers; the result has the dtype of x.",
     "scatter": "x and updates meet in one dtype, which the result has; indices are integers.",
+    "update": "x and updates meet in one dtype, which the result has.",
     "same": "The result has the dtype of the operand.",
     "padding": "The result has the dtype of the operand, which must hold the value.",
     "cast": "The result has the dtype asked for; no complex number becomes a real one.",
@@ -272,6 +280,7 @@ SPREAD = _signature("spread", _alone("average"))
 POSITION = _signature("position", _position)
 LOOKUP = _signature("lookup", _lookup, 0)
 SCATTER = _signature("scatter", _lookup, 0, 1)
+UPDATE = _signature("update", _update)
 SAME = _signature("same", _same)
 PADDING = _signature("padding", _padding)
 CAST = _signature("cast", _cast)

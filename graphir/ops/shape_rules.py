@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from graphir.errors import ShapeError
 from graphir.ops.dims import Dim, Shape, Size, shape_text
 from graphir.ops.op import Attributes, Op, Types
+from graphir.ops.types import TensorType
 
 
 def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
@@ -212,6 +213,32 @@ def sliced(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The length of start:stop:step for each axis."""
     axes = zip(attrs["start"], attrs["stop"], attrs["step"], types[0].shape, strict=True)
     return tuple(_length(*axis) for axis in axes)
+
+
+def item(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Rank 0."""
+    for axis, (at, size) in enumerate(zip(attrs["index"], types[0].shape, strict=True)):
+        if isinstance(size - at, int) and size - at < 1:
+            raise ShapeError(f"index {at} is out of range for axis {axis} of {types[0]}")
+    return ()
+
+
+def slice_updated(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """The shape of x; updates broadcast to the shape of the slice."""
+    _fit(op, types[1], sliced(op, types, attrs))
+    return types[0].shape
+
+
+def index_updated(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """The shape of x; updates broadcast to the indices' shape in place of the axis (None: all)."""
+    axis, x, indices = attrs["axis"], types[0].shape, types[2].shape
+    _fit(op, types[1], indices if axis is None else x[:axis] + indices + x[axis + 1 :])
+    return x
+
+
+def _fit(op: Op, updates: TensorType, shape: Shape) -> None:
+    if broadcast_shapes((updates.shape, shape)) != shape:
+        raise ShapeError(f"{op.name}: updates {updates} do not broadcast to {shape_text(shape)}")
 
 
 def _length(start: Size, stop: Size, step: int, dim: Size) -> Size:

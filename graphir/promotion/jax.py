@@ -16,7 +16,7 @@ import numpy as np
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice.order import Lattice
-from graphir.promotion.library import COMPLEX, LibraryRules, by_op
+from graphir.promotion.library import COMPLEX, UPDATES, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import Family
 from graphir.promotion.scalars import fits, number_text
@@ -130,11 +130,11 @@ class Jax(LibraryRules):
         """Return the join; two ops replace a weak join by its default dtype.
 
         These ops are hypot with an n-d operand, and the power of a weak base with an integer
-        exponent of INTS. scatter returns the dtype of the array that it updates.
+        exponent of INTS. The ops of UPDATES return the dtype of the array that they update.
         """
         dtype = self.common(operands)
-        if op == "scatter":
-            return self.scatter_dtype(*operands)
+        if op in UPDATES:
+            return self.updated_dtype(op, *operands)
         if op == "hypot" and any(operand.rank for operand in operands):
             return self.concrete_dtype(dtype)
         if op == "pow" and operands[0].dtype.weak and operands[1].dtype in INTS:
@@ -323,14 +323,14 @@ class JaxStrict(Jax):
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """Return the dtype of the non-strict rules.
 
-        The updates of scatter must already have that dtype.
+        The updates of UPDATES must already have that dtype.
         """
         dtype = super().meeting(operands, op)
-        if op == "scatter" and self.concrete_dtype(
-            self.common(operands)
-        ) is not self.concrete_dtype(dtype):
+        if op in UPDATES and self.concrete_dtype(self.common(operands)) is not self.concrete_dtype(
+            dtype
+        ):
             dtypes = [operand.dtype for operand in operands]
-            raise self.refusal(dtypes, f"scatter would convert {dtypes[1]} to {dtype}")
+            raise self.refusal(dtypes, f"{op} would convert {dtypes[1]} to {dtype}")
         return dtype
 
 

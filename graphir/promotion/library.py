@@ -17,6 +17,8 @@ from graphir.promotion.scalars import WEAK, float_of, number_text
 SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
 UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
 COMPLEX = (DType.complex64, DType.complex128)
+UPDATES = frozenset({"scatter", "slice_update", "index_update"})
+"""The ops that write updates into an array."""
 
 
 class LibraryRules(PromotionRules):
@@ -75,8 +77,8 @@ class LibraryRules(PromotionRules):
             self.supported(operand.dtype)
         return super().common(operands)
 
-    def scatter_dtype(self, into: Typed, updates: Typed) -> DType:
-        """Return the dtype of the array that scatter updates.
+    def updated_dtype(self, op: str, into: Typed, updates: Typed) -> DType:
+        """Return the dtype of the array that an op of UPDATES writes to.
 
         Refuse complex updates of a real array.
 
@@ -84,7 +86,7 @@ class LibraryRules(PromotionRules):
         """
         dtype, source = self.common([into]), self.supported(updates.dtype)
         if source.is_complex and not dtype.is_complex:
-            why = "scatter would drop the imaginary part of what it puts"
+            why = f"{op} would drop the imaginary part of what it puts"
             raise self.refusal((dtype, source), why)
         return dtype
 

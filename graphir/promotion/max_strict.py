@@ -20,7 +20,7 @@ import numpy as np
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice.order import Lattice
-from graphir.promotion.library import LibraryRules
+from graphir.promotion.library import UPDATES, LibraryRules
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import PromotionRules
 
@@ -68,8 +68,11 @@ _PROMOTING = frozenset(
 )
 """The ops that convert a Python scalar or NumPy array to the dtype of the tensor beside it."""
 
-_OF_ONE_DTYPE = frozenset({"concat", "stack", "scatter"})
+_OF_ONE_DTYPE = frozenset({"concat", "stack", *UPDATES})
 """The ops whose operands must already share one dtype."""
+
+COMPOSED_OPS = frozenset({"item", "slice_update", "index_update"})
+"""Ops that MAX lacks, and whose decompositions consist of slice, concat, scatter and the like."""
 
 _MEASURED_OPS = frozenset(
     {
@@ -112,7 +115,7 @@ _INT_LIMITS = {
 }
 _INDICES = {
     "gather": tuple(d for d in MAX_TODAY_LATTICE if not d.is_float),
-    "scatter": (DType.int32, DType.int64),
+    **dict.fromkeys(UPDATES, (DType.int32, DType.int64)),
 }
 
 
@@ -132,7 +135,7 @@ class Strict(LibraryRules):
 
     def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
         """Refuse ops and dtype attributes that MAX lacks, and constants narrower than a byte."""
-        if op not in _MEASURED_OPS:
+        if op not in _MEASURED_OPS | COMPOSED_OPS:
             fix = f"write {_INSTEAD[op]}, or " if op in _INSTEAD else ""
             raise PromotionError(
                 f"{op} is not measured under {self.name!r}, because MAX 26.7 has no such op; "
@@ -288,7 +291,7 @@ class Strict(LibraryRules):
         )
 
     def index_dtype(self, dtype: DType, op: str) -> DType:
-        """Return the dtype of indices: integers or bool for gather, int32 or int64 for scatter."""
+        """Return the dtype of indices: integers or bool for gather, int32 or int64 for UPDATES."""
         if dtype in _INDICES[op]:
             return dtype
         raise PromotionError(

@@ -15,7 +15,7 @@ from typing import Any
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.promotion.in_place import IN_PLACE
-from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
+from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, UPDATES, Facts, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.scalars import WEAK, float_of, number_text, rounded
 
@@ -105,8 +105,8 @@ class Numpy(LibraryRules):
 
         A function of two floats first converts each operand to its own float.
         """
-        if op == "scatter":
-            return self.scatter_dtype(*operands)
+        if op in UPDATES:
+            return self.updated_dtype(op, *operands)
         if op not in BINARY_FLOATS:
             return self.common(operands)
         dtypes = [

@@ -62,10 +62,10 @@ _TAKES = {
     "sigmoid silu mean var std": (*_FLOATS, *COMPLEX),
     "bitwise_and bitwise_or bitwise_xor bitwise_invert": (DType.bool, *INTS),
     "left_shift right_shift": INTS,
-    "equal not_equal where scatter flip roll pad imag": _USUAL,
+    "equal not_equal where scatter slice_update index_update flip roll pad imag": (_USUAL),
     "conj": _ALL[1:],
     "tile repeat": tuple(dtype for dtype in _USUAL if dtype is not DType.uint16),
-    "gather take_along broadcast_to transpose permute slice concat stack": (
+    "gather take_along broadcast_to transpose permute slice item concat stack": (
         *(*_USUAL, DType.float8_e4m3fn, DType.float8_e5m2),
     ),
 }

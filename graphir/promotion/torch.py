@@ -19,7 +19,7 @@ from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice.order import Lattice
 from graphir.promotion.in_place import IN_PLACE
-from graphir.promotion.library import LibraryRules, by_op
+from graphir.promotion.library import UPDATES, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Number, Operand, Place, Typed
 from graphir.promotion.rules import PromotionRules
 
@@ -75,7 +75,7 @@ _RANGE_CHECKED = {
 }
 """The ops that check a number's range, by the common dtypes in which they do; other ops wrap it."""
 
-_ALIKE = frozenset({"heaviside", "matmul", "tensordot", "scatter", "layer_norm", "as_complex"})
+_ALIKE = UPDATES | {"heaviside", "matmul", "tensordot", "layer_norm", "as_complex"}
 """The ops that require operands of one dtype."""
 
 
@@ -298,7 +298,7 @@ class Torch(LibraryRules):
         return DType.bool
 
     def index_dtype(self, dtype: DType, op: str) -> DType:
-        """Return the dtype of indices: int64, or also int32 for gather and scatter."""
+        """Return the dtype of indices: int64, or also int32 except for take_along."""
         if dtype is DType.int64 or (dtype is DType.int32 and op != "take_along"):
             return dtype
         raise PromotionError(

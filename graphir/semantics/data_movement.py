@@ -90,6 +90,14 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
     return x[(*map(slice, start, stop, step), ...)]
 
 
+def slice_update(x: Array, updates: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
+    """Return a copy of x with `updates`, broadcast, written to x[start:stop:step] on every axis."""
+    alike("slice_update", x, updates)
+    result = x.copy()
+    sliced(result, start, stop, step)[...] = updates
+    return result
+
+
 def flip(x: Array, axis: Sizes) -> Array:
     """Reverse the elements along axes."""
     return np.flip(x, axis) if x.ndim else x[...]  # np.flip of a 0-d array returns a scalar
@@ -151,6 +159,20 @@ def scatter(x: Array, updates: Array, indices: Array, axis: int) -> Array:
     alike("scatter", x, updates)
     result = x.copy()
     np.put_along_axis(result, _places("scatter", indices, x, axis), updates, axis)
+    return result
+
+
+def index_update(x: Array, updates: Array, indices: Array, axis: int | None) -> Array:
+    """Return a copy of x with `updates`, broadcast, written at `indices` along an axis.
+
+    With axis None the indices count the elements in row-major order. The last of several updates
+    to one place wins.
+    """
+    alike("index_update", x, updates)
+    result = x.copy()
+    whole = result.reshape(-1) if axis is None else result
+    key = _places("index_update", indices, whole, axis or 0)
+    whole[(*[slice(None)] * (axis or 0), key)] = updates
     return result
 
 

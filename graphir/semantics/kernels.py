@@ -382,6 +382,7 @@ PRIMITIVES: dict[str, Kernel] = {
     "squeeze": movement.squeeze,
     "unsqueeze": movement.unsqueeze,
     "slice": movement.sliced,
+    "slice_update": movement.slice_update,
     "flip": movement.flip,
     "roll": movement.roll,
     "pad": movement.pad,
@@ -392,6 +393,7 @@ PRIMITIVES: dict[str, Kernel] = {
     "gather": movement.gather,
     "take_along": movement.take_along,
     "scatter": movement.scatter,
+    "index_update": movement.index_update,
     # -- creation
     "constant": movement.constant,
     "full": movement.full,

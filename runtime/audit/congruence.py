@@ -18,7 +18,16 @@ RING = {
     *(ops.cumulative_sum, ops.cumulative_prod, ops.matmul, ops.tensordot, ops.outer),
 }
 MOVING = {
-    *(ops.reshape, ops.broadcast_to, ops.permute, ops.transpose, ops.slice, ops.flip, ops.concat),
+    *(
+        ops.reshape,
+        ops.broadcast_to,
+        ops.permute,
+        ops.transpose,
+        ops.slice,
+        ops.item,
+        ops.flip,
+        ops.concat,
+    ),
     *(ops.stack, ops.squeeze, ops.unsqueeze, ops.roll, ops.tile, ops.repeat),
 }
 

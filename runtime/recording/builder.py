@@ -209,18 +209,6 @@ class RecordingBuilder:
             self._constants[key] = self.weak(value, weak, value)
         return self._constants[key]
 
-    def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
-        """Return the indices start, start + step, ... along an axis, broadcast to a shape."""
-        key = "places", start, step, axis, shape
-        if key not in self._constants:
-            along = [1] * len(shape)
-            along[axis] = shape[axis]
-            line = self.create(
-                ops.range, dtype=DType.int64, start=start, step=step, size=shape[axis]
-            )
-            self._constants[key] = self.broadcast(self.reshaped(line, along), shape)
-        return self._constants[key]
-
 
 def is_truncation(source: DType, to: DType) -> bool:
     """Whether a cast converts floats to integers; some floats are beyond the integer range."""

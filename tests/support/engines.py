@@ -19,7 +19,7 @@ from tests.support.strategies import pool
 
 Array: TypeAlias = Any
 RAISED = (TypeError, ValueError, IndexError, ZeroDivisionError)
-INDEXING = ("gather", "take_along", "scatter")
+INDEXING = ("gather", "take_along", "scatter", "index_update")
 
 
 # -- graphs of one op, and values for them

@@ -54,9 +54,9 @@ class At(ViewStep):
         return builder.emit(ops.gather, (x, at), axis=self.axis)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Return the array with the slice scattered into it."""
-        at = builder.reshaped(self.at, (1,) * x.rank)
-        return builder.emit(ops.scatter, (x, new, builder.broadcast(at, new.shape)), axis=self.axis)
+        """Return the array with the slice written into it."""
+        at = builder.reshaped(self.at, (1,))
+        return builder.emit(ops.index_update, (x, new, at), axis=self.axis)
 
 
 # -- keys
@@ -339,10 +339,7 @@ def _put_picked(x: ArrayValue, keys: tuple[Any, ...], value: Any) -> None:
         if places.size:
             x.write(Pick(places).backward(memory, whole, new))
         return
-    size = x.plain.size
-    flat, updates = memory.reshaped(whole, (size,)), memory.reshaped(new, (new.size,))
-    operands = flat, updates, memory.reshaped(places, (places.size,))
-    x.write(memory.reshaped(memory.emit(ops.scatter, operands, axis=0), whole.shape))
+    x.write(memory.emit(ops.index_update, (whole, new, places), axis=None))
 
 
 def _put_masked(x: ArrayValue, mask: Symbol, value: Any) -> None:

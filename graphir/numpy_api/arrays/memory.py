@@ -137,17 +137,6 @@ class TraceMemory:
             x = self.reshaped(x, x.shape[x.rank - len(target) :])
         return x if x.shape == target else self.emit(ops.broadcast_to, (x,), shape=target)
 
-    def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
-        """Return the indices start, start + step, ... along an axis, broadcast to a shape."""
-        key = "places", start, step, axis, shape
-        if key not in self._constants:
-            along = [1] * len(shape)
-            along[axis] = shape[axis]
-            attrs = {"dtype": DType.int64, "start": start, "step": step, "size": shape[axis]}
-            line = self.emit(ops.range, (), **attrs)
-            self._constants[key] = self.broadcast(self.reshaped(line, along), shape)
-        return self._constants[key]
-
     def held(self, array: Array) -> Symbol:
         """Return the constant of an array that nobody writes to; equal arrays share a constant."""
         key = array.dtype, array.shape, array.tobytes()

@@ -123,12 +123,14 @@ def _cut(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
     spread_shape = tuple(
         1 if axis is None else size for axis, size in zip(axes, view.shape, strict=True)
     )
-    steps: list[ViewStep] = [Flip(flips)] if flips else []
-    if cut_step is not None and order == sorted(order):
+    steps: list[ViewStep] = []
+    if cut_step is not None and order == sorted(order) and not flips:
         steps.append(replace(cut_step, shape=spread_shape))
         shape = spread_shape
     elif cut_step is not None:
         steps.append(cut_step)
+    if flips:
+        steps.append(Flip(flips))
     if order != sorted(order):
         order += [axis for axis in range(len(whole.shape)) if axis not in order]
         steps.append(Permute(tuple(order)))
@@ -189,7 +191,7 @@ def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int
 def _spans(
     whole: ViewLayout, view: ViewLayout, starts: list[int], axes: list[int | None]
 ) -> tuple[Sizes, Cut | None, Sizes]:
-    """Return the axes to flip, the cut to take and the shape of the cut."""
+    """Return the axes of the cut to flip, the cut to take and the shape of the cut."""
     spans = {i: (at, at + 1, 1) for i, at in enumerate(starts)}
     flips: list[int] = []
     for axis, size, stride in zip(axes, view.shape, view.strides, strict=True):
@@ -198,7 +200,7 @@ def _spans(
         by, at = stride // whole.strides[axis], starts[axis]
         if by < 0:
             flips.append(axis)
-            at, by = whole.shape[axis] - 1 - at, -by
+            at, by = at + (size - 1) * by, -by
         spans[axis] = at, at + (size - 1) * by + 1, by
     shape = tuple(-(-(stop - start) // by) for start, stop, by in spans.values())
     start, stop, by = zip(*spans.values(), strict=True) if spans else ((), (), ())

@@ -40,10 +40,6 @@ class ViewBuilder(Protocol):
         """Return the symbol broadcast to a shape; surplus leading axes of size 1 are dropped."""
         ...
 
-    def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
-        """Return the indices start, start + step, ... along an axis, broadcast to a shape."""
-        ...
-
     def held(self, array: NDArray[Any]) -> Symbol:
         """Return the symbol of an array that nobody writes to."""
         ...
@@ -121,37 +117,24 @@ class Cut(ViewStep):
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Return the slice of x."""
+        if self.shape == () and x.rank:
+            return builder.emit(ops.item, (x,), index=self.start)
         part = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
         return part if self.shape is None else builder.reshaped(part, self.shape)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Return x with `new` scattered into the slice, axis by axis.
-
-        The slice along an outer axis first receives the scatter along the inner axes.
-        """
-        spans = zip(self.start, self.stop, self.step, strict=True)
-        new = builder.reshaped(new, (-(-(stop - start) // step) for start, stop, step in spans))
-        axes = [i for i, size in enumerate(x.shape) if self._of(i) != (0, size, 1)]
-        return _scattered(builder, x, new, [(i, *self._of(i)) for i in axes])
-
-    def _of(self, axis: int) -> tuple[int, int, int]:
-        return self.start[axis], self.stop[axis], self.step[axis]
-
-
-def _scattered(
-    builder: ViewBuilder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
-) -> Symbol:
-    if not cuts:
-        return new
-    (axis, start, stop, step), *inner = cuts
-    if inner:
-        rank = x.rank
-        lows, highs, by = [0] * rank, list(x.shape), [1] * rank
-        lows[axis], highs[axis], by[axis] = start, stop, step
-        part = Cut(tuple(lows), tuple(highs), tuple(by)).forward(builder, x)  # pyright: ignore[reportArgumentType]
-        new = _scattered(builder, part, new, inner)
-    places = builder.places(start, step, axis, new.shape)
-    return builder.emit(ops.scatter, (x, new, places), axis=axis)
+        """Return x with `new` in place of the slice."""
+        spans = list(zip(self.start, self.stop, self.step, strict=True))
+        shape = tuple([-(-(stop - start) // step) for start, stop, step in spans])
+        source = new
+        while source.op is ops.broadcast_to:
+            (source,) = source.args
+        if not source.rank or new.shape == shape:
+            new = source
+        elif new.rank > x.rank or new.shape != shape[x.rank - new.rank :]:
+            new = builder.reshaped(new, shape)
+        start, stop, step = self.start, self.stop, self.step
+        return builder.emit(ops.slice_update, (x, new), start=start, stop=stop, step=step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,11 +149,9 @@ class Pick(ViewStep):
         return builder.emit(ops.gather, (flat, builder.held(self.places)), axis=0)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Return x with `new` scattered to the positions; the last of repeated positions wins."""
-        flat = builder.reshaped(x, (x.size,))
-        updates = builder.reshaped(new, (new.size,))
-        places = builder.held(self.places.reshape(-1))
-        return builder.reshaped(builder.emit(ops.scatter, (flat, updates, places), axis=0), x.shape)
+        """Return x with `new` at the positions; the last of repeated positions wins."""
+        places = builder.held(self.places)
+        return builder.emit(ops.index_update, (x, new, places), axis=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,9 +79,14 @@ def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Sy
     axis = _one_axis(key)
     if axis is None:
         return steps.Pick(placed(recorder, x, key)).forward(recorder, symbol)
-    indices: Any = cast("Any", key)[axis] if isinstance(key, tuple) else key
+    return recorder.emit(ops.gather, (symbol, _indices(recorder, key, axis)), axis=axis)
+
+
+def _indices(recorder: Recorder, key: Any, axis: int) -> Symbol:
+    """Return the symbol of the only array in a key, and note the values of the other parts."""
+    indices = _keys(key)[axis]
     recorder.setting("an index", [part for part in _keys(key) if part is not indices])
-    return recorder.emit(ops.gather, (symbol, recorder.symbol(indices)), axis=axis)
+    return recorder.symbol(indices)
 
 
 def _keys(key: Any) -> tuple[Any, ...]:
@@ -161,10 +166,12 @@ def _scattered(
         first_value = x.plain[plains(key)][:1]
         scalar_symbol = assigned(recorder, value, value_symbol, np.empty((), x.dtype), first_value)
         return recorder.emit(ops.where, (recorder.symbol(key), scalar_symbol, before))
-    at = placed(recorder, x, key)
-    into = np.broadcast_to(np.empty((), x.dtype), at.shape)
-    new = assigned(recorder, value, value_symbol, into, x.plain.reshape(-1)[at])
-    return steps.Pick(at).backward(recorder, before, new)
+    axis, real = _one_axis(key), x.plain[plains(key)]
+    new = assigned(recorder, value, value_symbol, real, real)
+    if axis is None:
+        return steps.Pick(placed(recorder, x, key)).backward(recorder, before, new)
+    indices = _indices(recorder, key, axis)
+    return recorder.emit(ops.index_update, (before, new, indices), axis=axis)
 
 
 def _is_mask(key: Any, x: RecordedValue) -> bool:

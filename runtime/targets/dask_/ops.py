@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from graphir import DType, Symbol
 from graphir.conversions import convert
+from graphir.ops import CATALOGUE
 from graphir.semantics.evaluation import settings_of
 from runtime.results import REFUSAL_ERRORS, refused
 from runtime.targets.dask_.movement import MOVES
@@ -130,6 +131,9 @@ LABELS: Mapping[str, Callable[[Symbol], Cut]] = {
 }
 _WHOLE = (*SCANS, "softmax", "logsoftmax", "sort", "argsort", "layer_norm", "scatter")
 """Ops that take an axis whole which their result has too."""
+
+COMPOSITES = frozenset(CATALOGUE) - {"item", "slice_update", "index_update"}
+"""The composite ops that stay whole: a Program or dask.array computes them."""
 
 
 def step_of(symbol: Symbol) -> BlockStep:

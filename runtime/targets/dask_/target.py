@@ -14,12 +14,12 @@ from operator import attrgetter
 from typing import Any
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
-from passes import lower
+from passes import decompose, lower
 from runtime.binding import check_input, match_inputs, require_type, sizes_of
 from runtime.program.cutting import Call, cut
 from runtime.results import require_outputs
 from runtime.targets.dask_.movement import given, solid
-from runtime.targets.dask_.ops import BlockStep, step_of
+from runtime.targets.dask_.ops import COMPOSITES, BlockStep, step_of
 from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
 from runtime.targets.emission import lacking, live_symbols, optional
 
@@ -47,7 +47,7 @@ def dask(graph: Graph) -> Callable[..., Any]:
     """
     require_outputs(graph)
     dask_array()
-    lowered_graph = lower(graph)
+    lowered_graph = decompose(lower(graph), COMPOSITES)
     steps = _ordered(_steps(lowered_graph))
     symbols_sent = [*lowered_graph.inputs, *(symbol for step in steps for symbol in step.results)]
     unsendable = [symbol for symbol in symbols_sent if symbol.dtype is DType.float8_e5m2]

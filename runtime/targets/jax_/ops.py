@@ -92,6 +92,10 @@ def _slice(x: Any, start: Any, stop: Any, step: Any) -> Any:
     return x[(*map(slice, start, stop, step), ...)]
 
 
+def _slice_update(x: Any, updates: Any, start: Any, stop: Any, step: Any) -> Any:
+    return x.at[(*map(slice, start, stop, step), ...)].set(updates)
+
+
 def _places(x: Any, indices: Any, axis: int) -> Any:
     jnp = jnp_()
     wide = indices.astype(jnp.int64 if x.shape[axis] >= 2**31 else jnp.int32)
@@ -182,6 +186,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "rebind": _rebind,
         "permute": lambda x, dims: jnp.transpose(x, dims),
         "slice": _slice,
+        "slice_update": _slice_update,
         "flip": lambda x, axis: jnp.flip(x, axis),
         "roll": lambda x, shift, axis: jnp.roll(x, shift, axis),
         "pad": _pad,
@@ -214,6 +219,7 @@ COMPOSITES = frozenset(
         "log10",
         "copysign",
         "roll",
+        "slice_update",
     }
 )
 """The composite ops for which JAX has functions of its own, which are faster or more accurate."""

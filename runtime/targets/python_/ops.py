@@ -317,6 +317,8 @@ PYTHON: Mapping[str, Row] = {
     "squeeze": _plain("np.squeeze({x}, {axis})"),
     "unsqueeze": _plain("np.expand_dims({x}, {axis})"),
     "slice": _slice,
+    "item": _plain("np.asarray({x}[{index}])"),
+    "slice_update": _helper("slice_update", "start", "stop", "step"),
     "flip": _moved("np.flip({x}, {axis})"),
     "roll": _plain("np.roll({x}, {shift}, {axis})"),
     "pad": _pad,
@@ -327,6 +329,7 @@ PYTHON: Mapping[str, Row] = {
     "gather": _helper("gather", "axis"),
     "take_along": _helper("take_along", "axis"),
     "scatter": _helper("scatter", "axis"),
+    "index_update": _helper("index_update", "axis"),
     # -- creation
     "constant": _constant,
     "full": _full,

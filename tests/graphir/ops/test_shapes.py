@@ -190,6 +190,28 @@ def test_gather_puts_the_indices_axes_in_place_of_the_axis():
     assert x[[0, 2, 1]].type is TensorType("float32", (3, 3))
 
 
+def test_updates_have_the_shape_of_what_they_update():
+    g = Graph()
+    x, v = g.input("float32", ("n", 5)), g.input("float32", (5,))
+    rows = {"start": (1, 0), "stop": ("n-1", 5), "step": (1, 1)}
+    assert ops.slice_update(x, v, **rows).type is x.type
+    assert ops.slice_update(x, g.input("float32", ("n-2", 5)), **rows).type is x.type
+    i = g.input("int64", (3, 2))
+    assert ops.index_update(x, g.input("float32", (3, 2, 5)), i, axis=0).type is x.type
+    assert ops.index_update(x, g.input("float32", (3, 1)), i).type is x.type
+    assert ops.item(x, ("n-1", 4)).type is TensorType("float32", ())
+    for call, message in [
+        (lambda: ops.slice_update(x, x, **rows), r"n meets n-2"),
+        (lambda: ops.slice_update(v, x, start=0, stop=5, step=1), "do not broadcast to"),
+        (lambda: ops.slice_update(v, v, start=0, stop=6, step=1), "cannot end at 6"),
+        (lambda: ops.index_update(x, v, i), r"\[5\] and \[3, 2\] do not broadcast"),
+        (lambda: ops.item(x, (0, 5)), "index 5 is out of range for axis 1"),
+        (lambda: ops.item(x, (0,)), "1 limits for 2 axes"),
+    ]:
+        with pytest.raises(ShapeError, match=message):
+            call()
+
+
 def test_take_along_and_scatter_have_the_shape_of_indices_and_of_data():
     g = Graph()
     x, i = g.input("float32", ("n", 5)), g.input("int64", ("n", 2))

@@ -4,11 +4,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from graphir import ops
+from graphir import Graph, ops
 from graphir.conversions import convert
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError
 from graphir.semantics.kernels import KERNELS
+from passes import decompose
+from runtime import interpret
 
 DTYPES = sorted({d.storage for d in DType}, key=str)
 NARROW_INTEGERS = [np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "int4", "uint2", "uint4")]
@@ -41,6 +43,7 @@ CASES = {
     "permute": ({"dims": (1, 0)}, [[0, 3], [1, 4], [2, 5]]),
     "unsqueeze": ({"axis": 1}, [[[0, 1, 2]], [[3, 4, 5]]]),
     "slice": ({"start": (1, 0), "stop": (2, 3), "step": (1, 2)}, [[3, 5]]),
+    "item": ({"index": (1, 2)}, 5),
     "flip": ({"axis": (0, 1)}, [[5, 4, 3], [2, 1, 0]]),
     "roll": ({"shift": -4, "axis": 1}, [[1, 2, 0], [4, 5, 3]]),
     "tile": ({"repeats": (1, 2)}, [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]),
@@ -50,6 +53,43 @@ CASES = {
     "gather": ({"axis": 1}, [[[2, 0, 2], [1, 1, 0]], [[5, 3, 5], [4, 4, 3]]]),
     "take_along": ({"axis": 1}, [[2, 0, 2], [4, 4, 3]]),
 }
+
+
+# Each case: operands after x from the flat positions of the updates, attributes, and the flat
+# position of each element of the result; updates count on from the end of x.
+UPDATES = {
+    "slice_update": [
+        (([[0], [1]],), {"start": (0, 0), "stop": (2, 3), "step": (1, 2)}, [6, 1, 6, 7, 4, 7]),
+        ((0,), {"start": (1, 1), "stop": (2, 3), "step": (1, 1)}, [0, 1, 2, 3, 6, 6]),
+        (([0, 1],), {"start": (0, 1), "stop": (0, 3), "step": (1, 1)}, [0, 1, 2, 3, 4, 5]),
+    ],
+    "index_update": [
+        (([0, 1, 2], np.array([1])), {"axis": 0}, [0, 1, 2, 6, 7, 8]),
+        (([[[0], [1]], [[2], [3]]], np.array([[0], [-1]])), {"axis": 1}, [6, 1, 7, 8, 4, 9]),
+        (([0, 1, 2], np.array([4, 0, 4])), {"axis": None}, [7, 1, 2, 3, 8, 5]),
+        ((0, np.zeros((0, 2), int)), {"axis": 1}, [0, 1, 2, 3, 4, 5]),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_replace_elements(name, dtype):
+    everything = patterns(dtype, 10)
+    x = everything[:6].reshape(2, 3).copy()
+    for (places, *indices), attrs, expected in UPDATES[name]:
+        updates = np.asarray(everything[6:][np.array(places)])
+        result = KERNELS[name](x, updates, *indices, **attrs)
+        assert result.dtype == dtype and result.shape == (2, 3)
+        assert bits(result) == [bits(everything)[i] for i in expected]
+        assert bits(x) == bits(everything)[:6]
+        graph = Graph(name)
+        operands = [x, updates, *indices]
+        inputs = [graph.input(DType.from_numpy(one.dtype), one.shape) for one in operands]
+        graph.output(ops.CATALOGUE[name](*inputs, **attrs))
+        parts = decompose(graph, frozenset(ops.CATALOGUE) - {name})
+        assert all(symbol.op.name != name for symbol in parts)
+        assert bits(interpret(parts, *operands)) == bits(result)
 
 
 def ranged(dtype, **attrs):
@@ -170,6 +210,8 @@ def test_indices_out_of_range(index, dtype):
         KERNELS["take_along"](x[:1], indices, axis=1)
     with pytest.raises(ExecutionError, match=f"scatter: {message}"):
         KERNELS["scatter"](x[:1], x[:1, :2], indices, axis=1)
+    with pytest.raises(ExecutionError, match=f"index_update: {message}"):
+        KERNELS["index_update"](x, x[0, 0], indices, axis=1)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -276,4 +318,4 @@ def test_eye(dtype, offset):
 
 def test_every_movement_op_is_tested_here():
     moving = {name for name, op in ops.CATALOGUE.items() if op.kind == "movement"}
-    assert moving == set(CASES) | {"scatter", "pad", "squeeze", "shape_of"}
+    assert moving == set(CASES) | {"scatter", *UPDATES, "pad", "squeeze", "shape_of"}
