@@ -62,6 +62,26 @@ def _slice(x: Any, start: Sizes, stop: Sizes, step: Sizes) -> Any:
     return movement.sliced(x, start, stop, step)
 
 
+def _slice_update(x: Any, updates: Any, start: Sizes, stop: Sizes, step: Sizes) -> Any:
+    shape = movement.sliced(x, start, stop, step).shape
+    if not x.ndim or 0 in shape:
+        return x if x.ndim else updates
+    result = x.copy()
+    result[tuple(map(slice, start, stop, step))] = _broadcast_to(updates, shape)
+    return result
+
+
+def _index_update(x: Any, updates: Any, indices: Any, axis: int | None) -> Any:
+    """Return x with updates at indices; one task takes all operands whole."""
+    arguments: list[Any] = []
+    for name, array in zip("xui", (x, updates, indices), strict=True):
+        labels = [f"{name}{i}" for i in range(array.ndim)]
+        arguments += [array.rechunk(-1) if labels else array, labels]
+    settings: dict[str, Any] = {"axis": axis, "dtype": x.dtype, "meta": meta(x.dtype, x.ndim)}
+    task = movement.index_update
+    return dask_array().blockwise(task, arguments[1], *arguments, concatenate=True, **settings)
+
+
 def _flip(x: Any, axis: Sizes) -> Any:
     return x[tuple(slice(None, None, -1 if i in axis else None) for i in range(x.ndim))]
 
@@ -161,7 +181,9 @@ MOVES: Mapping[str, Callable[..., Any]] = {
     "permute": lambda x, dims: x.transpose(dims),
     "squeeze": lambda x, axis: x.squeeze(axis),
     "unsqueeze": lambda x, axis: x[(*[slice(None)] * axis, None)],
+    "index_update": _index_update,
     "slice": _slice,
+    "slice_update": _slice_update,
     "flip": _flip,
     "roll": lambda x, shift, axis: dask_array().roll(x, shift, axis),
     "pad": _pad,

@@ -132,7 +132,7 @@ LABELS: Mapping[str, Callable[[Symbol], Cut]] = {
 _WHOLE = (*SCANS, "softmax", "logsoftmax", "sort", "argsort", "layer_norm", "scatter")
 """Ops that take an axis whole which their result has too."""
 
-COMPOSITES = frozenset(CATALOGUE) - {"item", "slice_update", "index_update"}
+COMPOSITES = frozenset(CATALOGUE) - {"item"}
 """The composite ops that stay whole: a Program or dask.array computes them."""
 
 
