@@ -384,6 +384,34 @@ def std(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
 
 
 @exact
+def argmax(p: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
+    """The place of the first greatest complex number, NaN before all; a primitive for others."""
+    if x.dtype.kind != "c":
+        return None
+    hits = _hits(p, x, axis, p.max, -math.inf)
+    return p.argmax(hits, axis=axis, keepdims=keepdims)
+
+
+@exact
+def argmin(p: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
+    """The place of the first least complex number, NaN before all; a primitive for others."""
+    if x.dtype.kind != "c":
+        return None
+    misses = p.logical_not(_hits(p, x, axis, p.min, math.inf))
+    return p.argmin(misses, axis=axis, keepdims=keepdims)
+
+
+def _hits(p: Any, x: Any, axis: int | None, extreme: Callable[..., Any], end: float) -> Any:
+    """Whether complex numbers have the extreme real part and then imaginary part, or are NaN."""
+    axes = tuple(range(len(x.shape))) if axis is None else (axis,)
+    real, imag, nan = p.real(x), p.imag(x), p.not_equal(x, x)
+    first = p.equal(real, extreme(real, axis=axes, keepdims=True))
+    rest = p.where(first, imag, p.number(end, imag))
+    hits = first & p.equal(rest, extreme(rest, axis=axes, keepdims=True))
+    return p.where(p.any(nan, axis=axes, keepdims=True), nan, hits)
+
+
+@exact
 def softmax(p: Any, x: Any, axis: int) -> Any:
     """exp(x - max) / sum(exp(x - max)) along an axis; NaN if the maximum is infinite."""
     powers = p.exp(_below_max(p, x, axis))

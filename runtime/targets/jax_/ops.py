@@ -67,23 +67,6 @@ def _integer_pow(x: Any, y: Any) -> Any:
     return power
 
 
-def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    """Return the index of the first maximum or minimum; a NaN wins over all numbers.
-
-    Complex numbers are ordered by real part, and then by imaginary part.
-    """
-    jnp = jnp_()
-    if not jnp.iscomplexobj(x):
-        return getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
-    over, end = (jnp.max, -jnp.inf) if name == "argmax" else (jnp.min, jnp.inf)
-    nans = jnp.isnan(x)
-    first = jnp.real(x) == over(jnp.real(x), axis, keepdims=True)
-    rest = jnp.where(first, jnp.imag(x), jnp.asarray(end, jnp.real(x).dtype))
-    hits = first & (rest == over(rest, axis, keepdims=True))
-    hits = jnp.where(jnp.any(nans, axis, keepdims=True), nans, hits)
-    return jnp.argmax(hits, axis=axis, keepdims=keepdims)
-
-
 def _pad(x: Any, padding: Any, value: Any) -> Any:
     return jnp_().pad(x, padding, constant_values=jnp_().asarray(value))
 
@@ -171,8 +154,6 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "as_complex": _as_complex,
         "sum": lambda x, axis, keepdims: jnp.sum(x, axis, x.dtype, keepdims=keepdims),
         "prod": lambda x, axis, keepdims: jnp.prod(x, axis, x.dtype, keepdims=keepdims),
-        "argmax": partial(_located, "argmax"),
-        "argmin": partial(_located, "argmin"),
         "cumulative_sum": lambda x, axis: jnp.cumsum(x, axis, x.dtype),
         "cumulative_prod": lambda x, axis: jnp.cumprod(x, axis, x.dtype),
         "softmax": nn.softmax,
@@ -205,6 +186,7 @@ _SAME = (
     *("atan2", "hypot", "cbrt", "logaddexp", "copysign", "nextafter", "logical_and", "logical_or"),
     *("logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
     *("bitwise_invert", "left_shift", "right_shift", "where", "max", "min", "any", "all"),
+    *("argmax", "argmin"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "signbit"),
 )
 COMPOSITES = frozenset(

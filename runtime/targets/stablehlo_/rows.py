@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, TensorType
-from runtime.targets.stablehlo_.elementwise import imag, real
 from runtime.targets.stablehlo_.movement import picked
 from runtime.targets.stablehlo_.order import before, maximum, minimum
 from runtime.targets.stablehlo_.text import dense, ints
@@ -76,11 +75,13 @@ least_of = extreme(minimum, greatest)
 
 
 def located(name: str) -> Callable[..., HloValue]:
-    """The place of the first greatest or least, NaN before all: int64."""
+    """The place of the first greatest or least, NaN before all: int64. Complex ones decompose."""
 
     def row(x: HloValue, axis: int | None, keepdims: bool) -> HloValue:
         axes = tuple(range(x.rank)) if axis is None else (axis,)
-        hit = _hits(name, x, axes)
+        over = {"max": greatest_of, "min": least_of}[name]
+        hit = x.eq(_spread(over(x, axes, False), x, axes))
+        hit = hit | x.ne(x) if x.dtype.is_float else hit
         if axis is None:
             flat = x.body.iota(DType.int64, (math.prod(x.shape),), 0).reshape(x.shape)
         else:
@@ -89,20 +90,6 @@ def located(name: str) -> Callable[..., HloValue]:
         return _kept(first.reduce(minimum, DType.int64.max, axes), x, axes, keepdims)
 
     return row
-
-
-def _hits(name: str, x: HloValue, axes: Sizes) -> HloValue:
-    """Whether elements are the greatest or least along axes, or NaN."""
-    if x.dtype.is_complex:
-        nans = x.ne(x)
-        first = _hits(name, real(x), axes)
-        rest = where(first, imag(x), -math.inf if name == "max" else math.inf)
-        hits = first & _hits(name, rest, axes)
-        lacking = nans.reduce(HloValue.__or__, False, axes)
-        return where(_spread(lacking, x, axes), nans, hits)
-    over = {"max": greatest_of, "min": least_of}[name]
-    hits = x.eq(_spread(over(x, axes, False), x, axes))
-    return hits | x.ne(x) if x.dtype.is_float else hits
 
 
 def _spread(reduced_value: HloValue, x: HloValue, axes: Sizes) -> HloValue:
