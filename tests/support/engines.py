@@ -15,6 +15,7 @@ from passes import lower
 from runtime.binding import sizes_of
 from tests.peers import CALLS
 from tests.support.evaluator import same
+from tests.support.op_rows import ROWS
 from tests.support.strategies import pool
 
 Array: TypeAlias = Any
@@ -107,14 +108,7 @@ class Bound(NamedTuple):
 
 _ONE, _FUNCTION = Bound(1), Bound(4)
 BOUNDS: Mapping[str, Bound] = {
-    **dict.fromkeys(
-        (
-            *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos"),
-            *("atan", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "silu"),
-            *("atan2", "hypot", "logaddexp", "rsqrt"),
-        ),
-        _FUNCTION,
-    ),
+    **{name: _FUNCTION for name, row in ROWS.items() if row.ulps},
     **dict.fromkeys(("maximum", "minimum", "relu", "clip"), Bound(0)),  # zeros are equal
     **dict.fromkeys(("sinh", "cosh"), Bound(2, lambda x: np.abs(x) * np.cosh(np.abs(x)))),
     "gelu": Bound(4, lambda x: x * x * np.abs(KERNELS["gelu"](x, "none"))),  # by erfc
