@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("graphir", "passes", "runtime", "tests/__init__.py", "tests/support", "tests/peers")
-TESTS = ("test_structure.py", "graphir/__init__.py", "graphir/semantics")
+TESTS = ("test_structure.py", "graphir/__init__.py", "graphir/semantics", "graphir/text")
 
 CATALOGUE = """
 exp2 = _unary("exp2", sig.REAL_FLOATING, "2**x.")
@@ -170,8 +170,8 @@ def test_two_ops_in_three_places_run_everywhere(project: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_the_row_of_an_op_is_all_that_the_tests_need(project: Path) -> None:
-    """The tests of kernels and accuracy, and those that ask for a row of each op."""
-    tests = "tests/graphir/semantics", "tests/test_structure.py"
-    chosen = "exp2 or fabs or row or reference or bound or kernel_and or is_tested"
+    """The tests of kernels, accuracy and text, and those that ask for a row of each op."""
+    tests = "tests/graphir/semantics", "tests/graphir/text", "tests/test_structure.py"
+    chosen = "exp2 or fabs or row or reference or bound or kernel_and or is_tested or every_op"
     printed = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", chosen)
     assert "passed" in printed.stdout
