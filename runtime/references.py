@@ -12,6 +12,32 @@ import sys
 from functools import cache
 
 
+def is_held(value: object, holders: int = 0) -> bool:
+    """Whether an object has more references than the caller's local variable and `holders`.
+
+    True where counts are unreliable.
+    """
+    return not counts_references() or _count(value) > _count_of_local() + holders
+
+
+def _count(value: object) -> int:
+    return sys.getrefcount(value)
+
+
+@cache
+def _count_of_local() -> int:
+    """Return the count of an object that one local variable references and a call takes.
+
+    It is lower where loads of locals borrow the reference (Python 3.14).
+    """
+    local = object()
+    return _count_in_call(local)
+
+
+def _count_in_call(value: object) -> int:
+    return _count(value)
+
+
 def counts_references() -> bool:
     """Whether reference counts are reliable: the GIL is on and a one-time experiment succeeds."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)()) and _counts_holders()

@@ -21,13 +21,17 @@ def content_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple((name, _content(value)) for name, value in attrs.items())
 
 
+def array_content(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """Return a key that two arrays share only if they are equal bit for bit, of bounded size."""
+    data = array.tobytes()
+    if len(data) > _DIGESTED:
+        data = hashlib.blake2b(data).digest()
+    return array.dtype, array.shape, data
+
+
 def _content(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        array = cast("np.ndarray[Any, Any]", value)
-        data = array.tobytes()
-        if len(data) > _DIGESTED:
-            data = hashlib.blake2b(data).digest()
-        return array.dtype, array.shape, data
+        return array_content(cast("np.ndarray[Any, Any]", value))
     if isinstance(value, (float, complex)):
         return type(value), np.asarray(value).tobytes()
     if isinstance(value, tuple):

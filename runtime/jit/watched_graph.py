@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from graphir.numpy_api.trace import name_of
 from graphir.ops.op import Op
 from runtime.jit.guards import ArrayContent, Guards
 from runtime.jit.watch import Watch
-from runtime.references import counts_references
+from runtime.references import is_held
 
 CALLERS.add(__name__)  # so that ops have the location of the user's line
 
@@ -124,8 +123,7 @@ def _outliving(constants: dict[int, Any]) -> Iterator[ArrayContent]:
         is_owner = any(each is owner for each in arrays)
         inside = 2 if is_owner else 0  # the local variable and the group's entry
         inside += sum(each is not owner and each.base is owner for each in arrays)
-        has_count = isinstance(owner, np.ndarray) and counts_references()
-        if not has_count or _references(owner) > _LOCAL + inside:
+        if not isinstance(owner, np.ndarray) or is_held(cast("object", owner), inside):
             yield from map(ArrayContent, arrays)
 
 
@@ -135,15 +133,3 @@ def _owner(array: Any) -> Any:
     while isinstance(owner, np.ndarray) and (base := cast("Any", owner).base) is not None:
         owner = base
     return cast("Any", owner)
-
-
-def _references(value: Any) -> int:
-    return sys.getrefcount(value)
-
-
-def _references_of_a_local() -> int:
-    local = np.empty(0)
-    return _references(local)
-
-
-_LOCAL = _references_of_a_local()

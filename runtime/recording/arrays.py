@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from graphir import Symbol
+from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
 from runtime.recording.numpy_ import functions, ufuncs
 from runtime.recording.numpy_.methods import Methods
@@ -116,59 +116,22 @@ def _of_array(scalar: RecordedScalar, function: Callable[[Any], Any]) -> Any:
     return result[()] if np.ndim(result) == 0 else result
 
 
-_BINARY: dict[str, np.ufunc] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "lshift": np.left_shift,
-    "rshift": np.right_shift,
-    "matmul": np.matmul,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-}
-_UNARY: dict[str, np.ufunc] = {
-    "neg": np.negative,
-    "pos": np.positive,
-    "abs": np.absolute,
-    "invert": np.invert,
-}
+def _operator(name: str, is_reflected: bool = False) -> Callable[..., Any]:
+    function, ufunc = (BINARY | COMPARISONS | UNARY)[name]
 
-
-def _binary(name: str, ufunc: np.ufunc, is_reflected: bool) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, f"__{name}__")
-
-    def method(self: Any, other: Any) -> Any:
-        operands = (other, self) if is_reflected else (self, other)
+    def method(*operands: Any) -> Any:
         return ufuncs.operate(function, ufunc, operands)
 
-    return method
+    def reflected(self: Any, other: Any) -> Any:
+        return ufuncs.operate(function, ufunc, (other, self))
+
+    return reflected if is_reflected else method
 
 
-def _unary(name: str, ufunc: np.ufunc) -> Callable[[Any], Any]:
-    function = getattr(operator, f"__{name}__")
-    return lambda self: ufuncs.operate(function, ufunc, (self,))
-
-
-def _methods() -> dict[str, Any]:
+def _operators() -> dict[str, Any]:
     """Return the operators of scalars, because NumPy computes its own without dispatch."""
-    comparisons = ("lt", "le", "gt", "ge", "eq", "ne")
-    methods: dict[str, Any] = {}
-    for name, ufunc in _BINARY.items():
-        methods[f"__{name}__"] = _binary(name, ufunc, False)
-        if name not in comparisons:
-            methods[f"__r{name}__"] = _binary(name, ufunc, True)
-    return methods | {f"__{name}__": _unary(name, ufunc) for name, ufunc in _UNARY.items()}
+    methods = {f"__{name}__": _operator(name) for name in BINARY | COMPARISONS | UNARY}
+    return methods | {f"__r{name}__": _operator(name, is_reflected=True) for name in BINARY}
 
 
 _ARRAY_METHODS = (
@@ -205,7 +168,7 @@ def _scalars() -> dict[type[Any], type[Any]]:
     The methods are copied into each subclass instead of inherited: NumPy takes the next class in
     the method resolution order to define the memory of the scalar.
     """
-    namespace = {**vars(Dispatching), **vars(RecordedScalar), **_methods()}
+    namespace = {**_operators(), **vars(Dispatching), **vars(RecordedScalar)}
     methods = {
         name: value
         for name, value in namespace.items()

@@ -12,7 +12,7 @@ from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, Te
 from graphir.ir.literals import literal_array, native
 from graphir.ir.operands import taken
 from graphir.numpy_api.dispatch import applied
-from graphir.ops.attribute_record import TO_DTYPE
+from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
 from runtime.recording.values import plains
 
@@ -152,7 +152,7 @@ class RecordingBuilder:
 
     def held(self, array: Array) -> Symbol:
         """Return an input for values without writers, such as indices; equal arrays share it."""
-        key = "held", array.dtype, array.shape, array.tobytes()
+        key = "held", *array_content(array)
         if key not in self._constants:
             self._constants[key] = self.input(array)
         return self._constants[key]
@@ -163,7 +163,7 @@ class RecordingBuilder:
         """Return the strong constant of a NumPy scalar, or of a Python scalar in NumPy's dtype."""
         array = np.asarray(value)
         dtype = self.dtype(array.dtype)
-        key = dtype, array.tobytes()
+        key = dtype, *array_content(array)
         if key not in self._constants:
             self._constants[key] = self._known(dtype, native(array), None)
         return self._constants[key]

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import Symbol
+from graphir.numpy_api.arrays.operands import leaves
 from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.values import (
     RecordedValue,
@@ -98,11 +99,7 @@ def _note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue])
 
 def arrays_of(value: Any) -> list[RecordedValue]:
     """Return the recorded arrays in a value, also inside lists, tuples and dicts."""
-    if isinstance(value, RecordedValue):
-        return [value]
-    if isinstance(value, (tuple, list)):
-        return [array for item in value for array in arrays_of(item)]  # pyright: ignore
-    return arrays_of(list(value.values())) if isinstance(value, dict) else []  # pyright: ignore
+    return [leaf for leaf in leaves(value) if isinstance(leaf, RecordedValue)]
 
 
 def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
@@ -134,12 +131,12 @@ def repeatable(recorder: Recorder, value: Any, since: int) -> bool:
     The call must not have written to an argument since write number `since`. A function among the
     arguments belongs to the program and must not be called twice.
     """
-    if isinstance(value, RecordedValue):
-        recorder.before(value)  # detects writes by compiled code
-        trace = trace_of(value, recorder)
-        return (trace.root or trace).version <= since
-    if isinstance(value, dict):
-        value = list(cast("dict[Any, Any]", value).values())
-    if isinstance(value, (tuple, list)):
-        return all(repeatable(recorder, item, since) for item in cast("list[Any]", value))
-    return isinstance(value, type) or not callable(value)
+    for leaf in leaves(value):
+        if isinstance(leaf, RecordedValue):
+            recorder.before(leaf)  # detects writes by compiled code
+            trace = trace_of(leaf, recorder)
+            if (trace.root or trace).version > since:
+                return False
+        elif callable(leaf) and not isinstance(leaf, type):
+            return False
+    return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from graphir import Symbol
+from graphir.numpy_api.arrays.operands import leaves
 from runtime.recording.values import RecordedValue, RecordingTrace, TracedScalar
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ def operands(recorder: NotingBuilder, values: Any) -> tuple[Symbol, ...] | None:
     """
     symbols: dict[int, Symbol] = {}
     try:
-        for symbol in _symbols(recorder, values):
-            symbols[symbol.index] = symbol
+        for leaf in leaves(values):
+            for symbol in _symbols(recorder, leaf):
+                symbols[symbol.index] = symbol
     except _UnknownOperandError:
         return None
     return tuple(symbols.values())
@@ -49,18 +51,11 @@ def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
     elif isinstance(value, np.ndarray):
         if value.size:
             yield _required(_known(recorder, cast("Any", value)))
-    elif isinstance(value, (tuple, list, set, frozenset, dict, slice)):
-        for part in _parts(value):
+    elif isinstance(value, (set, frozenset)):
+        for part in leaves([*cast("Iterable[Any]", value)]):
             yield from _symbols(recorder, part)
     elif not (isinstance(value, _SIMPLE) or value is ... or _is_numpy(value)):
         raise _UnknownOperandError
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    if isinstance(value, slice):
-        bounds = cast("Any", value)
-        return bounds.start, bounds.stop, bounds.step
-    return value.values() if isinstance(value, dict) else value  # pyright: ignore
 
 
 def _required(symbol: Symbol | None) -> Symbol:
@@ -114,29 +109,6 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
     return dtypes <= _WIDE and np.dtype(real.dtype).char in _WIDE | {"l", "q"}
 
 
-def leaves(value: Any) -> Iterator[Any]:
-    """Yield the leaves of nested lists and tuples."""
-    if isinstance(value, (list, tuple)):
-        for part in cast("list[Any]", value):
-            yield from leaves(part)
-    else:
-        yield value
-
-
 def traced_leaves(value: Any) -> list[Any]:
     """Return the recorded values in a value, also inside lists, tuples, dicts and slices."""
-    if isinstance(value, (RecordedValue, TracedScalar)):
-        return [value]
-    if isinstance(value, slice):
-        bounds = cast("Any", value)
-        value = bounds.start, bounds.stop, bounds.step
-    if isinstance(value, dict):
-        value = list(cast("dict[Any, Any]", value).values())
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [leaf for part in cast("list[Any]", value) for leaf in traced_leaves(part)]
-
-
-def holds_traced(value: Any) -> bool:
-    """Whether a recorded value is among the leaves of nested lists and tuples."""
-    return any(isinstance(leaf, (RecordedValue, TracedScalar)) for leaf in leaves(value))
+    return [leaf for leaf in leaves(value) if isinstance(leaf, (RecordedValue, TracedScalar))]

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Op, Symbol, ops
 from graphir.ir.literals import is_literal
+from graphir.numpy_api.arrays.operands import leaves
 from runtime.recording.builder import beyond_range, is_truncation
 from runtime.recording.captured import Brought
 from runtime.recording.notes import NotingBuilder
-from runtime.recording.operands import holds_traced, is_wide, leaves, traced_leaves
+from runtime.recording.operands import is_wide, traced_leaves
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import CallSites
 from runtime.recording.values import (
@@ -222,7 +223,7 @@ class Recorder(NotingBuilder):
         The graph promotes the leaves of the list as operands of a stack.
         """
         array = np.asarray(plains(values))
-        if not holds_traced(values):
+        if not traced_leaves(values):
             return self.held(array)
         symbols = tuple(self.symbol(leaf) for leaf in leaves(values))
         stack = self.emit(ops.stack, symbols, axis=0)

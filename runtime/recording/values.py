@@ -7,12 +7,13 @@ counts writes; the trace of a view derives its symbol anew from the owner's afte
 from __future__ import annotations
 
 from threading import local
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphirError, Symbol
+from graphir.numpy_api.arrays.operands import mapped
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.layouts import steps_between
 
@@ -183,15 +184,7 @@ def plain(value: Any) -> Any:
 
 def plains(value: Any) -> Any:
     """Return a value with plain values in place of recorded ones, also inside containers."""
-    kind = cast("Any", type(value))
-    if kind is tuple or kind is list:
-        items = cast("list[Any]", value)
-        return kind([plains(item) for item in items])  # pyright: ignore
-    if kind is dict:
-        return {key: plains(item) for key, item in value.items()}
-    if kind is slice:
-        return slice(plain(value.start), plain(value.stop), plain(value.step))
-    return plain(value)
+    return mapped(plain, value)
 
 
 def view_of(

@@ -28,6 +28,7 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.arrays.operands import adopted, converted, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.writers import WRITERS
+from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
 from graphir.numpy_api.views.steps import Pick
 
 
@@ -54,17 +55,6 @@ def _asked(x: Any, question: Callable[[Symbol], Any]) -> Any:
     except GraphirError as error:
         x.memory.refusal = error
         raise
-
-
-_UNARY: dict[str, Any] = {
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "abs": operator.abs,
-    "invert": operator.invert,
-}
-_COMPARISONS: dict[str, Any] = {
-    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
 
 
 def _operator(function: Any) -> Any:
@@ -95,9 +85,9 @@ def _operators(cls: Any, in_place: bool) -> Any:
         method.__name__ = f"__{name}__"
         setattr(cls, f"__{name}__", at_user_line(name)(method))
 
-    for name, function in (*_UNARY.items(), *_COMPARISONS.items()):
+    for name, (function, _) in (*UNARY.items(), *COMPARISONS.items()):
         define(name, _operator(function))
-    for name, (function, ufunc) in calls.BINARY.items():
+    for name, (function, ufunc) in BINARY.items():
         define(name, _operator(function))
         define(f"r{name}", _reflected(function))
         if in_place and name != "divmod":

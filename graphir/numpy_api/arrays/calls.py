@@ -53,6 +53,7 @@ from graphir.numpy_api.arrays.operands import (
 )
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
+from graphir.numpy_api.python_operators import MATMUL, MUL
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 
 # -- results
@@ -125,7 +126,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     memory = memory_among(operands)
     if any(isinstance(value, SelectionValue) for value in operands):
         return _selected(memory, function, operands)
-    if function is _PYTHON.mul and _repeats(operands):
+    if function is MUL and _repeats(operands):
         raise GraphError(
             "a list is repeated as often as an array element says, known when the graph runs",
             fix="use np.array(list) * x",
@@ -140,7 +141,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     result = function(*values)
     if result is NotImplemented:
         return result
-    if function is _PYTHON.matmul:
+    if function is MATMUL:
         return results(memory, result, True, partial(_as_numpy, np.matmul, operands, {}))
     return elementwise(memory, result, operands, scalar=True)
 
@@ -173,7 +174,7 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
             values.append(value)
         else:
             return None
-    if memory is None or function is _PYTHON.matmul or function is divmod:
+    if memory is None or function is MATMUL or function is divmod:
         return None
     return memory.computed(function(*values), scalar=True)
 
@@ -208,26 +209,6 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
         return result
     x.write(stored(memory, x, result))
     return x
-
-
-_PYTHON: Any = operator
-BINARY: dict[str, tuple[Any, Any]] = {
-    "add": (_PYTHON.add, np.add),
-    "sub": (_PYTHON.sub, np.subtract),
-    "mul": (_PYTHON.mul, np.multiply),
-    "truediv": (_PYTHON.truediv, np.divide),
-    "floordiv": (_PYTHON.floordiv, np.floor_divide),
-    "mod": (_PYTHON.mod, np.remainder),
-    "divmod": (divmod, np.divmod),
-    "pow": (_PYTHON.pow, np.power),
-    "matmul": (_PYTHON.matmul, np.matmul),
-    "and": (_PYTHON.and_, np.bitwise_and),
-    "or": (_PYTHON.or_, np.bitwise_or),
-    "xor": (_PYTHON.xor, np.bitwise_xor),
-    "lshift": (_PYTHON.lshift, np.left_shift),
-    "rshift": (_PYTHON.rshift, np.right_shift),
-}
-"""Python's binary operators, each with its NumPy function."""
 
 
 def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any]) -> Any:

@@ -30,6 +30,7 @@ from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.views.layouts import steps_between
 from graphir.numpy_api.views.steps import Steps, backward, forward
+from graphir.ops.attribute_record import array_content
 from graphir.ops.op import GraphValue, Op
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class TraceMemory:
 
     def held(self, array: Array) -> Symbol:
         """Return the constant of an array that nobody writes to; equal arrays share a constant."""
-        key = array.dtype, array.shape, array.tobytes()
+        key = array_content(array)
         if key not in self._constants:
             self._constants[key] = self.graph.constant_of(array_of(array, None))
         return self._constants[key]

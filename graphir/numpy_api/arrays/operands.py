@@ -43,10 +43,10 @@ def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
 def leaves(value: Any) -> Iterator[Any]:
     """Yield all leaf values of tuples, lists, dicts and slices."""
     kind: Any = cast("object", type(value))
-    if kind is tuple or kind is list:
+    if issubclass(kind, (tuple, list)):
         for item in value:
             yield from leaves(item)
-    elif kind is dict:
+    elif issubclass(kind, dict):
         yield from leaves(list(value.values()))
     elif kind is slice:
         yield from (value.start, value.stop, value.step)

@@ -26,7 +26,7 @@ from runtime.recording.captured import LIBRARIES
 from runtime.recording.fallback import opaque, rescued
 from runtime.recording.numpy_.functions import emptied
 from runtime.recording.numpy_.method_ops import filled
-from runtime.recording.operands import holds_traced
+from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
@@ -230,7 +230,7 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
 
     If an argument is recorded, the call is opaque instead.
     """
-    if holds_traced([list(args), list(kwargs.values())]):
+    if traced_leaves([args, kwargs]):
         name = f"numpy.{original.__name__}"
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
     with recording_with(None):
@@ -289,7 +289,7 @@ def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> An
 
     NumPy does not dispatch on a list.
     """
-    if args and isinstance(args[0], (list, tuple)) and holds_traced(args[0]):
+    if args and isinstance(args[0], (list, tuple)) and traced_leaves(args[0]):
         args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
     return original(*args, **kwargs)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from runtime.recording.values import (
     active,
     trace_of,
 )
-from runtime.references import counts_references
+from runtime.references import counts_references, is_held
 
-_ALONE = 6
-"""The reference count of an array without views in the program: its wrapper, its trace and the
-frames of the calls hold references."""
+_HOLDERS = 4
+"""The references to an array besides the program's: its wrapper, its trace and the frames of calls
+hold them."""
 
 
 def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
@@ -44,7 +43,7 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
     entry = recorder.resized_arrays.get(id(x))
     if original.base is not None and not entry:
         recorder.call(original.resize, shape, {"refcheck": refcheck})
-    is_shared = counts_references() and getrefcount(original) > _ALONE
+    is_shared = counts_references() and is_held(original, _HOLDERS)
     if refcheck and not entry and is_shared:
         recorder.call(_refused, (), {})
     before, in_order = recorder.before(x), original.flags.c_contiguous

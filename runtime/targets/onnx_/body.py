@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, Symbol
+from graphir.ops.attribute_record import array_content
 from graphir.ops.dims import Dim, Size
 from runtime.targets.emission import Names, bindings, optional, unbound
 from runtime.targets.onnx_.values import OnnxValue
@@ -140,7 +141,7 @@ class OnnxBody:
     def number(self, value: Any, dtype: DType) -> OnnxValue:
         """Return a 0-d constant; equal bits share a constant."""
         array = np.asarray(value).astype(dtype.storage)
-        key = dtype.storage, array.tobytes()
+        key = array_content(array)
         if key not in self._numbers:
             self._numbers[key] = self.constant(array, dtype)
         return self._numbers[key]
@@ -148,7 +149,7 @@ class OnnxBody:
     def ints(self, values: Iterable[int]) -> OnnxValue:
         """Return a constant vector of sizes, axes or indices."""
         array = np.array([*values], np.int64)
-        key = "ints", array.tobytes()
+        key = array_content(array)
         if key not in self._numbers:
             self._numbers[key] = self.constant(array, DType.int64)
         return self._numbers[key]
