@@ -177,6 +177,8 @@ class Recorder(NotingBuilder):
 
         Raises UnrecordedError for other values.
         """
+        if isinstance(value, Symbol):
+            return value
         if isinstance(value, RecordedValue):
             return trace_of(value, self).read()
         if isinstance(value, TracedScalar):

@@ -7,8 +7,6 @@ and the recording records its inner calls. A compiled function is an opaque call
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
-from itertools import zip_longest
 from types import FunctionType
 from typing import Any, cast
 
@@ -17,7 +15,7 @@ import numpy as np
 from graphir import Symbol, ops
 from graphir.numpy_api.functions import FUNCTIONS
 from runtime.recording.fallback import arrays_of, opaque, repeatable, rescued
-from runtime.recording.numpy_.method_ops import filled, numpy_settings
+from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
@@ -49,9 +47,11 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _OWN[function](recorder, *args, **kwargs)
     if function in _SYMBOLIC:
         return _computed(recorder, function, args, dict(kwargs))
-    if not isinstance(function._implementation, FunctionType) or function in _OPAQUE:
-        return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
-    return _run(recorder, function, args, kwargs)
+    if isinstance(function._implementation, FunctionType) and function not in _OPAQUE:
+        return _run(recorder, function, args, kwargs)
+    if function in FUNCTIONS:
+        return _computed(recorder, function, args, dict(kwargs))
+    return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
 
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -59,7 +59,8 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
     recorder.calls.append(_name(function))
     before = recorder.writes
     try:
-        return _entered(recorder, recorder.call(function._implementation, args, kwargs))
+        result = recorder.call(function._implementation, args, kwargs)
+        return _entered(recorder, function, args, kwargs, result)
     except Exception:
         if not repeatable(recorder, (args, kwargs), before):
             raise
@@ -73,16 +74,25 @@ def _name(function: Any) -> str:
     return f"{function.__module__}.{function.__name__}"
 
 
-def _entered(recorder: Recorder, result: Any) -> Any:
-    """Return a result whose plain arrays, made by compiled code, become views or inputs."""
+def _entered(
+    recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+) -> Any:
+    """Return a result whose plain arrays, made by compiled code, become views or ops or inputs."""
     if type(result) is np.ndarray and recorder.has(result.dtype):
         owner = recorder.owner(result)
         if owner is not None:
             return recorder.viewed(result, view_trace(owner, result))
-        return recorder.wrapped(result, recorder.taken_as_given("", result))
+
+        def enter() -> Symbol:
+            if function not in FUNCTIONS:
+                raise UnrecordedError("it is compiled")
+            return in_ops(function, 0)(recorder, result, *args, **kwargs)
+
+        return recorder.outcome("", result, enter)
     kind: Any = cast("object", type(result))
     if kind is tuple or kind is list:
-        return kind(_entered(recorder, item) for item in result)  # pyright: ignore
+        parts = [_entered(recorder, None, (), {}, item) for item in result]  # pyright: ignore
+        return kind(parts)
     return result
 
 
@@ -99,7 +109,8 @@ def _computed(
     def enter() -> Symbol:
         if overlap:
             raise UnrecordedError("it writes to what it reads")
-        return _SYMBOLIC[function](recorder, real, *args, **kwargs)
+        symbolic = _SYMBOLIC.get(function) or in_ops(function, 0)
+        return symbolic(recorder, real, *args, **kwargs)
 
     if out is None:
         whole = _sharing(real, args)
@@ -145,54 +156,25 @@ def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
     return filled(recorder, real, 0)
 
 
-def _of_symbols(function: Any, *operands: Callable[[Recorder, Any], Any]) -> Symbolic:
-    """Return the function that records a NumPy function by its graphir counterpart.
-
-    Each of `operands` converts one of the first arguments to symbols; the other arguments are
-    settings.
-    """
-    takes = signature(FUNCTIONS[function])
-
-    def enter(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
-        kwargs.pop("casting", None)  # NumPy has checked the casts already
-        bound = takes.bind(*args, **kwargs)
-        for (name, value), operand in zip_longest([*bound.arguments.items()], operands):
-            if operand is None:
-                what = f"an argument of {function.__name__}"
-                bound.arguments[name] = recorder.setting(what, value)
-            else:
-                bound.arguments[name] = operand(recorder, value)
-        bound.arguments.update(numpy_settings(recorder, dict(bound.arguments)))
-        return recorder.applied(function, *bound.args, **bound.kwargs)
-
-    return enter
-
-
-def _each(recorder: Recorder, values: Any) -> list[Symbol]:
-    return [recorder.symbol(value) for value in values]
-
-
-_symbol_of = Recorder.symbol
-
-
-def _einsum(recorder: Recorder, real: Any, subscripts: Any, *arrays: Any, **_: Any) -> Symbol:
-    return recorder.applied(np.einsum, subscripts, *_each(recorder, arrays))
-
-
 _SYMBOLIC: dict[Any, Symbolic] = {
-    np.concatenate: _of_symbols(np.concatenate, _each),
     np.where: _where,
-    np.dot: _of_symbols(np.dot, _symbol_of, _symbol_of),
-    np.inner: _of_symbols(np.inner, _symbol_of, _symbol_of),
-    np.vdot: _of_symbols(np.vdot, _symbol_of, _symbol_of),
     np.empty_like: emptied,
     np.zeros_like: _constant_like(0),
     np.ones_like: _constant_like(1),
     np.full_like: _full_like,
-    np.roll: _of_symbols(np.roll, _symbol_of),
-    np.take_along_axis: _of_symbols(np.take_along_axis, _symbol_of, _symbol_of),
-    np.diagflat: _of_symbols(np.diagflat, _symbol_of),
-    np.einsum: _einsum,
+    **{
+        function: in_ops(function, operands)
+        for function, operands in {
+            np.concatenate: 0,
+            np.dot: 2,
+            np.inner: 2,
+            np.vdot: 2,
+            np.roll: 1,
+            np.take_along_axis: 2,
+            np.diagflat: 1,
+            np.einsum: 0,
+        }.items()
+    },
 }
 
 

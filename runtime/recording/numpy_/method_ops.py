@@ -1,19 +1,20 @@
 """The ops of ndarray methods that do not dispatch to a ufunc.
 
-Each function here takes `(recorder, x, values, *args, **kwargs)`: the symbol of the array, its
-values, and the arguments of the method. It returns the symbol of the result.
+Each function here takes `(recorder, values, x, *args, **kwargs)`: the values of the array, its
+symbol, and the arguments of the method. It returns the symbol of the result.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from inspect import Signature, signature
-from typing import Any
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature, signature
+from typing import Any, cast
 
 import numpy as np
 
 from graphir import Symbol, ops
+from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.views.steps import Pick
 from runtime.recording.recorder import Recorder
@@ -25,21 +26,44 @@ Symbolic = Callable[..., Symbol]
 # -- methods that are functions
 
 
-def function(of: Any, operands: int = 0) -> Symbolic:
-    """Return the function that records a method by the NumPy function `of`.
+def in_ops(function: Any, operands: int = 1) -> Symbolic:
+    """Return the function that records a NumPy function by its counterpart on symbols.
 
-    After the array, the first `operands` arguments are operands too; the others are settings.
+    The first `operands` arguments are operands, and so are arrays among the others; all else are
+    settings.
     """
-    takes = _signature(of)
+    takes = _signature(function)
 
-    def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
-        arguments = list(takes.bind(x, *args, **kwargs).arguments.items())[1:]
-        symbols = [recorder.symbol(value) for _, value in arguments[:operands]]
-        settings = dict(arguments[operands:])
-        recorder.setting(f"an argument of {of.__name__}", settings)
-        return recorder.applied(of, x, *symbols, **numpy_settings(recorder, plains(settings)))
+    def enter(recorder: Recorder, _: Any, *args: Any, **kwargs: Any) -> Symbol:
+        bound = takes.bind(*args, **kwargs)
+        bound.arguments.pop("casting", None)  # NumPy has checked the casts already
+        symbols: list[Any] = []
+        settings: dict[str, Any] = {}
+        for place, (name, value) in enumerate(bound.arguments.items()):
+            kind = takes.parameters[name].kind
+            operand = (
+                recorder.symbol(value) if place < operands else _operand(recorder, function, value)
+            )
+            if kind is Parameter.VAR_POSITIONAL:
+                symbols += operand
+            elif kind is Parameter.VAR_KEYWORD:
+                settings |= operand
+            elif place < max(operands, 1):
+                symbols.append(operand)
+            else:
+                settings[name] = operand
+        return recorder.applied(function, *symbols, **numpy_settings(recorder, settings))
 
     return enter
+
+
+def _operand(recorder: Recorder, function: Any, value: Any) -> Any:
+    """Return the symbol of an array, a list of them, or the plain value of a setting."""
+    if isinstance(value, (np.ndarray, Symbol)):
+        return recorder.symbol(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(x, np.ndarray) for x in leaves(value)):
+        return [_operand(recorder, function, part) for part in cast("Sequence[Any]", value)]
+    return recorder.setting(f"an argument of {function.__name__}", value)
 
 
 def numpy_settings(recorder: Recorder, settings: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +102,7 @@ def not_an_op(*_: Any, **__: Any) -> Symbol:
 # -- order
 
 
-def sorting(recorder: Recorder, x: Symbol, values: Any, axis: Any = -1, **settings: Any) -> Symbol:
+def sorting(recorder: Recorder, values: Any, x: Symbol, axis: Any = -1, **settings: Any) -> Symbol:
     """Record argsort, if NumPy keeps the order of equal values here, as the stable op does.
 
     Raises UnrecordedError otherwise.
@@ -97,7 +121,7 @@ def by_places(name: str) -> Symbolic:
     The function applies the method to the positions of the elements, and gathers by the result.
     """
 
-    def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(recorder: Recorder, _: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
         recorder.setting(f"an argument of {name}", [args, kwargs])
         new_places = getattr(places_of(x), name)(*plains(args), **plains(kwargs))
         return Pick(np.asarray(new_places)).forward(recorder, x)

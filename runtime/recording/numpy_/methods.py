@@ -16,7 +16,7 @@ from runtime.recording.numpy_.method_ops import (
     Symbolic,
     by_places,
     filled,
-    function,
+    in_ops,
     not_an_op,
     sorting,
 )
@@ -41,7 +41,7 @@ _NDARRAY: Any = np.ndarray
 def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
     """Return a method that has NumPy's result, and records it by `symbolic`.
 
-    `symbolic(recorder, x, values, *args, **kwargs)` takes the symbol of the array and its values,
+    `symbolic(recorder, values, x, *args, **kwargs)` takes the values of the array and its symbol,
     and returns the symbol of the result.
     """
 
@@ -59,7 +59,7 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
         def enter() -> Symbol:
             if x is None:
                 raise UnrecordedError("it is of what has no symbol")
-            return symbolic(recorder, x, self.plain, *args, **kwargs)
+            return symbolic(recorder, self.plain, x, *args, **kwargs)
 
         if out is None:
             return recorder.outcome(name, real, enter)
@@ -109,7 +109,7 @@ def _moving(name: str) -> Callable[..., Any]:
     def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
         if kwargs.get("order", "C") == "C" and not (name != "reshape" and args):
             return recorder.reshaped(x, real.shape)
-        return places(recorder, x, real, *args, **kwargs)
+        return places(recorder, real, x, *args, **kwargs)
 
     def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
@@ -140,18 +140,18 @@ class Methods(RecordedValue):
 
     __slots__ = ()
 
-    mean = traced("mean", function(np.mean))
-    var = traced("var", function(np.var))
-    std = traced("std", function(np.std))
-    argmax = traced("argmax", function(np.argmax))
-    argmin = traced("argmin", function(np.argmin))
-    trace = traced("trace", function(np.trace))
+    mean = traced("mean", in_ops(np.mean))
+    var = traced("var", in_ops(np.var))
+    std = traced("std", in_ops(np.std))
+    argmax = traced("argmax", in_ops(np.argmax))
+    argmin = traced("argmin", in_ops(np.argmin))
+    trace = traced("trace", in_ops(np.trace))
     argsort = traced("argsort", sorting)
-    searchsorted = traced("searchsorted", function(np.searchsorted, 1))
-    take = traced("take", function(np.take, 1))
+    searchsorted = traced("searchsorted", in_ops(np.searchsorted, 2))
+    take = traced("take", in_ops(np.take, 2))
     repeat = traced("repeat", by_places("repeat"))
     compress = traced("compress", by_places("compress"))
-    dot = traced("dot", function(np.dot, 1))
+    dot = traced("dot", in_ops(np.dot, 2))
     argpartition = traced("argpartition", not_an_op)
     choose = traced("choose", not_an_op)
     sort = _reordered("sort")
