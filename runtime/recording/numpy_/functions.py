@@ -92,7 +92,7 @@ def _entered(
     kind: Any = cast("object", type(result))
     if kind is tuple or kind is list:
         parts = [_entered(recorder, None, (), {}, item) for item in result]  # pyright: ignore
-        return kind(parts)
+        return kind(parts)  # pyright: ignore
     return result
 
 

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import DType, Op, Symbol, ops
+from graphir import Symbol, ops
+from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, OPS, REDUCTIONS
 from runtime.recording.builder import is_truncation
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
@@ -33,7 +34,7 @@ def method_of(
     kwargs: Mapping[str, Any],
 ) -> Any:
     """Return the result of a ufunc's method; record it as ops, or else as an input."""
-    symbolic, name = _METHODS.get(method, _reduceat), f"{ufunc.__name__}.{method}"
+    name = f"{ufunc.__name__}.{method}"
     symbols: list[Any] = [
         recorder.before(operand) for operand in inputs
     ]  # before NumPy may write to them
@@ -42,7 +43,7 @@ def method_of(
     def enter() -> Symbol:
         if any(operand is None for operand in symbols):
             raise UnrecordedError(f"{name} is of what has no symbol")
-        return symbolic(recorder, ufunc, *symbols, **kwargs)
+        return _on_symbols(recorder, ufunc, method, *symbols, **kwargs)
 
     into = outs_of(kwargs.get("out"), 1)[0]
     if into is None:
@@ -51,38 +52,40 @@ def method_of(
     return into
 
 
-def _reduceat(recorder: Recorder, ufunc: np.ufunc, *_: Any, **__: Any) -> Symbol:
-    raise UnrecordedError("reduceat has no op")
-
-
-def _reduce(
+def _on_symbols(
     recorder: Recorder,
     ufunc: np.ufunc,
+    method: str,
     x: Symbol,
-    *,
-    axis: Any = 0,
+    *others: Symbol,
     dtype: Any = None,
-    keepdims: Any = False,
     initial: Any = None,
     where: Any = True,
     out: Any = None,
+    **settings: Any,
 ) -> Symbol:
-    """Emit a reduction over axes; elements that `where=` excludes become the neutral element."""
-    op = op_of(REDUCTIONS, ufunc)
+    """Return the result of a ufunc's method on symbols, by the table that traces use too.
+
+    Elements that `where=` excludes become the neutral element.
+    """
+    op = _TABLES[method].get(ufunc) if method in _TABLES else None
     if type(initial) is type(np._NoValue):  # pyright: ignore
         initial = None
     if where is not True:
         x = _masked(recorder, ufunc, x, recorder.symbol(where), initial)
-    to: dict[str, Any] = {}
-    if op is ops.sum or op is ops.prod:
-        to["dtype"] = None if dtype is None else recorder.dtype(np.dtype(dtype))
-        x = _truncated(recorder, op, x, to["dtype"])
-    axes = axis_of(axis, x.rank)
-    reduction = recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims), **to)
+    if method == "reduce":
+        axis, keepdims = settings.get("axis", 0), bool(settings.get("keepdims"))
+        settings = {"axis": axis_of(axis, x.rank), "keepdims": keepdims}
+    if dtype is not None and op is not None and op in _OF_DTYPE:
+        settings["dtype"] = to = recorder.dtype(np.dtype(dtype))
+        if is_truncation(x.dtype, to):
+            x = recorder.cast(x, to, op.operand(0), op.name)
+    with recorder.graph.at(recorder.here):
+        result: Symbol = call_ufunc(recorder.graph, ufunc, method, (x, *others), settings)
     if initial is None or (ufunc.identity is not None and initial == ufunc.identity):
-        return reduction
-    binary = op_of(OPS, ufunc)
-    return recorder.emit(binary, recorder.operands(binary, (reduction, initial)))
+        return result
+    op = op_of(OPS, ufunc)
+    return recorder.emit(op, recorder.operands(op, (result, initial)))
 
 
 def _masked(recorder: Recorder, ufunc: np.ufunc, x: Symbol, mask: Symbol, initial: Any) -> Symbol:
@@ -99,25 +102,5 @@ def axis_of(axis: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted(int(each) % max(rank, 1) for each in axes)) if rank else ()
 
 
-def _accumulate(
-    recorder: Recorder, ufunc: np.ufunc, x: Symbol, *, axis: Any = 0, dtype: Any = None, **_: Any
-) -> Symbol:
-    op = op_of(ACCUMULATIONS, ufunc)
-    to = None if dtype is None else recorder.dtype(np.dtype(dtype))
-    x = _truncated(recorder, op, x, to)
-    return recorder.emit(op, (x,), axis=int(axis) % x.rank, dtype=to)
-
-
-def _truncated(recorder: Recorder, op: Op, x: Symbol, to: DType | None) -> Symbol:
-    """Return x cast to the integer dtype of `dtype=` if x is float; else x itself."""
-    if to is None or not is_truncation(x.dtype, to):
-        return x
-    return recorder.cast(x, to, op.operand(0), op.name)
-
-
-def _outer(recorder: Recorder, ufunc: np.ufunc, x: Symbol, y: Symbol, **_: Any) -> Symbol:
-    op = op_of(OPS, ufunc)
-    return recorder.emit(op, (recorder.reshaped(x, (*x.shape, *(1,) * y.rank)), y))
-
-
-_METHODS = {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
+_TABLES = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}
+_OF_DTYPE = (ops.sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod)
