@@ -14,7 +14,7 @@ import numpy as np
 
 from graphir import Symbol, ops
 from graphir.numpy_api.functions import FUNCTIONS
-from runtime.recording.fallback import arrays_of, opaque, repeatable, rescued
+from runtime.recording.fallback import arrays_of, given, opaque, repeatable, rescued
 from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
 from runtime.recording.recorder import Recorder
@@ -113,9 +113,11 @@ def _computed(
         return symbolic(recorder, real, *args, **kwargs)
 
     if out is None:
-        whole = _sharing(real, args)
+        whole = None if getattr(real, "base", None) is None else _sharing(real, args)
         if whole is not None:
             return view_of(whole, real)
+        if not isinstance(real, (np.ndarray, np.generic)):
+            return given(recorder, _name(function), real, arrays_of((args, kwargs)))
         return recorder.outcome(_name(function), real, enter)
     return stored(recorder, _name(function), out, real, enter)
 

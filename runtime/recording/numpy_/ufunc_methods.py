@@ -80,8 +80,14 @@ def _on_symbols(
         settings["dtype"] = to = recorder.dtype(np.dtype(dtype))
         if is_truncation(x.dtype, to):
             x = recorder.cast(x, to, op.operand(0), op.name)
-    with recorder.graph.at(recorder.here):
-        result: Symbol = call_ufunc(recorder.graph, ufunc, method, (x, *others), settings)
+    if op is not None:
+        result = recorder.emit(op, (x,), **settings)
+    elif method == "outer":
+        wide = recorder.reshaped(x, (*x.shape, *(1,) * others[0].rank))
+        result = recorder.emit(op_of(OPS, ufunc), (wide, *others))
+    else:
+        with recorder.graph.at(recorder.here):
+            result = call_ufunc(recorder.graph, ufunc, method, (x, *others), settings)
     if initial is None or (ufunc.identity is not None and initial == ufunc.identity):
         return result
     op = op_of(OPS, ufunc)
