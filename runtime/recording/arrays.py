@@ -9,7 +9,7 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Numbers, number_of, reading
 from runtime.recording.numpy_ import functions, ufuncs
 from runtime.recording.numpy_.methods import Methods
 from runtime.recording.recorder import Recorder
@@ -66,23 +66,6 @@ class RecordedScalar(Dispatching):
 
     def __getitem__(self, key: Any) -> Any:
         return self if type(key) is tuple and not key else self.plain[plains(key)]
-
-    def item(self, *args: Any) -> Any:
-        """Return the Python number, which is not recorded any more."""
-        return number_of("item", self, self.plain.item(*args))
-
-    def __float__(self) -> float:
-        return number_of("float", self, float(self.plain))
-
-    def __int__(self) -> int:
-        return number_of("int", self, int(self.plain))
-
-    def __complex__(self) -> complex:
-        return number_of("complex", self, complex(self.plain))
-
-    def tolist(self) -> Any:
-        """Return the Python number, which is not recorded any more."""
-        return number_of("tolist", self, self.plain.tolist())
 
     @property
     def T(self) -> Any:  # noqa: N802 -- NumPy's name
@@ -168,7 +151,7 @@ def _scalars() -> dict[type[Any], type[Any]]:
     The methods are copied into each subclass instead of inherited: NumPy takes the next class in
     the method resolution order to define the memory of the scalar.
     """
-    namespace = {**_operators(), **vars(Dispatching), **vars(RecordedScalar)}
+    namespace = {**_operators(), **vars(Dispatching), **vars(Numbers), **vars(RecordedScalar)}
     methods = {
         name: value
         for name, value in namespace.items()

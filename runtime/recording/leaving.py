@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.recording.values import active, plains
+from runtime.recording.values import active, plain, plains
 
 AS_BYTES = "gives its bytes to what is not recorded"
 AS_NUMBER = "is read as a Python number, by which the program may go on"
@@ -43,3 +43,26 @@ def number_of(name: str, value: Any, number: Any) -> Any:
         if value.size == 1:
             recorder.numbers[id(number)] = number, value
     return number
+
+
+class Numbers:
+    """The methods of recorded arrays and scalars that give Python numbers."""
+
+    __slots__ = ()
+
+    def item(self, *args: Any) -> Any:
+        """Return an element as a Python number, which is not recorded any more."""
+        return number_of("item", self, plain(self).item(*args))
+
+    def tolist(self) -> Any:
+        """Return the elements as Python numbers, which are not recorded any more."""
+        return number_of("tolist", self, plain(self).tolist())
+
+    def __float__(self) -> float:
+        return number_of("float", self, float(plain(self)))
+
+    def __int__(self) -> int:
+        return number_of("int", self, int(plain(self)))
+
+    def __complex__(self) -> complex:
+        return number_of("complex", self, complex(plain(self)))

@@ -122,6 +122,15 @@ def _method(function: Any) -> Callable[..., Any]:
     return method
 
 
+def _number(kind: Any) -> Callable[[Any], Any]:
+    """Return the conversion to a Python number, which an array with known values has."""
+
+    def convert(self: Any) -> Any:
+        return kind(self.plain) if self.is_known else _asked(self, kind)
+
+    return convert
+
+
 class _Methods:
     """The methods of ndarrays and scalars that call the NumPy function of the same name."""
 
@@ -151,6 +160,15 @@ class _Methods:
     searchsorted = _method(np.searchsorted)
     nonzero = _method(np.nonzero)
     choose = _method(np.choose)
+
+    __bool__ = _number(bool)
+    __float__ = _number(float)
+    __int__ = _number(int)
+    __complex__ = _number(complex)
+
+    def __index__(self) -> int:
+        x: Any = self
+        return operator.index(x.plain if x.is_known else x.read())
 
     def compress(self, condition: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the slices at which a condition is true."""
@@ -475,21 +493,6 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         _asked(self, Symbol.__array__)
         raise AssertionError  # which has raised
 
-    def __bool__(self) -> bool:
-        return bool(self.plain) if self.is_known else _asked(self, bool)
-
-    def __float__(self) -> float:
-        return float(cast("Any", self.plain)) if self.is_known else _asked(self, float)
-
-    def __int__(self) -> int:
-        return int(cast("Any", self.plain)) if self.is_known else _asked(self, int)
-
-    def __complex__(self) -> complex:
-        return complex(cast("Any", self.plain)) if self.is_known else _asked(self, complex)
-
-    def __index__(self) -> int:
-        return operator.index(self.plain if self.is_known else self.read())
-
     def __contains__(self, item: object) -> bool:
         return bool((self == item).any())  # pyright: ignore
 
@@ -587,21 +590,6 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
         _asked(self, Symbol.__array__)
         raise AssertionError  # which has raised
 
-    def __bool__(self) -> bool:
-        return _asked(self, bool)
-
-    def __float__(self) -> float:
-        return _asked(self, float)
-
-    def __int__(self) -> int:
-        return _asked(self, int)
-
-    def __complex__(self) -> complex:
-        return _asked(self, complex)
-
-    def __index__(self) -> int:
-        return operator.index(self.symbol)
-
     def __round__(self, digits: Any = None) -> Any:
         if digits is None:
             raise GraphError(
@@ -642,7 +630,14 @@ def _of_symbol(value: Any, name: str) -> Any:
     return attribute
 
 
-class SymbolicSelection(SelectionValue):
+def _refused(what: str) -> Any:
+    def refuse(self: SelectionValue, *_: Any, **__: Any) -> NoReturn:
+        self.refuse(what)
+
+    return at_user_line("x[mask]")(refuse)
+
+
+class SymbolicSelection(_Dispatching, SelectionValue):
     """The result of x[mask] in a traced function."""
 
     __slots__ = ()
@@ -652,15 +647,10 @@ class SymbolicSelection(SelectionValue):
         """The dtype as a NumPy dtype."""
         return self.symbol.dtype.to_numpy()
 
-    @at_user_line("np")
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return calls.call_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        try:
-            return calls.call_like(self, function, args, kwargs)
-        except GraphirError as error:
-            raise error.at(user_location(), f"np.{function.__name__}") from None
+    __getitem__ = _refused("[]")
+    __len__ = _refused("len()")
+    __iter__ = _refused("iteration")
+    __array__ = _refused("np.asarray")
 
     def astype(self, dtype: Any) -> Any:
         """Return the selection in another dtype."""
@@ -671,26 +661,10 @@ class SymbolicSelection(SelectionValue):
         return self
 
     @at_user_line("x[mask]")
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self.refuse("np.asarray")
-
-    @at_user_line("x[mask]")
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         self.refuse(f".{name}")
-
-    @at_user_line("x[mask]")
-    def __getitem__(self, key: Any) -> NoReturn:
-        self.refuse("[]")
-
-    @at_user_line("x[mask]")
-    def __len__(self) -> int:
-        self.refuse("len()")
-
-    @at_user_line("x[mask]")
-    def __iter__(self) -> Any:
-        self.refuse("iteration")
 
 
 class FlatValues:

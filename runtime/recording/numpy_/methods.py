@@ -11,7 +11,7 @@ from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.numpy_api.views.steps import Reshape
 from runtime.recording.fallback import rescued
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Numbers, reading
 from runtime.recording.numpy_.method_ops import (
     Symbolic,
     by_places,
@@ -135,7 +135,7 @@ def _moving(name: str) -> Callable[..., Any]:
 _byteswap = traced("byteswap", not_an_op)
 
 
-class Methods(RecordedValue):
+class Methods(Numbers, RecordedValue):
     """The recorded methods of ndarray, under NumPy's names."""
 
     __slots__ = ()
@@ -310,23 +310,6 @@ class Methods(RecordedValue):
         recorder.read("nonzero", self, reason, truth=True)
         return tuple(recorder.wrapped(places, recorder.input(places)) for places in real)
 
-    def item(self, *args: Any) -> Any:
-        """Return an element as a Python number, which is not recorded any more."""
-        return number_of("item", self, self.plain.item(*args))
-
-    def tolist(self) -> Any:
-        """Return the elements as Python numbers, which are not recorded any more."""
-        return number_of("tolist", self, self.plain.tolist())
-
-    def __float__(self) -> float:
-        return number_of("float", self, float(self.plain))
-
-    def __int__(self) -> int:
-        return number_of("int", self, int(self.plain))
-
-    def __complex__(self) -> complex:
-        return number_of("complex", self, complex(self.plain))
-
 
 def _fill(array: Any, key: Any, value: Any) -> None:
     array.fill(value)
@@ -360,7 +343,7 @@ def _rescued_methods() -> None:
     The methods that change the recorded and the plain array together get no fallback.
     """
     changing = {"shape", "setflags", "resize"}
-    for name, method in list(vars(Methods).items()):
+    for name, method in [*vars(Numbers).items(), *vars(Methods).items()]:
         if name in changing:
             continue
         of_numpy = getattr(_NDARRAY, name, None)
