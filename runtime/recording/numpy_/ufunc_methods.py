@@ -76,6 +76,8 @@ def _on_symbols(
     if method == "reduce":
         axis, keepdims = settings.get("axis", 0), bool(settings.get("keepdims"))
         settings = {"axis": axis_of(axis, x.rank), "keepdims": keepdims}
+    elif method == "accumulate":
+        settings.setdefault("axis", 0)
     if dtype is not None and op is not None and op in _OF_DTYPE:
         settings["dtype"] = to = recorder.dtype(np.dtype(dtype))
         if is_truncation(x.dtype, to):
