@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
@@ -63,25 +62,6 @@ def literal_array(
             f"{number_text(value)} does not fit the 64 bits of an int", fix="write it as a float"
         )
     return dtype, scalar(value, dtype, tf32)
-
-
-def check_literal(attrs: Mapping[str, Any], tf32: str) -> None:
-    """Raise GraphError if a constant or `full` names a literal that is not its value.
-
-    Reports judge the literal in place of the value. Graphs that ops build satisfy this.
-    """
-    literal = attrs.get("literal")
-    if literal is None:
-        return
-    dtype, value = attrs["dtype"], attrs["value"]
-    expected = scalar(literal, dtype, tf32)
-    array = scalar(value, dtype, tf32) if is_literal(value) else np.asarray(value)
-    if array.shape or array.tobytes() != expected.tobytes():
-        raise GraphError(
-            f"the literal {number_text(literal)} is not the value",
-            got=f"an array of shape {list(array.shape)}" if array.shape else str(value),
-            fix="leave the literal out",
-        )
 
 
 def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType, NDArray[Any]]:

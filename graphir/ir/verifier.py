@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphir import ops
 from graphir.errors import GraphError, GraphirError
-from graphir.ir.literals import check_literal
 from graphir.ir.operands import operand_infos
 from graphir.ops.attribute_record import AttributeRecord
 
@@ -86,7 +85,6 @@ def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:
         return GraphError(f"it has {len(symbol.args)} operands, not {len(op.operands)}")
     try:
         inference = graph.infer(op, symbol.args, attrs)
-        check_literal(attrs, graph.tf32)
     except GraphirError as error:
         return GraphError.like(error)
     if inference.type is not symbol.type:

@@ -137,8 +137,15 @@ def given(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def constant(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The shape of the values."""
-    return attrs["value"].shape
+    """The shape of the values; () for a literal."""
+    shape: Shape = attrs["value"].shape
+    if shape and attrs["literal"] is not None:
+        raise ShapeError(
+            "an array has no literal",
+            got=f"{attrs['literal']!r} of {shape_text(shape)}",
+            fix="leave the literal out",
+        )
+    return shape
 
 
 def broadcast_to(op: Op, types: Types, attrs: Attributes) -> Shape:

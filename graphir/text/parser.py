@@ -14,7 +14,6 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import OperandInfo
 from graphir.ir.graph import Graph
-from graphir.ir.literals import check_literal
 from graphir.ir.symbol import Symbol
 from graphir.location import (
     ASSIGN,
@@ -170,8 +169,6 @@ class Parser(Values):
             inference = self._infer(graph, op, args, attrs, places, op_at)
             if cache_key:
                 self._inferences[cache_key] = inference
-        if "literal" in attrs:
-            self.attempt(places["literal"], check_literal, inference.attrs, graph.tf32)
         if inference.type is not type_:
             self.fail(f"the type here is {type_}, but {op.name} gives {inference.type}", type_at)
         self.symbols[name] = graph.append(op, args, inference.attrs, type_, source)

@@ -27,6 +27,7 @@ from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives
 from passes.analysis.expressions import Expression, expression, primary, statement
+from passes.analysis.written_literals import is_literal
 
 
 class Promotion(NamedTuple):
@@ -78,7 +79,8 @@ def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ())
             {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
         )
         return _casts_in_words(promotion.op, casts_to_write)
-    return rewritten(promotion.op, location, _target_dtypes(promotion, avoid))
+    rules, op, values = promotion[:3]
+    return rewritten(rules, op, values, location, _target_dtypes(promotion, avoid))
 
 
 def replacement(promotion: Promotion, location: Location) -> str:
@@ -89,7 +91,8 @@ def replacement(promotion: Promotion, location: Location) -> str:
     """
     if len(promotion.values) > MOST_OPERANDS:
         return ""
-    return _cast_operands_at(location, _target_dtypes(promotion, ()))
+    rules, op, values = promotion[:3]
+    return _source(rules, op, values, location, _target_dtypes(promotion, ()))
 
 
 def stored(location: Location, dtype: DType) -> str:
@@ -110,11 +113,45 @@ def stored(location: Location, dtype: DType) -> str:
 _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 
-def rewritten(op: Op, location: Location, dtypes: Mapping[int, DType]) -> str:
+def rewritten(
+    rules: PromotionRules,
+    op: Op,
+    values: Sequence[Symbol],
+    location: Location,
+    dtypes: Mapping[int, DType],
+) -> str:
     """Return the expression at a location with operands cast; words if the source is unknown."""
-    if text := _cast_operands_at(location, dtypes):
+    if text := _source(rules, op, values, location, dtypes):
         return " ".join(text.split())
-    return _casts_in_words(op, dtypes)
+    return _casts_in_words(op, _without_literals(values, dtypes))
+
+
+def _source(
+    rules: PromotionRules,
+    op: Op,
+    values: Sequence[Symbol],
+    location: Location,
+    dtypes: Mapping[int, DType],
+) -> str:
+    """Return the expression at a location with operands cast, or "" if the source is unknown.
+
+    Under rules that write `x += y` to the array x, the value is cast to the dtype of x: the name x
+    keeps its array.
+    """
+    if 0 in dtypes and op.name in rules.in_place and _is_augmented(location):
+        return stored(location, values[0].dtype)
+    return _cast_operands_at(location, _without_literals(values, dtypes))
+
+
+def _is_augmented(location: Location) -> bool:
+    expression_ = expression(location)
+    return expression_ is not None and isinstance(statement(expression_.text), ast.AugAssign)
+
+
+def _without_literals(values: Sequence[Symbol], dtypes: Mapping[int, DType]) -> Mapping[int, DType]:
+    """Return the casts but those of Python numbers, which have no `astype`, if others remain."""
+    others = {i: dtype for i, dtype in dtypes.items() if not is_literal(values[i])}
+    return others or dtypes
 
 
 def _casts_in_words(op: Op, dtypes: Mapping[int, DType]) -> str:

@@ -28,7 +28,6 @@ from graphir.ops import shape_rules as shapes
 from graphir.ops.dims import Dim, Shape, evaluate
 from graphir.ops.dtype_rules import LOOKUP, SCATTER
 from graphir.ops.op import REQUIRED, Attr
-from graphir.promotion.scalars import fits, scalar
 from tests.support.strategies import (
     DIMS,
     NAMES,
@@ -188,11 +187,7 @@ class Drawing:
         attrs: dict[str, Any] = {"dtype": self.dtype()}
         for attr in op.attrs[1:]:
             attrs[attr.name] = self._attribute(attr, None, attrs["dtype"])
-        literal = attrs.get("literal")
-        if literal is not None and fits(literal, attrs["dtype"]):
-            array = op is ops.constant
-            attrs["value"] = scalar(literal, attrs["dtype"], self.graph.tf32) if array else literal
-        elif "literal" in attrs:
+        if op is ops.constant and attrs["value"].shape:
             attrs["literal"] = None
         with self.graph:
             return op(**attrs)

@@ -111,7 +111,9 @@ class WidthHit(NamedTuple):
         wide_positions = {cast.position for cast in _casts(symbol) if cast.target in wide}
         casts_within = _casts_within(symbol, self.limits)
         casts_to_write = {i: dtype for i, dtype in casts_within.items() if i in wide_positions}
-        return rewritten(symbol.op, symbol.location, casts_to_write) or f'dtype "{narrow}"'
+        rules, args = symbol.graph.rules, symbol.args
+        text = rewritten(rules, symbol.op, args, symbol.location, casts_to_write)
+        return text or f'dtype "{narrow}"'
 
     @property
     def told(self) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, Symbol, ops, rule_sets
 from passes import Policy
+from runtime import record
 
 RULES = [one.name for one in rule_sets() if one.name != "explicit"]
 DTYPES = [
@@ -61,3 +63,17 @@ def test_a_typed_fix_leaves_nothing_to_find(
                 left = [one for one in g.policy.hits(g, [made]) if one.symbol is made]
                 assert not left, (text, a, b, hit.fix)
     assert found or name == "jax_lax" or ("lossy" in policy.get("forbid", ()) and name in EXACT)
+
+
+def in_place(out: Any, peak: Any) -> Any:
+    offset = 3
+    out += np.arange(4.0)
+    return peak / offset
+
+
+def test_an_array_that_is_written_keeps_its_name_and_a_number_has_no_astype() -> None:
+    graph = record(in_place, np.ones(4, np.float32), np.ones(3, np.int16)).graph
+    fixes = {hit.fix for hit in Policy(forbid="to:float64").hits(graph)}
+    assert fixes == {'out += np.arange(4.0).astype("float32")', 'peak.astype("float64") / offset'}
+    fixes = {hit.fix for hit in Policy(widest="float32").hits(graph)}
+    assert 'peak.astype("float32") / offset' in fixes
