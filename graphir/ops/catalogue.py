@@ -460,3 +460,5 @@ def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
 
 NAMES = [*(name for name, value in vars().items() if isinstance(value, Op)), "split"]
 """The names of ops, with aliases, and of the functions composed of ops."""
+
+__all__ = NAMES  # pyright: ignore[reportUnsupportedDunderAll]
