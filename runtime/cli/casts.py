@@ -15,7 +15,7 @@ from passes.reports import REPORT_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
 from runtime.cli.inputs import add_inputs, of_function, of_graph
-from runtime.cli.output import add_output, add_program, status, write_text
+from runtime.cli.output import add_output, add_program, output_format, status, write_text
 from runtime.cli.programs import load_graph, load_program, require_arguments
 from runtime.cli.rule_sets import rule_set
 from runtime.recording import record
@@ -76,13 +76,14 @@ def _audit(args: argparse.Namespace) -> int:
 
 def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     """Print or write the rows that pass the filters; return the status for --fail-on."""
+    name = output_format(args, REPORT_FORMATS, "text")
     report_ = report.only(
         args.kind, False if args.lossy else None, args.layer, args.dtype, args.loss
     )
     if args.against:
         report_ = report_.compared(args.against)
-    if args.format == "details" and not args.output:
+    if name == "details" and not args.output:
         show(report_, sys.stdout)
     else:
-        write_text(REPORT_FORMATS[args.format](report_), args)
+        write_text(REPORT_FORMATS[name](report_), args)
     return status(report, args)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from graphir import ExecutionError
 from graphir.text.atomic_files import replace_file
 from passes import CastReport
 from passes.analysis.casts.conversion import SILENT
@@ -34,16 +36,40 @@ def add_program(command: Any, what: str = "a graph, or a function that returns o
 
 def add_output(command: Any, formats: Iterable[str], default: str) -> None:
     """Add the options --format, --output and --fail-on to a command."""
-    command.add_argument("--format", choices=tuple(formats), default=default)
+    command.add_argument(
+        "--format", choices=tuple(formats), help=f"else by the ending of OUT, else {default}"
+    )
     command.add_argument(
         "-o", "--output", type=path, metavar="OUT", help="write it there, not to the terminal"
     )
     command.add_argument(
         "--fail-on",
         choices=("lossy", "any"),
-        help="have status 1 if there are implicit casts or casts of assignments: any, or such as "
-        "can lose something (after a run: did), or if a run may have hidden some (see audit "
-        "--allow-unseen)",
+        help="have status 1; lossy: if an implicit cast or the cast of an assignment can lose a "
+        "value (after a run: lost one); any: if there is such a cast; either: if a run may have "
+        "hidden some (see audit --allow-unseen)",
+    )
+
+
+_ENDINGS = {"markdown": "md", "mermaid": "mmd", "text": "txt"}
+"""The file endings of formats whose names are not their endings."""
+
+
+def output_format(args: argparse.Namespace, formats: Iterable[str], default: str) -> str:
+    """Return the format of --format, else that of the ending of --output, else `default`.
+
+    Raises ExecutionError for an ending that names none of `formats`.
+    """
+    ending = Path(args.output or "").suffix.lower()
+    if args.format or not ending:
+        return args.format or default
+    for name in formats:
+        if ending[1:] == _ENDINGS.get(name, name):
+            return name
+    raise ExecutionError(
+        f"no format of this command has the ending {ending!r}",
+        got=f"--output {args.output}",
+        fix=f"name one by --format: {', '.join(formats)}",
     )
 
 

@@ -41,7 +41,7 @@ def load_program(
     if isinstance(value, Graph):
         return _following(rules, value)
     if not callable(value):
-        raise ExecutionError(f"{text} is {value!r}, which is neither a Graph nor a function")
+        raise ExecutionError(f"{text} is neither a Graph nor a function", got=type(value).__name__)
     return value
 
 
@@ -52,7 +52,7 @@ def _following(rules: PromotionRules | None, graph: Graph) -> Graph:
     raise GraphError(
         f"graph {graph.name!r} follows the rules {graph.rules_before or graph.rules.name!r}",
         got=f"--rules {rules.name}",
-        fix="compare rule sets on a graph by: graphir diff FILE.gir RULES RULES",
+        fix=f"compare by --against {rules.name}, or graphir diff GRAPH {rules.name}",
     )
 
 
@@ -62,8 +62,8 @@ def load_graph(text: str, sources: str | None = None, rules: PromotionRules | No
     if isinstance(program, Graph):
         return program
     advice = (
-        "trace(function, types...) in the script makes a graph of a function on arrays, and "
-        f"what it does to arrays tells: graphir audit {text} --input x.npy"
+        f"name a function without arguments that returns a graph, or see what a function does to "
+        f"arrays by: graphir audit {text} --input x.npy"
     )
     require_arguments(text, program, (), {}, advice)
     result = program()

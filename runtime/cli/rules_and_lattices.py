@@ -12,7 +12,6 @@ from typing import Any
 
 from graphir import (
     DType,
-    Graph,
     GraphError,
     PromotionRules,
     explain,
@@ -31,6 +30,7 @@ from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from passes import GraphDiff, RulesDiff, diff
+from runtime.cli.programs import load_graph
 from runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
 from runtime.value_files import number
 
@@ -108,7 +108,7 @@ def _diff(args: argparse.Namespace) -> int:
     subject: PromotionRules | Path = args.subject
     difference: GraphDiff | RulesDiff
     if isinstance(subject, Path):
-        difference = diff(Graph.load(subject), args.before, args.after)
+        difference = diff(load_graph(str(subject)), args.before, args.after)
     else:
         difference = diff(subject, args.before, args.after)
     print(difference.to_json() if args.format == "json" else difference)
@@ -229,7 +229,10 @@ def _add_diff(command: Callable[..., Any]) -> None:
     doc = "What two rule sets answer differently, of all pairs or of a graph; status 1 if anything."
     parser = command("diff", _diff, doc, "model.gir jax")
     parser.add_argument(
-        "subject", type=_rules_or_graph, metavar="RULES|FILE.gir", help="a rule set, or a graph"
+        "subject",
+        type=_rules_or_graph,
+        metavar="RULES|FILE.gir|SCRIPT.py:NAME",
+        help="a rule set, or a graph",
     )
     parser.add_argument("before", type=rule_set, metavar="RULES", help="a rule set to compare with")
     parser.add_argument(

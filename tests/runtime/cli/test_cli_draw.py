@@ -52,3 +52,16 @@ def test_a_script_may_make_the_graph(tmp_path: Path) -> None:
     status, out, err = cli("draw", f"{tmp_path / 'made.py'}:g", "--format", "mermaid")
     assert (status, err) == (0, "") and 'n1["2<br/>i8"]' in out
     assert "defines no 'h'" in refused(1, "draw", f"{tmp_path / 'made.py'}:h")
+
+
+def test_the_ending_of_a_file_names_its_format(tmp_path: Path) -> None:
+    graph = tmp_path / "mixed.gir"
+    mixed().save(graph)
+    for ending, start in {"svg": "<svg", "dot": "digraph", "mmd": "flowchart"}.items():
+        target = tmp_path / f"mixed.{ending}"
+        assert cli("draw", graph, "-o", target) == (0, "", "")
+        assert target.read_text(encoding="utf-8").startswith(start)
+    assert "'.png'; got --output" in refused(1, "draw", graph, "-o", tmp_path / "mixed.png")
+    assert not (tmp_path / "mixed.png").exists()
+    assert cli("casts", graph, "-o", tmp_path / "casts.sarif") == (0, "", "")
+    assert '"version": "2.1.0"' in (tmp_path / "casts.sarif").read_text(encoding="utf-8")

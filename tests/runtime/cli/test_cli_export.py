@@ -49,7 +49,7 @@ def test_what_is_traced_is_a_graph(tmp_path: Path) -> None:
         status, text, _ = cli("export", f"{script}:{name}", "--to", "python")
         assert status == 0 and "def double(x):" in text
     text = refused(1, "export", f"{script}:double", "--to", "python")
-    assert "trace(function, types...) in the script makes a graph" in text
+    assert "name a function without arguments that returns a graph" in text
 
 
 def test_onnx_goes_to_a_file(mixed: Path, tmp_path: Path) -> None:

@@ -111,6 +111,12 @@ def test_diff_of_two_rule_sets():
     assert cli("diff", "numpy", "cupy")[0] == 1  # in ops, though in no pair
 
 
+def test_diff_of_a_graph_in_a_script(tmp_path: Path, saved: Path):
+    script = tmp_path / "script.py"
+    script.write_text(f"from graphir import Graph\ng = Graph.load({str(saved)!r})\n", "utf-8")
+    assert cli("diff", f"{script}:g", "jax")[:2] == cli("diff", saved, "jax")[:2]
+
+
 def test_diff_of_a_graph_and_rules(saved: Path):
     expected = diff(Graph.load(saved), "jax")
     assert len(expected) == 3
