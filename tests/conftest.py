@@ -40,6 +40,7 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.register_profile("short", parent=settings.get_profile("default"), max_examples=8)
+settings.register_profile("medium", parent=settings.get_profile("default"), max_examples=16)
 settings.register_profile(
     "long", parent=settings.get_profile("default"), derandomize=False, max_examples=2000
 )
