@@ -312,7 +312,11 @@ class Symbol(SymbolOperators):
         self._valueless("complex", "keep computing with the symbol, or run the graph first")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._valueless("np.asarray", "call np.stack on a list of symbols, or run the graph first")
+        fix = (
+            "call np.stack on a list of symbols; make an array that a symbol indexes an argument of "
+            "the function, or a constant of the graph"
+        )
+        self._valueless("np.asarray", fix)
 
     def __len__(self) -> int:
         if not self.shape:
