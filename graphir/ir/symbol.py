@@ -313,8 +313,8 @@ class Symbol(SymbolOperators):
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         fix = (
-            "call np.stack on a list of symbols; make an array that a symbol indexes an argument of "
-            "the function, or a constant of the graph"
+            "call np.stack on a list of symbols; make an array that a symbol indexes an argument "
+            "of the function, or a constant of the graph"
         )
         self._valueless("np.asarray", fix)
 

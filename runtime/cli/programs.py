@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -66,7 +67,8 @@ def load_graph(text: str, sources: str | None = None, rules: PromotionRules | No
         f"arrays by: graphir audit {text} --input x.npy"
     )
     require_arguments(text, program, (), {}, advice)
-    result = program()
+    with rules or nullcontext():  # the default of a graph that names none
+        result = program()
     if isinstance(result, Traced):
         result = result.graph
     if isinstance(result, Graph):

@@ -93,3 +93,13 @@ def test_a_file_that_is_wrong_is_an_error_and_no_usage(folder: Path) -> None:
     (folder / "taken.json").write_text(json.dumps({"name": "max", "edges": EDGES}))
     assert "'max' is registered already" in refused(1, "table", "--rules", "taken.json")
     assert "or name a JSON file" in refused(2, "table", "--rules", "nope")
+
+
+def test_a_function_that_names_no_rules_builds_under_those_named(folder: Path) -> None:
+    source = "from graphir import Graph\n\n\ndef build():\n    g = Graph()\n"
+    source += "    g.output(g.input('int8', ('n',)) + g.input('float16', ('n',)))\n    return g\n"
+    (folder / "build.py").write_text(source, encoding="utf-8")
+    assert (
+        "rules=explicit from=of_a_file" in cli("lower", "build.py:build", "--rules", "mine.json")[1]
+    )
+    assert "rules=explicit from=max" in cli("lower", "build.py:build")[1]
