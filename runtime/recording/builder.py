@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, Te
 from graphir.ir.literals import literal_array, native
 from graphir.ir.operands import taken
 from graphir.numpy_api.dispatch import applied
+from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
 from runtime.recording.values import plains
@@ -19,7 +20,7 @@ from runtime.recording.values import plains
 Array: TypeAlias = NDArray[Any]
 
 
-class RecordingBuilder:
+class RecordingBuilder(ViewBuilder):
     """A builder of symbols at the location `here`; `inputs` are the arrays of the graph's inputs.
 
     The graph caches inference, and the builder caches constants, because a loop of the program
@@ -27,6 +28,7 @@ class RecordingBuilder:
     """
 
     def __init__(self, graph: Graph) -> None:
+        super().__init__()
         self.graph = graph
         self.inputs: list[Array] = []
         self.pins: list[Symbol] = []
@@ -38,7 +40,6 @@ class RecordingBuilder:
         self.here = Location.at("", 0)
         self._dtypes: dict[Any, DType] = {}
         self._own = frozenset(dtype.code for dtype in graph.rules.dtypes)
-        self._constants: dict[Any, Symbol] = {}
 
     # -- ops
 
@@ -51,25 +52,6 @@ class RecordingBuilder:
         """Return the result of a NumPy function on symbols."""
         with self.graph.at(self.here):
             return applied(self.graph, function, args, kwargs)
-
-    def create(self, op: Op, **attrs: Any) -> Symbol:
-        """Append an op without operands, and return its symbol."""
-        inference = self.graph.infer(op, (), attrs)
-        return self.graph.append(op, (), inference.attrs, inference.type, self.here)
-
-    def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """Return `x` reshaped, or `x` itself if it has the shape."""
-        target_shape = tuple(shape)
-        return x if x.shape == target_shape else self.emit(ops.reshape, (x,), shape=target_shape)
-
-    def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """Return `x` broadcast to a shape as in assignment, which drops leading axes of size 1."""
-        target_shape = tuple(shape)
-        if x.rank > len(target_shape):
-            x = self.reshaped(x, x.shape[x.rank - len(target_shape) :])
-        return (
-            x if x.shape == target_shape else self.emit(ops.broadcast_to, (x,), shape=target_shape)
-        )
 
     def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "", rule: str = "") -> Symbol:
         """Return `x` cast to another dtype, or `x` itself if it has the dtype.
@@ -150,12 +132,9 @@ class RecordingBuilder:
         symbol.source = self.here
         return symbol
 
-    def held(self, array: Array) -> Symbol:
-        """Return an input for values without writers, such as indices; equal arrays share it."""
-        key = "held", *array_content(array)
-        if key not in self._constants:
-            self._constants[key] = self.input(array)
-        return self._constants[key]
+    def entered(self, array: Array) -> Symbol:
+        """Return an input for values without writers, such as indices."""
+        return self.input(array)
 
     # -- constants
 

@@ -15,7 +15,7 @@ A cell of a recording has a symbol and true values. A lazy array has a symbol al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import contextmanager
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -23,14 +23,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.views.layouts import steps_between
-from graphir.numpy_api.views.steps import Steps, backward, forward
-from graphir.ops.attribute_record import array_content
+from graphir.numpy_api.views.steps import Steps, ViewBuilder, backward, forward
 from graphir.ops.op import GraphValue, Op
 
 if TYPE_CHECKING:
@@ -105,12 +103,13 @@ def as_graph_error(error: Exception) -> Exception:
     return kind(str(error))
 
 
-class TraceMemory:
-    """The memory of a trace: a ViewBuilder over its graph, and the classes of its values."""
+class TraceMemory(ViewBuilder):
+    """The memory of a trace: the builder of its graph, and the classes of its values."""
 
     def __init__(
         self, graph: Graph, array: type[ArrayValue], scalar: type[ScalarValue], selection: Any
     ) -> None:
+        super().__init__()
         self.graph, self.array, self.scalar, self.selection = graph, array, scalar, selection
         self.uses_layouts = False
         """Whether argument strides matter: the function wrote to an array or read a layout."""
@@ -118,7 +117,6 @@ class TraceMemory:
         """The NumPy functions whose Python bodies are running."""
         self.refusal: GraphirError | None = None
         """The last refusal of values: code that catches it would go on with another result."""
-        self._constants: dict[Any, Symbol] = {}
 
     # -- ops of views
 
@@ -126,29 +124,9 @@ class TraceMemory:
         """Add an op on symbols and return its symbol."""
         return self.graph.emit(op, args, attrs)
 
-    def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """Return the symbol in another shape; the symbol itself if it has that shape."""
-        target = tuple(shape)
-        return x if x.shape == target else self.emit(ops.reshape, (x,), shape=target)
-
-    def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """Return the symbol broadcast to a shape; surplus leading axes of size 1 are dropped."""
-        target = tuple(shape)
-        if x.rank > len(target):
-            x = self.reshaped(x, x.shape[x.rank - len(target) :])
-        return x if x.shape == target else self.emit(ops.broadcast_to, (x,), shape=target)
-
-    def held(self, array: Array) -> Symbol:
-        """Return the constant of an array that nobody writes to; equal arrays share a constant."""
-        key = array_content(array)
-        if key not in self._constants:
-            self._constants[key] = self.graph.constant_of(array_of(array, None))
-        return self._constants[key]
-
-    def filled(self, value: Any, shape: tuple[Any, ...], dtype: DType) -> Symbol:
-        """Return a symbol whose elements all equal a value."""
-        attrs = {"dtype": dtype, "value": value, "shape": shape, "literal": None}
-        return self.emit(ops.full, (), **attrs)
+    def entered(self, array: Array) -> Symbol:
+        """Return the constant of an array that nobody writes to."""
+        return self.graph.constant_of(array_of(array, None))
 
     # -- values
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
+from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.ir.symbol import Symbol
+from graphir.ops.attribute_record import array_content
 from graphir.ops.op import Op
 
 Sizes: TypeAlias = tuple[int, ...]
@@ -25,24 +27,42 @@ class ViewWriteError(GraphirError):
     """A write through a view whose elements have no unique position in the whole array."""
 
 
-class ViewBuilder(Protocol):
-    """The interface that adds view ops to a graph, for a trace or a recording."""
+class ViewBuilder:
+    """The base class of what adds view ops to a graph: the memory of a trace, and a recording."""
+
+    def __init__(self) -> None:
+        self._constants: dict[Any, Symbol] = {}
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
         """Add an op on symbols and return its symbol."""
-        ...
+        raise NotImplementedError
+
+    def entered(self, array: NDArray[Any]) -> Symbol:
+        """Return a new symbol with the values of an array that nobody writes to."""
+        raise NotImplementedError
+
+    def held(self, array: NDArray[Any]) -> Symbol:
+        """Return the symbol of an array that nobody writes to; equal arrays share a symbol."""
+        key = array_content(array)
+        if key not in self._constants:
+            self._constants[key] = self.entered(array)
+        return self._constants[key]
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
         """Return the symbol in another shape; the symbol itself if it has that shape."""
-        ...
+        target = tuple(shape)
+        return x if x.shape == target else self.emit(ops.reshape, (x,), shape=target)
 
     def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
         """Return the symbol broadcast to a shape; surplus leading axes of size 1 are dropped."""
-        ...
+        target = tuple(shape)
+        if x.rank > len(target):
+            x = self.reshaped(x, x.shape[x.rank - len(target) :])
+        return x if x.shape == target else self.emit(ops.broadcast_to, (x,), shape=target)
 
-    def held(self, array: NDArray[Any]) -> Symbol:
-        """Return the symbol of an array that nobody writes to."""
-        ...
+    def filled(self, value: Any, shape: tuple[Any, ...], dtype: DType) -> Symbol:
+        """Return a symbol whose elements all equal a value."""
+        return self.emit(ops.full, (), dtype=dtype, value=value, shape=shape)
 
 
 class ViewStep:

@@ -207,7 +207,7 @@ def _arange(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
         return recorder.input(real)
     step = int(real[1]) - int(real[0]) if real.size > 1 else 1
     dtype = DType.from_numpy(real.dtype)
-    return recorder.create(ops.range, dtype=dtype, start=int(real[0]), step=step, size=real.size)
+    return recorder.emit(ops.range, (), dtype=dtype, start=int(real[0]), step=step, size=real.size)
 
 
 def _eye(
@@ -215,7 +215,7 @@ def _eye(
 ) -> Symbol:
     rows, columns = real.shape
     attrs = {"rows": rows, "columns": columns, "offset": int(k)}
-    return recorder.create(ops.eye, dtype=DType.from_numpy(real.dtype), **attrs)
+    return recorder.emit(ops.eye, (), dtype=DType.from_numpy(real.dtype), **attrs)
 
 
 def _identity(recorder: Recorder, real: Any, n: Any, *_: Any, **__: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Symbol, ops
+from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.views.steps import Pick
@@ -90,8 +90,7 @@ def places_of(x: Symbol) -> Any:
 
 def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
     """Return a symbol with one value everywhere, of the dtype and shape of `real`."""
-    dtype = recorder.dtype(real.dtype)
-    return recorder.create(ops.full, dtype=dtype, value=value, shape=real.shape)
+    return recorder.filled(value, real.shape, recorder.dtype(real.dtype))
 
 
 def not_an_op(*_: Any, **__: Any) -> Symbol:

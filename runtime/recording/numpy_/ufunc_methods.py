@@ -98,7 +98,7 @@ def _on_symbols(
 
 def _masked(recorder: Recorder, ufunc: np.ufunc, x: Symbol, mask: Symbol, initial: Any) -> Symbol:
     neutral = initial if ufunc.identity is None else ufunc.identity
-    filler = recorder.create(ops.full, dtype=x.dtype, value=plain(neutral), shape=())
+    filler = recorder.filled(plain(neutral), (), x.dtype)
     return recorder.emit(ops.where, (mask, x, filler))
 
 

@@ -167,7 +167,7 @@ def _chosen(
     if condition is None:
         raise UnrecordedError("where= is of what has no symbol")
     if before is None:
-        before = recorder.create(ops.full, dtype=result.dtype, value=0, shape=())
+        before = recorder.filled(0, (), result.dtype)
     elif before.dtype is not result.dtype:
         truncates = is_truncation(result.dtype, before.dtype)
         result = recorder.cast(result, before.dtype, "result", result.op.name, ASSIGN)

@@ -85,5 +85,5 @@ def _cut_or_filled(recorder: Recorder, x: Symbol, size: int) -> Symbol:
     length: Any = flat.size
     if size <= length:
         return Cut((0,), (size,), (1,)).forward(recorder, flat)
-    zeros = recorder.create(ops.full, dtype=x.dtype, value=0, shape=(size - length,))
+    zeros = recorder.filled(0, (size - length,), x.dtype)
     return recorder.emit(ops.concat, (flat, zeros), axis=0)
