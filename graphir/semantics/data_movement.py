@@ -92,10 +92,14 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
 
 def slice_update(x: Array, updates: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
     """Return a copy of x with `updates`, broadcast, written to x[start:stop:step] on every axis."""
+    return write_slice(x.copy(), updates, start, stop, step)
+
+
+def write_slice(x: Array, updates: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
+    """Write `updates`, broadcast, to x[start:stop:step] on every axis, and return x."""
     alike("slice_update", x, updates)
-    result = x.copy()
-    sliced(result, start, stop, step)[...] = updates
-    return result
+    sliced(x, start, stop, step)[...] = updates
+    return x
 
 
 def flip(x: Array, axis: Sizes) -> Array:
@@ -168,12 +172,16 @@ def index_update(x: Array, updates: Array, indices: Array, axis: int | None) -> 
     With axis None the indices count the elements in row-major order. The last of several updates
     to one place wins.
     """
+    return write_indices(x.copy(), updates, indices, axis)
+
+
+def write_indices(x: Array, updates: Array, indices: Array, axis: int | None) -> Array:
+    """Write to a contiguous array as `index_update` does to a copy, and return the array."""
     alike("index_update", x, updates)
-    result = x.copy()
-    whole = result.reshape(-1) if axis is None else result
+    whole = x.reshape(-1) if axis is None else x
     key = _places("index_update", indices, whole, axis or 0)
     whole[(*[slice(None)] * (axis or 0), key)] = updates
-    return result
+    return x
 
 
 def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:

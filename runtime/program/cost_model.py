@@ -86,8 +86,13 @@ RELEASED_LOCK: Final = 10_000
 
 # -- when a plan is compiled
 
-STRAIGHT_STEPS: Final = 64
-"""The most small steps that a plan joins into one Python function: compile, the plan."""
+STRAIGHT_STEPS: Final = 1 << 15
+"""The most small steps that a plan joins into one Python function. A step takes less time to
+compile in one function than in a function of its own: updates, thomas."""
+
+SCALAR_KERNELS: Final = 64
+"""The most steps of a plan whose regions of 0-d values become machine code. In longer plans a call
+of a kernel costs more than the Python expressions: updates, thomas."""
 
 WRITTEN_SYMBOLS: Final = 400
 """The most symbols of a region that becomes Python source; to compile a line takes as long as to
@@ -112,6 +117,9 @@ LOOK_TIME: Final = 4e6
 STEPWISE: Final = 50_000
 """Nanoseconds of a call in NumPy above which machine code pays even step by step; steps take any
 strides: native, the grids."""
+
+STEP: Final = 20_000
+"""Nanoseconds that a step costs when a plan runs step by step: updates, jacobi_1d."""
 
 COPIED_INPUTS: Final = 30_000
 """Nanoseconds of overhead of short rows above which a kernel reads copies of its inputs, whose rows

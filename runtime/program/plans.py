@@ -17,8 +17,10 @@ from runtime.program.cost_model import (
     LOOK_CALLS,
     LOOK_TIME,
     RECYCLED,
+    STEP,
     STEPWISE,
 )
+from runtime.program.ownership import mark_updates
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
 
 if TYPE_CHECKING:
@@ -38,10 +40,12 @@ class Plan:
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
         self.bound, self.exit = steps, frozenset(program.exit)
+        mark_updates(steps, self.exit)
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
         self.price = 0.0
+        self._stepwise_price = max(STEPWISE, STEP * len(steps))
         self._apart = False
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
@@ -84,7 +88,7 @@ class Plan:
             self.straight = self._write_straight(program)
         elif entries:
             self.native = entries[self.bound[0]]
-        if self.price > STEPWISE and time_spent > LOOK_TIME / 2 and not self._apart:
+        if self.price > self._stepwise_price and time_spent > LOOK_TIME / 2 and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
             self._apart = any(step.native.task(step, values) for step in others)
 
@@ -92,9 +96,9 @@ class Plan:
     def stepwise(self) -> bool:
         """Whether to run the plan step by step, because only its steps can call machine code.
 
-        Steps pay if a `straight` call takes longer than STEPWISE.
+        Steps pay if a `straight` call takes longer than STEPWISE, and than the steps' own cost.
         """
-        return self.price > STEPWISE and (self.native is not None or self._apart)
+        return self.price > self._stepwise_price and (self.native is not None or self._apart)
 
     def _write_straight(self, program: Program) -> Straight:
         types = [

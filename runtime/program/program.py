@@ -29,11 +29,12 @@ from runtime.program.blocks import cores, require_count
 from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
-from runtime.program.cost_model import BIT_ARITHMETIC, KEPT_PLANS
+from runtime.program.cost_model import BIT_ARITHMETIC, KEPT_PLANS, SCALAR_KERNELS
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
 from runtime.program.memory import Lane, Recycler
 from runtime.program.outputs import check_outputs, writable_at_once
+from runtime.program.ownership import FRESH
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
@@ -125,12 +126,17 @@ class Program:
         }
 
     def _has_own_outputs(self) -> bool:
-        """Whether each output is a distinct result of a region, and so has memory of its own."""
+        """Whether each output is a distinct result of a region or of an op that makes memory."""
         results_indices = {
             each.index
             for step in self.steps
             if isinstance(step, Region)
             for each in (*step.symbols, *step.rows)
+        }
+        results_indices |= {
+            step.symbol.index
+            for step in self.steps
+            if isinstance(step, Call) and step.symbol.op in FRESH
         }
         outputs = [symbol.index for symbol in self.lowered.outputs]
         return results_indices.issuperset(outputs) and len(set(outputs)) == len(outputs)
@@ -322,7 +328,8 @@ class Program:
             return CallStep(step.symbol, self.cells, sizes)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)
-            return ScalarStep(scalars, self.cells, sizes, self.kernels(number))
+            few = len(self.steps) <= SCALAR_KERNELS
+            return ScalarStep(scalars, self.cells, sizes, self.kernels(number) if few else None)
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > BIT_ARITHMETIC or bool(self.block))
         native = self.kernels(number)

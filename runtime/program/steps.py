@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError, Symbol
+from graphir import GraphirError, Op, Symbol, ops
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
+from graphir.semantics import data_movement as movement
 from graphir.semantics.evaluation import contiguous, settings_of
 from runtime.program.blocks import Entering, FlatSpace, Operand, Range, Uniform, laid_out, share
 from runtime.program.codegen.assembly import RegionBody
@@ -98,16 +99,23 @@ class ScalarStep:
 
 
 class CallStep:
-    """A call of a kernel on whole arrays; operands that are not contiguous are copied first."""
+    """A call of a kernel on whole arrays; operands that are not contiguous are copied first.
+
+    With `in_place`, an update writes into its first operand (see ownership.py).
+    """
 
     blocks = 1
     price = 0
+    in_place = False
 
     def __init__(self, symbol: Symbol, cells: Mapping[int, int], sizes: Mapping[str, int]) -> None:
         self.symbol = symbol
         self.reads = [cells[arg.index] for arg in symbol.args]
         self.write = cells[symbol.index]
-        self.kernel = caller(symbol, _settings(symbol, sizes))
+        self.settings = _settings(symbol, sizes)
+        self.kernel = caller(symbol, self.settings)
+        self.fits = _fits(symbol, self.settings, sizes)
+        self.shape = shape_of(symbol, sizes)
 
     def run(self, run: PlanRun) -> None:
         """Call the kernel on the values of the cells that the step reads, and store its result."""
@@ -117,7 +125,33 @@ class CallStep:
         """Return the result of the kernel for some operands."""
         if self.symbol.op.computes:
             operands = tuple(map(contiguous, operands))
+        if self.in_place:
+            write = WRITERS[self.symbol.op]
+            try:
+                return write(*operands, **self.settings)
+            except REFUSAL_ERRORS as error:
+                raise refused(error, self.symbol) from None
         return self.kernel(*operands)
+
+
+WRITERS: dict[Op, Callable[..., Array]] = {
+    ops.slice_update: movement.write_slice,
+    ops.index_update: movement.write_indices,
+}
+"""The updates in place, by op."""
+
+
+def _fits(symbol: Symbol, settings: Settings, sizes: Mapping[str, int]) -> bool:
+    """Whether the bounds of a slice, an item or an update of a slice lie in the first operand."""
+    if "index" in settings:
+        low = settings["index"]
+        high = [at + 1 for at in low]
+    elif "start" in settings and symbol.args:
+        low, high = settings["start"], settings["stop"]
+    else:
+        return True
+    bounds = zip(low, high, shape_of(symbol.args[0], sizes), strict=True)
+    return all(0 <= a <= b <= n for a, b, n in bounds)
 
 
 class RowsOf(NamedTuple):

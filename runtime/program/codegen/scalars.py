@@ -38,10 +38,10 @@ class Scalars:
         self.outs: tuple[Symbol, ...] = tuple(code.outs)
         self.live = code.live(code.outs.values())
 
-    def write(self, writer: FunctionWriter, reads: Sequence[str], writes: Sequence[str]) -> None:
-        """Write the statements that compute 0-d arrays `writes` from 0-d arrays or scalars `reads`.
+    def write(self, writer: FunctionWriter, reads: Sequence[str]) -> list[str]:
+        """Write the statements that compute the results; return their names, as NumPy scalars.
 
-        Both arguments are names of variables.
+        `reads` are expressions of the inputs as NumPy scalars.
         """
         code = self.code
         names = {k: f"r{len(writer.lines)}_{k}" for k in range(len(code.dtypes))}
@@ -49,14 +49,16 @@ class Scalars:
             names[register] = writer.name(value[()])
         for (register, symbol), name in zip(code.inputs.items(), reads, strict=True):
             if enter := entering(symbol):
-                name = f"{writer.name(enter)}({writer.name(np.asarray)}({name}))"
-            writer.lines.append(f"{names[register]} = {name}[()]")
+                name = f"{writer.name(enter)}({writer.name(np.asarray)}({name}))[()]"
+            if name.isidentifier():
+                names[register] = name
+            else:
+                writer.lines.append(f"{names[register]} = {name}")
         for register, base in enumerate(code.bases):
             if base != register:
                 names[register] = f"{names[base]}.view({writer.name(code.dtypes[register])})"
         writer.lines += [self._line(instruction, writer, names) for instruction in self.live]
-        for name, register in zip(writes, code.outs.values(), strict=True):
-            writer.lines.append(f"{name} = {writer.name(np.asarray)}({names[register]})")
+        return [names[register] for register in code.outs.values()]
 
     def _line(
         self, instruction: Instruction, writer: FunctionWriter, names: Mapping[int, str]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphir import ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
@@ -45,21 +46,23 @@ class Straight:
     ) -> None:
         self.reads, self.writes = reads, writes
         self._views: list[ScratchView] = []
+        self._scalars: dict[int, str] = {}
+        self._boxed: set[int] = set()
         writer = FunctionWriter()
         for cell, array in (constants or {}).items():
             writer.lines.append(f"{_cell(cell)} = {writer.name(array)}")
         for step in steps:
             if entries and step in entries:
+                self._arrays(step.reads, writer)
                 self._entry(step, entries[step], writer)
-            elif isinstance(step, RegionStep):
-                self._region(step, writer)
             elif isinstance(step, ScalarStep):
-                step.scalars.write(writer, _cells(step.reads), _cells(step.writes))
+                self._scalar(step, writer)
+            elif isinstance(step, RegionStep):
+                self._arrays(step.reads, writer)
+                self._region(step, writer)
             else:
-                operand_text = ", ".join(_cells(step.reads))
-                writer.lines.append(
-                    f"{_cell(step.write)} = {writer.name(step.call)}({operand_text})"
-                )
+                self._call(step, writer)
+        self._arrays(writes, writer)
         writer.lines.append(f"return {', '.join(_cells(writes))},")
         writer.lines[:0] = self._scratch(writer)
         if types is not None:
@@ -94,6 +97,44 @@ class Straight:
         assert outputs is not None
         for cell, value in zip(self.writes, outputs, strict=True):
             run.values[cell] = value
+
+    def _scalar(self, step: ScalarStep, writer: FunctionWriter) -> None:
+        """Write a region of 0-d values; its results stay scalars until a step needs arrays."""
+        names = [self._scalars.get(cell) or f"{_cell(cell)}[()]" for cell in step.reads]
+        registers = step.scalars.write(writer, names)
+        self._scalars |= dict(zip(step.writes, registers, strict=True))
+
+    def _arrays(self, cells: Sequence[int], writer: FunctionWriter) -> None:
+        """Write 0-d arrays of the cells whose values are scalars so far."""
+        for cell in cells:
+            if cell in self._scalars and cell not in self._boxed:
+                self._boxed.add(cell)
+                text = f"{writer.name(np.asarray)}({self._scalars[cell]})"
+                writer.lines.append(f"{_cell(cell)} = {text}")
+
+    def _call(self, step: CallStep, writer: FunctionWriter) -> None:
+        """Write a call: items, slices, reshapes and updates of slices as Python expressions."""
+        symbol, target, line = step.symbol, _cell(step.write), writer.lines.append
+        if symbol.op is ops.item and step.fits:
+            self._arrays(step.reads, writer)
+            name = f"n{step.write}"
+            line(f"{name} = {_cell(step.reads[0])}[{_places(step.settings['index'])}]")
+            self._scalars[step.write] = name
+            return
+        scalar = self._scalars.get(step.reads[-1]) if step.reads else None
+        if symbol.op is ops.slice_update and step.fits:
+            x, updates = step.reads
+            self._arrays([x] if scalar else step.reads, writer)
+            line(f"{target} = {_cell(x)}" + ("" if step.in_place else ".copy()"))
+            line(f"{target}[{_key(step, writer, scalar)}] = {scalar or _cell(updates)}")
+            return
+        self._arrays(step.reads, writer)
+        if symbol.op is ops.slice and step.fits:
+            line(f"{target} = {_cell(step.reads[0])}[{_key(step, writer)}]")
+        elif symbol.op is ops.reshape:
+            line(f"{target} = {_cell(step.reads[0])}.reshape({writer.name(step.shape)})")
+        else:
+            line(f"{target} = {writer.name(step.call)}({', '.join(_cells(step.reads))})")
 
     def _entry(self, step: Step, entry: Callable[..., Any], writer: FunctionWriter) -> None:
         """Write a step as a call of machine code, with a fallback to its Python function.
@@ -159,6 +200,18 @@ def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     if isinstance(step, ScalarStep):
         return step.reads, step.writes
     return step.reads, [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
+
+
+def _key(step: CallStep, writer: FunctionWriter, scalar: str | None = None) -> str:
+    """Return the key of a slice or of its update; an update by a scalar has one index an axis."""
+    start, stop, by = (step.settings[name] for name in ("start", "stop", "step"))
+    if scalar and all(high - low == 1 for low, high in zip(start, stop, strict=True)):
+        return _places(start)
+    return writer.name((*map(slice, start, stop, by), ...))
+
+
+def _places(index: Sequence[int]) -> str:
+    return ", ".join(map(str, index)) or "()"
 
 
 def _cells(cells: Sequence[int]) -> list[str]:

@@ -1,0 +1,94 @@
+"""Updates in place: which update ops may write into their operand instead of a copy of it.
+
+Each cell has a root: the cell whose memory its value may share. A view has the root of its operand,
+and so has the result of an update in place. An update may write into its operand if the plan owns
+the memory of the root, and no later step and no output reads a cell of that root. Inputs, constants
+and results of kernels that may return an operand are never owned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+from graphir import ops
+from runtime.program.steps import CallStep, RegionStep, ScalarStep
+
+UPDATES = frozenset({ops.slice_update, ops.index_update})
+"""The ops that write into their first operand, or into a copy of it."""
+
+VIEWS = frozenset(
+    {
+        *(ops.reshape, ops.rebind, ops.transpose, ops.permute, ops.squeeze, ops.unsqueeze),
+        *(ops.slice, ops.flip, ops.broadcast_to),
+    }
+)
+"""The ops whose results may share memory with their operand, and with nothing else."""
+
+FRESH = UPDATES | {
+    *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),
+    *(ops.full, ops.range, ops.eye, ops.item),
+}
+"""The ops whose kernels always return new memory."""
+
+
+RESHAPES = frozenset({ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze})
+"""The views of a contiguous operand that are contiguous themselves."""
+
+
+def mark_updates(
+    steps: Sequence[ScalarStep | CallStep | RegionStep], outputs: Container[int]
+) -> None:
+    """Set `in_place` of each update of a plan that may write into its operand.
+
+    `outputs` are the cells of the plan's outputs.
+    """
+    last = {cell: number for number, step in enumerate(steps) for cell in step.reads}
+    memory = _Memory()
+    latest: dict[int, float] = {}
+    for number, step in enumerate(steps):
+        if isinstance(step, CallStep):
+            if step.symbol.op in UPDATES and memory.owns(step.reads[0]):
+                step.in_place = latest[memory.roots[step.reads[0]]] <= number
+            memory.enter_call(step)
+            written = [step.write]
+        elif isinstance(step, ScalarStep):
+            memory.enter_fresh(written := step.writes)
+        else:
+            memory.enter_fresh(written := [cell for cell, _ in step.writes])
+        for cell in written:
+            root = memory.roots.get(cell, cell)
+            read = float("inf") if cell in outputs else last.get(cell, number)
+            latest[root] = max(latest.get(root, number), read)
+
+
+class _Memory:
+    """The roots of cells, the contiguous cells in memory that a step made, and shared roots."""
+
+    def __init__(self) -> None:
+        self.roots: dict[int, int] = {}
+        self.contiguous: set[int] = set()
+        self.shared: set[int] = set()
+
+    def owns(self, cell: int) -> bool:
+        """Whether a cell is a contiguous array in memory that nothing outside of the plan reads."""
+        return cell in self.contiguous and self.roots[cell] not in self.shared
+
+    def enter_fresh(self, cells: Iterable[int]) -> None:
+        """Note new memory for each cell."""
+        for cell in cells:
+            self.roots[cell] = cell
+            self.contiguous.add(cell)
+
+    def enter_call(self, step: CallStep) -> None:
+        """Note the memory of the result of a call."""
+        op, cell = step.symbol.op, step.write
+        if not (op in VIEWS or step.in_place):
+            if op in FRESH:
+                self.enter_fresh([cell])
+            else:  # the kernel may return an operand, or keep it
+                self.shared.update([self.roots.get(read, read) for read in step.reads])
+            return
+        source = step.reads[0]
+        self.roots[cell] = self.roots.get(source, source)
+        if source in self.contiguous and (step.in_place or op in RESHAPES):
+            self.contiguous.add(cell)
