@@ -90,6 +90,10 @@ STRAIGHT_STEPS: Final = 1 << 15
 """The most small steps that a plan joins into one Python function. A step takes less time to
 compile in one function than in a function of its own: updates, thomas."""
 
+FREED: Final = 512
+"""The least elements of a value that a Python function of many steps frees after its last use, so
+that later values take memory in the cache: updates, jacobi_1d."""
+
 SCALAR_KERNELS: Final = 64
 """The most steps of a plan whose regions of 0-d values become machine code. In longer plans a call
 of a kernel costs more than the Python expressions: updates, thomas."""

@@ -27,6 +27,7 @@ VIEWS = frozenset(
 FRESH = UPDATES | {
     *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),
     *(ops.full, ops.range, ops.eye, ops.item),
+    *(op for op in ops.CATALOGUE.values() if op.kind in ("contraction", "reduction", "rowwise")),
 }
 """The ops whose kernels always return new memory."""
 

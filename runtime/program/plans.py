@@ -65,7 +65,10 @@ class Plan:
         if not self.straight and (self._large or len(self.bound) > 1):
             self.left = LOOK_CALLS
             return
-        regions = [step for step in self.bound if not isinstance(step, CallStep) and step.native]
+        regions = self._compiled_regions
+        if not regions:
+            self.left = LOOK_CALLS
+            return
         time_spent, prices = (
             self._calls_counted * self.price,
             sum(step.price for step in regions) or 1,
@@ -74,12 +77,13 @@ class Plan:
             step.native.numpy_time += time_spent * step.price / prices
         calls = int(LOOK_TIME / (self.price or LOOK_TIME))
         self.left = self._calls_counted = max(1, min(LOOK_CALLS, calls))
-        symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
+        symbols = program.lowered.symbols
+        indices = [*program.cells]  # in the order of the cells
         values = program.values([None] * len(program.entry))
         entries: dict[Step, Callable[..., Any]] = {}
         for step in regions:
             reads, writes = ends(step) if len(self.bound) > 1 else (program.entry, program.exit)
-            both = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
+            both = [[symbols[indices[cell]] for cell in cells] for cells in (reads, writes)]
             if step not in self._entries and not self._large:
                 entry = step.native.entry(step, *both, values)
                 entries |= {step: entry} if entry else {}
@@ -91,6 +95,11 @@ class Plan:
         if self.price > self._stepwise_price and time_spent > LOOK_TIME / 2 and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
             self._apart = any(step.native.task(step, values) for step in others)
+
+    @lazy
+    def _compiled_regions(self) -> list[ScalarStep | RegionStep]:
+        """The steps that machine code may replace."""
+        return [step for step in self.bound if not isinstance(step, CallStep) and step.native]
 
     @property
     def stepwise(self) -> bool:

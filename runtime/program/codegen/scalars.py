@@ -67,7 +67,8 @@ class Scalars:
         operand_names = [names[arg] for arg in args]
         dtypes = self.code.dtypes
         sign = _OPERATORS.get(function)
-        if sign and all(dtypes[arg].kind in "iuf" for arg in args):
+        kinds = "iufc" if function in (np.add, np.subtract) else "iuf"
+        if sign and all(dtypes[arg].kind in kinds for arg in args):
             return f"{names[out]} = {operand_names[0]} {sign} {operand_names[1]}"
         if function is assign:
             return f"{names[out]} = {operand_names[0]}.astype({writer.name(dtypes[out])})"
@@ -85,10 +86,15 @@ class Scalars:
 def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
     """Return a function of scalars that returns a scalar, from one that writes into an array."""
 
+    def compute(*scalars: Any) -> Any:
+        out = np.empty((), dtype)
+        function(*map(np.asarray, scalars), out)
+        return out[()]
+
     def call(*scalars: Any) -> Any:
         out = np.empty((), dtype)
         step, *arrays = prepared(function, [*map(np.asarray, scalars), out])
         step(*arrays)
         return out[()]
 
-    return call
+    return compute if isinstance(function, np.ufunc) else call

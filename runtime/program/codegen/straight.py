@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from graphir import ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import STRAIGHT_STEPS
+from runtime.program.cost_model import FREED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView
 from runtime.program.rows import caller
 from runtime.program.steps import CHEAP, CallStep, PlanRun, RegionStep, ScalarStep
@@ -51,6 +52,8 @@ class Straight:
         writer = FunctionWriter()
         for cell, array in (constants or {}).items():
             writer.lines.append(f"{_cell(cell)} = {writer.name(array)}")
+        last = {cell: step for step in steps for cell in step.reads}
+        large: set[int] = set()
         for step in steps:
             if entries and step in entries:
                 self._arrays(step.reads, writer)
@@ -62,6 +65,11 @@ class Straight:
                 self._region(step, writer)
             else:
                 self._call(step, writer)
+            dead = [cell for cell in large.intersection(step.reads) if last[cell] is step]
+            if dead:
+                writer.lines.append(f"{' = '.join(_cells(dead))} = None")
+            if math.prod(step.shape) >= FREED:
+                large.update(set(ends(step)[1]).difference(writes))
         self._arrays(writes, writer)
         writer.lines.append(f"return {', '.join(_cells(writes))},")
         writer.lines[:0] = self._scratch(writer)
@@ -131,6 +139,11 @@ class Straight:
         self._arrays(step.reads, writer)
         if symbol.op is ops.slice and step.fits:
             line(f"{target} = {_cell(step.reads[0])}[{_key(step, writer)}]")
+        elif symbol.op is ops.matmul and {arg.dtype for arg in symbol.args} == {symbol.dtype}:
+            names = list(dict.fromkeys(_cells(step.reads)))
+            writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
+            operands = ", ".join(_cells(step.reads))
+            line(f"{target} = {writer.name(np.asarray)}({writer.name(np.matmul)}({operands}))")
         elif symbol.op is ops.reshape:
             line(f"{target} = {_cell(step.reads[0])}.reshape({writer.name(step.shape)})")
         else:
@@ -158,9 +171,7 @@ class Straight:
         for k, cell, dtype in step.ins:
             names[k] = _cell(cell)
             if k in strict:
-                writer.lines.append(f"f = {names[k]}.flags")
-                writer.lines.append("if not f.c_contiguous or not f.aligned:")
-                writer.lines.append(f"    {names[k]} = {writer.name(contiguous)}({names[k]})")
+                writer.lines += _made_contiguous(names[k], writer)
             if k in step.entering:
                 enter = writer.name(step.entering[k])
                 writer.lines.append(f"i{k} = {enter}({names[k]})")
@@ -200,6 +211,15 @@ def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     if isinstance(step, ScalarStep):
         return step.reads, step.writes
     return step.reads, [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
+
+
+def _made_contiguous(name: str, writer: FunctionWriter) -> list[str]:
+    """Return the statements that copy an array unless it is contiguous and aligned."""
+    return [
+        f"f = {name}.flags",
+        "if not f.c_contiguous or not f.aligned:",
+        f"    {name} = {writer.name(contiguous)}({name})",
+    ]
 
 
 def _key(step: CallStep, writer: FunctionWriter, scalar: str | None = None) -> str:
