@@ -1,0 +1,160 @@
+"""Updates: recorded writes are single ops, and a Program writes in place where nobody can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphir import DType, Graph, ops
+from runtime import Program, interpret, record
+from runtime.program.ownership import UPDATES
+from runtime.program.steps import CallStep
+from tests.support.evaluator import same
+from tests.support.strategies import arrays
+
+DTYPES = [dtype for dtype in DType if not dtype.weak]
+
+
+def in_place(program, *inputs):
+    """How many updates of the plan for some inputs write in place, and how many copy."""
+    program(*inputs)
+    ((plan, _),) = program._plans.values()
+    calls = [step for step in plan.bound if isinstance(step, CallStep)]
+    marks = [step.in_place for step in calls if step.symbol.op in UPDATES]
+    return marks.count(True), marks.count(False)
+
+
+def agree(graph, *inputs):
+    """Assert that both tiers give the values of `interpret` thrice, and that no input changes."""
+    before = [x.copy() for x in inputs]
+    expected = interpret(graph, *inputs)
+    for native in ("off", "now"):
+        program = Program(graph, native=native)
+        for _ in range(3):
+            results = program(*inputs)
+            assert type(results) is type(expected)
+            pairs = zip(results, expected, strict=True) if isinstance(results, tuple) else ()
+            for ours, theirs in pairs or [(results, expected)]:
+                assert same(ours, theirs)
+                assert not any(np.may_share_memory(ours, x) for x in inputs)
+    assert all(same(x, y) for x, y in zip(inputs, before, strict=True))
+
+
+@st.composite
+def updated(draw):
+    """A graph that updates, reads and views two arrays in turn, with values for its inputs."""
+    dtype = draw(st.sampled_from(DTYPES))
+    shape = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
+    graph = Graph("updated")
+    live = [graph.input(dtype, shape) for _ in range(2)]
+    for _ in range(draw(st.integers(1, 6))):
+        x, y = (draw(st.sampled_from(live)) for _ in range(2))
+        start = tuple(draw(st.integers(0, n)) for n in shape)
+        stop = tuple(draw(st.integers(a, n)) for a, n in zip(start, shape, strict=True))
+        bounds = start, stop, tuple(draw(st.integers(1, 2)) for _ in shape)
+        part = ops.slice(y, *bounds)
+        kind = draw(st.sampled_from(["part", "item", "flip", "flat", "negative"]))
+        if kind == "item" and 0 not in shape:
+            part = ops.item(y, tuple(n - 1 for n in shape))
+        elif kind == "flip":
+            part = ops.flip(part)
+        elif kind == "flat" and 0 not in shape:
+            at = graph.constant([draw(st.integers(-x.size, x.size - 1)) for _ in range(3)], "int64")
+            live.append(ops.index_update(x, ops.reshape(y, (y.size,))[:1], at))
+            continue
+        elif kind == "negative" and dtype.bits >= 8 and dtype.family in ("int", "float"):
+            part = -part
+        live.append(ops.slice_update(x, part, *bounds))
+    graph.output(*draw(st.lists(st.sampled_from(live), min_size=1, max_size=3)))
+    return graph, [draw(arrays(dtype, shape)) for _ in range(2)]
+
+
+@given(updated())
+@settings(max_examples=60, deadline=None)
+def test_programs_of_updates_have_the_bits_of_interpret(drawn):
+    graph, inputs = drawn
+    agree(graph, *inputs)
+
+
+def test_only_values_that_die_are_written_to():
+    graph = Graph("kept")
+    x = graph.input("float64", (4,))
+    first = ops.slice_update(x, 1.0, (0,), (1,), (1,))
+    second = ops.slice_update(first, 2.0, (1,), (2,), (1,))
+    third = ops.slice_update(second, 3.0, (2,), (3,), (1,))
+    graph.output(third, first)
+    values = np.arange(4.0)
+    # The input and an output keep their values; the second array dies.
+    assert in_place(Program(graph), values) == (1, 2)
+    agree(graph, values)
+
+
+@pytest.mark.parametrize("view", [lambda x: x[::-1], lambda x: x.reshape(2, 2)[0], lambda x: x[1:]])
+def test_a_view_that_is_read_later_keeps_its_values(view):
+    graph = Graph("viewed")
+    x = graph.input("float64", (4,))
+    own = x + 1.0
+    late = view(own)
+    new = ops.slice_update(own, 9.0, (0,), (4,), (1,))
+    graph.output(late * new.sum(), new)
+    assert in_place(Program(graph), np.arange(4.0)) == (0, 1)
+    agree(graph, np.arange(4.0))
+
+
+def test_a_broadcast_value_is_copied_before_the_update():
+    graph = Graph("wide")
+    x = graph.input("float64", ())
+    wide = ops.broadcast_to(x + 1.0, (3,))
+    graph.output(ops.slice_update(wide, 5.0, (0,), (1,), (1,)))
+    agree(graph, np.array(1.0))
+
+
+def shift(a, b):
+    a[1:] = a[:-1]
+    a[::-1][:2] = a[:2]
+    b[...] = a[::-1]
+    b[2] = a[0] * b[1]
+    a[[0, 2, 0]] = b[:3]
+    a[b > 3] = -1
+    return a.sum()
+
+
+def test_a_recorded_write_is_one_op():
+    args = np.arange(6.0), np.zeros(6)
+    recording = record(shift, *[x.copy() for x in args])
+    names = [symbol.op.name for symbol in recording.graph]
+    assert names.count("slice_update") == 3 and names.count("index_update") == 1
+    assert "scatter" not in names
+    agree(recording.graph, *recording.inputs)
+
+
+def tridiagonal(a, b, d):
+    for i in range(1, len(d)):
+        w = a[i] / b[i - 1]
+        b[i] -= w * a[i - 1]
+        d[i] -= w * d[i - 1]
+    return d
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int32", "uint8", "float16"])
+@pytest.mark.filterwarnings("ignore")
+def test_loops_over_scalars_become_one_function(dtype):
+    draw = np.random.default_rng(0)
+    args = [(draw.random(40) * 9 + 1).astype(dtype) for _ in range(3)]
+    if np.dtype(dtype).kind in "iu":
+        args[1] = args[1] * 0 + 1
+    recording = record(
+        tridiagonal if np.dtype(dtype).kind in "fc" else shift_scalars, *[x.copy() for x in args]
+    )
+    agree(recording.graph, *recording.inputs)
+    program = Program(recording.graph)
+    done, copied = in_place(program, *recording.inputs)
+    assert copied <= 3 < done  # each array once
+
+
+def shift_scalars(a, b, d):
+    for i in range(1, len(d)):
+        d[i] += d[i - 1] * a[i] - b[i]
+    return d
