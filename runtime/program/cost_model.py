@@ -123,7 +123,7 @@ STEPWISE: Final = 50_000
 strides: native, the grids."""
 
 STEP: Final = 20_000
-"""Nanoseconds that a step costs when a plan runs step by step: updates, jacobi_1d."""
+"""Nanoseconds that each further step costs when a plan runs step by step: updates, jacobi_1d."""
 
 COPIED_INPUTS: Final = 30_000
 """Nanoseconds of overhead of short rows above which a kernel reads copies of its inputs, whose rows

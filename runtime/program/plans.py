@@ -45,7 +45,7 @@ class Plan:
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
         self.price = 0.0
-        self._stepwise_price = max(STEPWISE, STEP * len(steps))
+        self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
         self._apart = False
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
