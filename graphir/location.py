@@ -77,6 +77,12 @@ class Location:
         self._place: tuple[str, int, int, int, int] | None = None
         self.layer = layer
 
+    @property
+    def is_operator(self) -> bool:
+        """Whether the instruction is a binary operator, rather than a call."""
+        name = "" if self._code is None else dis.opname[self._code.co_code[self._offset]]
+        return name.startswith(("BINARY", "INPLACE"))
+
     @classmethod
     def at(
         cls,

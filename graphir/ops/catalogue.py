@@ -66,7 +66,9 @@ floor_divide = _binary("floor_divide", sig.REAL_ARITHMETIC, "floor(x / y); integ
 remainder = _binary("remainder", sig.REAL_ARITHMETIC, "x - y * floor(x / y); integer x % 0 is 0.")
 fmod = _binary("fmod", sig.REAL_ARITHMETIC, "C's remainder, signed as x; of integers by 0, 0.")
 pow = _binary(
-    "pow", sig.ARITHMETIC, "x ** y, x * x where y is 2; a negative integer exponent is an error."
+    "pow",
+    sig.ARITHMETIC,
+    "x ** y, x * x in arrays where y is 2; a negative integer exponent is an error.",
 )
 maximum = _binary("maximum", sig.ORDERING, "The greater; NaN if either is.", cheap=True)
 minimum = _binary("minimum", sig.ORDERING, "The lesser; NaN if either is.", cheap=True)

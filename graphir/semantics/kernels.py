@@ -88,6 +88,8 @@ def whole(function: np.ufunc) -> Kernel:
 def _pow(x: Array, y: Array) -> Array:
     """Compute np.power, and x * x (rounded once) where the base is real and the exponent is 2.
 
+    Floats without axes are raised as NumPy raises its scalars: by the C library's pow, which has
+    other bits than the loop over arrays, in 5 % of random powers of float64, 20 % of float32.
     Raises ExecutionError for an integer base and a negative integer exponent.
     """
     if x.size and y.size and y.dtype.kind == "i" and (least := y.min()) < 0:
@@ -96,6 +98,8 @@ def _pow(x: Array, y: Array) -> Array:
             fix=cast_first("float64"),
             op="pow",
         )
+    if x.dtype.kind == "f" and not x.ndim and not y.ndim and x.dtype == y.dtype:
+        return x[()] ** y[()]
     squares = np.equal(y, 2) if x.dtype.kind in "iuf" else np.False_
     if not squares.any():
         return _call_whole(np.power, x, y)

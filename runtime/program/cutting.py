@@ -66,7 +66,7 @@ def cut(graph: Graph) -> list[StepOf]:
         index, op, type_ = symbol.index, symbol.op, symbol.type
         if last[index] < 0 or op in _SOURCES:
             continue
-        if op.kind not in _ELEMENTWISE or (op is ops.pow and _may_refuse(symbol)):
+        if op.kind not in _ELEMENTWISE or (op is ops.pow and _is_apart(symbol)):
             levels[index] = _add(symbol, levels, inner, regions, calls)
             continue
         level, shape = 0, type_.shape
@@ -94,11 +94,13 @@ def cut(graph: Graph) -> list[StepOf]:
     return [step for _, step in sorted(steps, key=lambda step: step[0])]
 
 
-def _may_refuse(power: Symbol) -> bool:
-    """Whether the exponent of a `pow` may be a negative integer.
+def _is_apart(power: Symbol) -> bool:
+    """Whether a `pow` is a call: its exponent may be a negative integer, or it is of scalars.
 
-    The error for a negative exponent concerns the whole array, so such a `pow` is a call.
+    The error for a negative exponent concerns the whole array. Scalars have other bits.
     """
+    if not power.rank and power.dtype.is_float:
+        return True
     exponent = source_of(power.args[1])
     exponent_value = exponent.attrs["value"] if exponent.op in (ops.constant, ops.full) else -1
     return exponent.dtype.family == "int" and bool(np.less(exponent_value, 0).any())

@@ -112,7 +112,7 @@ def _known_power(base: Symbol, exponent: Symbol) -> Symbol | None:
 
     The selection is for real floats; for other dtypes the result is the power.
     """
-    whole = ops.pow(base, exponent)
+    whole = power_of_arrays(ops.pow(base, exponent))
     if not whole.dtype.is_float or base.weak:
         return whole
     x = base.graph.implied_cast(base, whole.dtype, ops.pow)
@@ -127,3 +127,14 @@ _OF_COMPLEX: dict[Any, Op] = {
     (int, 2): ops.square,
     (float, 0.5): ops.sqrt,
 }
+
+
+def power_of_arrays(result: Symbol) -> Symbol:
+    """Return a result, but a power of floats without axes by the loop over arrays.
+
+    The kernel of `pow` computes such powers as those of scalars, which have other bits.
+    """
+    if result.op is not ops.pow or result.rank or not result.dtype.is_float:
+        return result
+    base, exponent = (ops.reshape(value, (1,)) for value in result.args)
+    return ops.reshape(ops.pow(base, exponent), ())

@@ -22,7 +22,7 @@ from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import writers
+from graphir.numpy_api.arrays import scalars, writers
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
@@ -138,7 +138,8 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         return NotImplemented
     if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
         return NotImplemented
-    result = function(*values)
+    differs = function in scalars.DIFFERING
+    result = _differing(memory, function, operands, values) if differs else function(*values)
     if result is NotImplemented:
         return result
     if function is MATMUL:
@@ -176,7 +177,19 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
             return None
     if memory is None or function is MATMUL or function is divmod:
         return None
+    if function in scalars.DIFFERING:
+        return memory.computed(_differing(memory, function, operands, values), scalar=True)
     return memory.computed(function(*values), scalar=True)
+
+
+def _differing(
+    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+) -> Any:
+    """Return a product or power, by NumPy's code for scalars if all operands are scalars."""
+    if scalars.are_scalars(operands):
+        result = scalars.of_scalars(memory, function, values)
+        return function(*values) if result is None else result
+    return scalars.of_arrays(function(*values))
 
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -266,7 +279,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         values[1] = plains(inputs[1])
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
+    if ufunc in scalars.OPERATORS and scalars.are_scalars(inputs) and scalars.by_operator():
+        result = _differing(memory, scalars.OPERATORS[ufunc], inputs, values)
+        return memory.computed(result, scalar=True)
     result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
+    result = scalars.of_arrays(result)
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
