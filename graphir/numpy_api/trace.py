@@ -231,7 +231,7 @@ def traced(
     return Traced(graph, inputs_tree, outputs_tree, numbers, (), writes, uses_layouts, aliases)
 
 
-_RAISING = frozenset((ops.gather, ops.take_along, ops.scatter))
+_RAISING = frozenset((ops.gather, ops.take_along, ops.scatter, ops.index_update))
 """The ops that raise an error for an index out of range."""
 
 

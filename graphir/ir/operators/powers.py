@@ -136,5 +136,9 @@ def power_of_arrays(result: Symbol) -> Symbol:
     """
     if result.op is not ops.pow or result.rank or not result.dtype.is_float:
         return result
-    base, exponent = (ops.reshape(value, (1,)) for value in result.args)
+    operands = (
+        result.graph.implied_cast(value, result.dtype, ops.pow, place)
+        for place, value in enumerate(result.args)
+    )
+    base, exponent = (ops.reshape(value, (1,)) for value in operands)
     return ops.reshape(ops.pow(base, exponent), ())
