@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -90,6 +90,30 @@ def of_rank(x: Any, rank: int, last: bool = False) -> Any:
     if missing <= 0:
         return x
     return x.reshape((*(1,) * (missing - last), *x.shape, *(1,) * last))
+
+
+def _block(arrays: Any) -> Symbol:
+    """Join nested lists of blocks: the innermost along the last axis, and so on outwards."""
+    depth, first = 0, arrays
+    while isinstance(first, list):
+        depth, first = depth + 1, cast("Any", first[0])
+    rank = max(depth, *(len(np.shape(x)) for x in _blocks(arrays)))
+
+    def join(blocks: Any, level: int) -> Any:
+        if isinstance(blocks, list) != (level < depth):
+            raise ShapeError("blocks are lists of one depth", got=f"a list at depth {level}")
+        if level == depth:
+            return of_rank(blocks, rank)
+        parts = [join(block, level + 1) for block in cast("list[Any]", blocks)]
+        return ops.concat(parts, axis=rank - (depth - level))
+
+    return join(arrays, 0)
+
+
+def _blocks(arrays: Any) -> list[Any]:
+    if not isinstance(arrays, list):
+        return [arrays]
+    return [block for row in cast("list[Any]", arrays) for block in _blocks(row)]
 
 
 # -- axes
@@ -215,9 +239,12 @@ def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
 
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
     """Return the slices at `indices` along an axis; without an axis, the elements at `indices`."""
-    if mode != "raise":
-        raise GraphError(f"take has no mode {mode!r}", fix="bring the indices into range first")
+    a, indices = as_symbols(a, indices) if mode != "raise" else (a, indices)
     indices = indices if isinstance(indices, Symbol) else np.asarray(indices)
+    if mode != "raise":
+        size: Any = a.size if axis is None else a.shape[axis_of(axis, (a.type,))]
+        wraps = mode == "wrap"
+        indices = indices % size if wraps else ops.minimum(ops.maximum(indices, 0), size - 1)
     return (
         ops.gather(flat(a), indices, axis=0) if axis is None else ops.gather(a, indices, axis=axis)
     )
@@ -300,6 +327,7 @@ def _triangle(lower: bool) -> Callable[..., Symbol]:
 MOVEMENT: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("concatenate", "concat"), _concatenate),
     "stack": _stack,
+    "block": _block,
     "hstack": _along(1, 1),
     "vstack": _along(0, 2),
     "dstack": _along(2, 3),

@@ -48,6 +48,11 @@ def _vdot(a: Any, b: Any) -> Symbol:
     return ops.matmul(np.conjugate(flat(a)) if np.iscomplexobj(a) else flat(a), flat(b))
 
 
+def _linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Symbol:
+    x, y = (moveaxis(x, axis, -1) for x in as_symbols(x1, x2))
+    return np.vecdot(x, y)  # pyright: ignore
+
+
 def _outer(a: Any, b: Any) -> Symbol:
     return ops.outer(flat(a), flat(b))
 
@@ -187,6 +192,7 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("outer", "linalg.outer"), _outer),
     **dict.fromkeys(("tensordot", "linalg.tensordot"), _tensordot),
     "linalg.matmul": ops.matmul,
+    "linalg.vecdot": _linalg_vecdot,
     "einsum": einsum,
     "kron": _kron,
     **dict.fromkeys(("cross", "linalg.cross"), _cross),

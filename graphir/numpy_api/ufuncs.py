@@ -131,15 +131,28 @@ def _float_power(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
     return build.emit(ops.pow, args)
 
 
-def _vecdot(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
-    """Return the sum over the last axis, in the dtype of the products.
+def _product(left: Sequence[int], right: Sequence[int], conjugate: bool = True) -> Compound:
+    """Return the function of a product of vectors and matrices, by matmul, as NumPy's loops do.
 
-    The loop of NumPy's ufunc accumulates in that dtype too.
+    `left` and `right` are the new axes of the operands, which the result loses again.
     """
-    x = build.emit(ops.conj, (x,)) if x.dtype.is_complex else x
-    product = build.emit(ops.multiply, (x, y))
-    attrs = {"axis": (product.rank - 1,), "keepdims": False, "dtype": product.dtype}
-    return build.emit(ops.sum, (product,), **attrs)
+
+    def compute(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
+        x, y = build.operands(ops.matmul, (x, y))
+        if conjugate and x.dtype.is_complex:
+            if not right:
+                raise PromotionError("no op has NumPy's bits for it", fix="write x.conj() @ y")
+            x = build.emit(ops.conj, (x,))
+        for axis in left:
+            x = build.emit(ops.unsqueeze, (x,), axis=x.rank + 1 + axis)
+        for axis in right:
+            y = build.emit(ops.unsqueeze, (y,), axis=y.rank + 1 + axis)
+        product = build.emit(ops.matmul, (x, y))
+        for axis in (*right, *((-1,) if right and left else left)):
+            product = build.emit(ops.squeeze, (product,), axis=product.rank + axis)
+        return product
+
+    return compute
 
 
 REAL: dict[np.ufunc, str] = {
@@ -157,5 +170,8 @@ COMPOUNDS: dict[np.ufunc, Compound] = {
     np.fmax: _known_of(ops.maximum),
     np.fmin: _known_of(ops.minimum),
     np.float_power: _float_power,
-    np.vecdot: _vecdot,
+    np.vecdot: _product((-2,), (-1,)),
 }
+for _name, _axes in (("matvec", ((), (-1,))), ("vecmat", ((-2,), ()))):
+    if hasattr(np, _name):  # since NumPy 2.2
+        COMPOUNDS[getattr(np, _name)] = _product(*_axes, conjugate=_name == "vecmat")

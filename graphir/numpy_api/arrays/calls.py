@@ -22,7 +22,7 @@ from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import scalars, writers
+from graphir.numpy_api.arrays import orders, scalars, writers
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
@@ -51,6 +51,7 @@ from graphir.numpy_api.arrays.operands import (
     stored,
     symbols,
 )
+from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.python_operators import MATMUL, MUL
@@ -265,6 +266,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     inputs = tuple(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
+    reordered = orders.of_ufunc(ufunc, method, inputs, kwargs)
+    if reordered is not None:
+        return reordered
     if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
         return _plain_call(
             memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
@@ -279,11 +283,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         values[1] = plains(inputs[1])
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    if ufunc in scalars.OPERATORS and scalars.are_scalars(inputs) and scalars.by_operator():
-        result = _differing(memory, scalars.OPERATORS[ufunc], inputs, values)
-        return memory.computed(result, scalar=True)
-    result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
-    result = scalars.of_arrays(result)
+    result = _of_operator(memory, ufunc, inputs, values)
+    if result is None:
+        result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
+        result = scalars.of_arrays(result)
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
@@ -296,6 +299,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if method == "__call__" and not ufunc.signature:
         return elementwise(memory, result, inputs, scalar=True)
     return results(memory, result, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
+
+
+def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any) -> Any:
+    """Return the result of an operator of scalars that NumPy turned into a ufunc, else None."""
+    if ufunc not in scalars.OPERATORS or not scalars.are_scalars(inputs):
+        return None
+    if not scalars.by_operator():
+        return None
+    return _differing(memory, scalars.OPERATORS[ufunc], inputs, values)
 
 
 def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
@@ -389,6 +401,9 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if is_known(args, kwargs):
         return _filling(memory, function, _plain_call(memory, function, args, kwargs))
     name = function.__name__
+    reordered = orders.of_function(function, args, kwargs)
+    if reordered is not None:
+        return reordered
     if name in _VIEWING and all(array.layout is not None for array in arrays_of(args, kwargs)):
         return _viewed(memory, function, args, kwargs)
     kwargs = dict(kwargs)
@@ -549,6 +564,9 @@ def _body_part(implementation: Any, original: Any) -> Any:
 BODY_PARTS.update(
     {name: partial(_body_part, function) for name, function in BODY_FUNCTIONS.items()}
 )
+
+
+BODY_PARTS["_array_converter"] = converter_of
 
 _COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str"))
 

@@ -20,7 +20,9 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.dtypes import DType, numpy_code
+from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
+from graphir.location import user_location
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     ScalarValue,
@@ -271,8 +273,63 @@ class TracedNumpy(ModuleType):
         return dir(vars(self)["_traced_module"])
 
 
-TRACED_NUMPY = TracedNumpy(np)
-_PAIRS = [*MAKERS.values(), (np, TRACED_NUMPY)]
+class _Joiner:
+    """The stand-in of np.r_ or np.c_, whose code is no function that dispatches."""
+
+    def __init__(self, original: Any, columns: bool) -> None:
+        self._original, self._columns = original, columns
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, key: Any) -> Any:
+        keys = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
+        memory = active_memory()
+        if memory is None or is_known(keys):
+            return self._original[key]
+        parts: list[Any] = []
+        for part in keys:
+            if isinstance(part, str) or (isinstance(part, slice) and not is_known(part)):
+                raise GraphError(
+                    "np.r_ and np.c_ join arrays and numbers", fix="use np.concatenate"
+                ).at(user_location(), "[]")
+            parts.append(self._original[part] if isinstance(part, slice) else part)
+        weak = [part if np.isscalar(part) else part.dtype for part in map(_as_array, parts)]
+        dtype = np.result_type(*weak)
+        arrays = [self._placed(_as_array(part)).astype(dtype) for part in parts]
+        return np.concatenate(arrays, axis=-1 if self._columns else 0)
+
+    def _placed(self, part: Any) -> Any:
+        array = np.asarray(part) if np.isscalar(part) else part
+        if not self._columns:
+            return array.reshape(1) if not array.ndim else array
+        return array.reshape(-1, 1) if array.ndim < 2 else array
+
+
+def _as_array(value: Any) -> Any:
+    if isinstance(value, TracedNumber):
+        raise GraphError("np.r_ of a number of the call", fix="use np.concatenate")
+    return value if np.isscalar(value) or isinstance(value, VALUES) else np.asarray(value)
+
+
+_JOINERS = {"r_": _Joiner(np.r_, False), "c_": _Joiner(np.c_, True)}
+
+
+class _TracedMain(TracedNumpy):
+    """NumPy itself with stand-ins for np.r_ and np.c_ too."""
+
+    def __init__(self) -> None:
+        super().__init__(np)
+        for name, joiner in _JOINERS.items():
+            setattr(self, name, joiner)
+
+
+TRACED_NUMPY = _TracedMain()
+_PAIRS = [
+    *MAKERS.values(),
+    (np, TRACED_NUMPY),
+    *((getattr(np, name), joiner) for name, joiner in _JOINERS.items()),
+]
 STAND_INS: dict[int, Any] = {id(original): stand_in for original, stand_in in _PAIRS}
 ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _PAIRS}
 

@@ -68,6 +68,14 @@ np.hypot.reduce(w); np.bitwise_or.reduce(i); np.logical_xor.reduce(b)
 np.bitwise_and.reduce(i, keepdims=True); np.add.reduceat(v, [0, 3, 70, 70, 9])
 np.maximum.reduceat(m, [0, 9], axis=1); np.add.reduceat(m, [0, 9]); np.add.reduceat(b, [0, 9])
 np.logical_or.reduceat(i, [0, 9]); np.multiply.reduceat(w, [0, 9, 12])
+np.vecdot(m, m); np.vecdot(c, c); np.linalg.vecdot(m, m, axis=0); np.matvec(m, w[:31]); np.vecmat(w[:23], m)
+np.block([[m, m], [m, m]]); np.block([v, w]); np.block([[m, np.zeros((23, 2))]]); np.block([m[0], 1.0])
+np.r_[v, w]; np.r_[0, v[1:-1], 0.5]; np.r_[f, 1.0]; np.r_[1:5, v]; np.c_[v, v * 2]; np.c_[m, w[:23]]
+np.insert(v, 3, 1.5); np.insert(v, [1, 3], w[:2]); np.insert(m, 2, 9.0, axis=0); np.insert(i, 1, 2)
+np.take(v, j, mode="wrap"); np.take(v, j * 9, mode="clip"); np.delete(m, [1, 2], axis=1)
+m.T.sum(); m.T.sum(axis=0); m.T.mean(axis=-1); m.T.var(axis=0); m[:, 1:4].T.sum(0, keepdims=True)
+np.add.reduce(m.T); m.T.std(); np.nansum(h.T, axis=0); g.T.mean(axis=0); np.exp(m.T).sum(axis=1)
+m[::-1].sum(axis=0); np.prod(m.T, axis=1); m.reshape(23, 31, 1).transpose(1, 0, 2).sum(axis=(0, 2))
 """
 
 WRITES = """
@@ -103,6 +111,11 @@ REFUSED = {
     "np.maximum.at(w, i, v)": "0.0 and -0.0 are equal",
     "np.subtract.reduce(m, axis=(0, 1))": "one axis after the other",
     "np.divide.accumulate(v)": "at most 256",
+    "np.einsum('ij,ij->i', m, m)": "an order of its own",
+    "np.einsum('ij->i', m)": "an order of its own",
+    "np.exp2(v)": "np.power",
+    "np.exp(v[::-1])": "has other bits than that of its copy",
+    "np.unique(v)": "no op does this",
 }
 RAISES = {
     "np.bincount(i, minlength=9)": "out of range",

@@ -1,0 +1,153 @@
+"""Results that depend on the order of memory: NumPy adds along the axes as they lie there.
+
+A sum runs over the axes in the order of their strides. What no op computes in NumPy's order is
+refused: einsum of floats, and functions of vectors that run backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from graphir.dtypes import DType
+from graphir.errors import GraphError
+from graphir.numpy_api.arrays.memory import ArrayValue
+from graphir.numpy_api.arrays.operands import (
+    VALUES,
+    array_from,
+    arrays_of,
+    is_known,
+    memory_among,
+)
+
+_SUMS = frozenset(
+    ("sum", "prod", "mean", "var", "std", "nansum", "nanprod", "nanmean", "nanvar", "nanstd")
+)
+"""The reductions whose order of additions is that of memory."""
+_SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
+_BACKWARDS = frozenset(
+    (
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan"),
+        *("sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
+        *("arctan2", "power", "float_power"),
+    )
+)
+"""The ufuncs whose loops over vectors that run backwards in memory have other bits."""
+
+
+def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
+    """Return the result of a reduction in the order of memory, or None for other calls.
+
+    The function raises GraphError where no op computes in NumPy's order.
+    """
+    if is_known(inputs, kwargs):
+        return None
+    if method == "reduce" and ufunc in _SUMMING:
+        return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
+    if method == "__call__" and ufunc.__name__ in _BACKWARDS:
+        _check_direction(ufunc, inputs)
+    return None
+
+
+def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+    """Do the same for a function that is no ufunc."""
+    if function.__name__ == "einsum" and not kwargs.get("optimize"):
+        _check_einsum(*args)
+    return _in_memory_order(function, args, kwargs) if function.__name__ in _SUMS else None
+
+
+def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+    """Return a sum over the axes of an array in the order of its memory, as NumPy adds.
+
+    The result is None for arrays whose axes lie in order.
+    """
+    x: Any = args[0] if args else None
+    if not isinstance(x, ArrayValue) or len(args) > 2:
+        return None
+    array, view = cast("Any", x), x.layout
+    if view is None or view.ndim < 2 or 0 in view.strides:
+        return None
+    if not {*kwargs} <= {"axis", "dtype", "keepdims", "ddof"}:
+        return None
+    order = sorted(range(view.ndim), key=lambda i: -abs(view.strides[i]))
+    if order == [*range(view.ndim)]:
+        return None
+    axis: Any = args[1] if len(args) > 1 else kwargs.get("axis")
+    keeps = bool(kwargs.get("keepdims"))
+    reordered = array.transpose(order)
+    if axis is None:
+        result = function(reordered, **{**kwargs, "keepdims": False})
+        return result.reshape((1,) * view.ndim) if keeps else result
+    several = cast("tuple[int, ...]", axis if isinstance(axis, tuple) else (axis,))
+    axes = tuple(each % view.ndim for each in several)
+    places = tuple(order.index(each) for each in axes)
+    result = function(reordered, **{**kwargs, "axis": places, "keepdims": True})
+    result = result.transpose([order.index(each) for each in range(view.ndim)])
+    return result if keeps else result.squeeze(axes)[()]
+
+
+def _check_einsum(subscripts: Any, *operands: Any) -> None:
+    """Raise GraphError if einsum would sum floats: its loops add in an order of their own."""
+    if not isinstance(subscripts, str):
+        raise GraphError("np.einsum takes subscripts as text here")
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    labels = {label for label in inputs if label.isalpha()}
+    kept_labels = {*output} if arrow else {label for label in labels if inputs.count(label) == 1}
+    if not labels - kept_labels:
+        return
+    kinds = {_dtype_of(value).kind for value in operands}
+    if kinds & {"f", "c"}:
+        raise GraphError(
+            "np.einsum adds floats in an order of its own",
+            fix="write x @ y, (x * y).sum(axis), np.vecdot, or pass optimize=True",
+        )
+
+
+def _dtype_of(value: Any) -> np.dtype[Any]:
+    return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
+
+
+def _check_direction(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Raise GraphError where NumPy's loop runs backwards, and for exp2, which no op computes."""
+    for array in arrays_of(list(inputs)):
+        view = array.layout
+        if view is None or array.element.is_integer or array.element is DType.bool:
+            continue
+        if ufunc is np.exp2:
+            raise GraphError("no op has the bits of np.exp2", fix="write np.power(2.0, x)")
+        if view.ndim == 1 and view.size > 1 and view.strides[0] < 0:
+            name = f"np.{ufunc.__name__}"
+            raise GraphError(
+                f"{name} of a reversed vector has other bits than that of its copy",
+                fix=f"write {name}(x)[::-1], or x[::-1].copy()",
+            )
+
+
+class _Converter:
+    """The array converter of NumPy's Python code, which is compiled, for symbolic arrays."""
+
+    def __init__(self, *operands: Any) -> None:
+        memory = memory_among(operands)
+        self._arrays = tuple(
+            value if isinstance(value, VALUES) else array_from(memory, value) for value in operands
+        )
+
+    def as_arrays(self, **_: Any) -> tuple[Any, ...]:
+        """Return the operands as arrays."""
+        return self._arrays
+
+    def wrap(self, result: Any, **_: Any) -> Any:
+        """Return the result."""
+        return result
+
+
+def converter_of(original: Any) -> Any:
+    """Return the class of converters that stands in for NumPy's."""
+
+    def converter(*operands: Any) -> Any:
+        symbolic = any(isinstance(value, VALUES) for value in operands)
+        return _Converter(*operands) if symbolic else original(*operands)
+
+    return converter
