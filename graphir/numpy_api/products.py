@@ -49,7 +49,9 @@ def _vdot(a: Any, b: Any) -> Symbol:
 
 
 def _linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Symbol:
-    x, y = (moveaxis(x, axis, -1) for x in as_symbols(x1, x2))
+    x, y = as_symbols(x1, x2)
+    if axis not in (-1, min(x.rank, y.rank) - 1):
+        raise GraphError("it runs along the last axis alone", fix="use np.moveaxis(x, axis, -1)")
     return np.vecdot(x, y)  # pyright: ignore
 
 

@@ -279,8 +279,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     values = [operand(memory, value) for value in inputs]
     if any(value is NotImplemented for value in values):
         return NotImplemented
-    if method == "reduceat" and is_known(inputs[1]):
-        values[1] = plains(inputs[1])
+    values[1:2] = _second(method, inputs, values)
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
     result = _of_operator(memory, ufunc, inputs, values)
@@ -299,6 +298,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if method == "__call__" and not ufunc.signature:
         return elementwise(memory, result, inputs, scalar=True)
     return results(memory, result, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
+
+
+def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
+    """Return the second operand, as a plain array if it is known indices of reduceat."""
+    known_indices = method == "reduceat" and is_known(inputs[1])
+    return [plains(inputs[1])] if known_indices else values[1:2]
 
 
 def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any) -> Any:

@@ -48,6 +48,13 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
         return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
     if method == "__call__" and ufunc.__name__ in _BACKWARDS:
         _check_direction(ufunc, inputs)
+    if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
+        for array in arrays_of(list(inputs)):
+            if not array.in_order and not array.element.is_integer:
+                raise GraphError(
+                    f"np.{ufunc.__name__} of a strided array has other bits than that of its copy",
+                    fix="pass x.copy()",
+                )
     return None
 
 

@@ -68,8 +68,10 @@ np.hypot.reduce(w); np.bitwise_or.reduce(i); np.logical_xor.reduce(b)
 np.bitwise_and.reduce(i, keepdims=True); np.add.reduceat(v, [0, 3, 70, 70, 9])
 np.maximum.reduceat(m, [0, 9], axis=1); np.add.reduceat(m, [0, 9]); np.add.reduceat(b, [0, 9])
 np.logical_or.reduceat(i, [0, 9]); np.multiply.reduceat(w, [0, 9, 12])
-np.vecdot(m, m); np.vecdot(c, c); np.linalg.vecdot(m, m, axis=0); np.matvec(m, w[:31]); np.vecmat(w[:23], m)
-np.block([[m, m], [m, m]]); np.block([v, w]); np.block([[m, np.zeros((23, 2))]]); np.block([m[0], 1.0])
+np.vecdot(m, m); np.vecdot(c, c); np.linalg.vecdot(m, m); np.matvec(m, w[:31])
+np.vecmat(w[:23], m)
+np.block([[m, m], [m, m]]); np.block([v, w]); np.block([[m, np.zeros((23, 2))]])
+np.block([m[0], 1.0])
 np.r_[v, w]; np.r_[0, v[1:-1], 0.5]; np.r_[f, 1.0]; np.r_[1:5, v]; np.c_[v, v * 2]; np.c_[m, w[:23]]
 np.insert(v, 3, 1.5); np.insert(v, [1, 3], w[:2]); np.insert(m, 2, 9.0, axis=0); np.insert(i, 1, 2)
 np.take(v, j, mode="wrap"); np.take(v, j * 9, mode="clip"); np.delete(m, [1, 2], axis=1)
@@ -113,6 +115,8 @@ REFUSED = {
     "np.divide.accumulate(v)": "at most 256",
     "np.einsum('ij,ij->i', m, m)": "an order of its own",
     "np.einsum('ij->i', m)": "an order of its own",
+    "np.vecdot(m.T, m.T)": "other bits than that of its copy",
+    "np.linalg.vecdot(m, m, axis=0)": "along the last axis alone",
     "np.exp2(v)": "np.power",
     "np.exp(v[::-1])": "has other bits than that of its copy",
     "np.unique(v)": "no op does this",
