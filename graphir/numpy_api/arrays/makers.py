@@ -110,8 +110,14 @@ def _maker(original: Any, record: Record) -> Any:
 def _converted(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Record np.array, np.asarray and similar calls.
 
-    The result is the same array, a copy, a cast, or the array of a list.
+    The result is the same array, a copy, a cast, or the array of a list. New axes lie in front.
     """
+    result = _of_value(memory, original, *args, **kwargs)
+    missing = kwargs.get("ndmin", 0) - np.ndim(result)
+    return result.reshape((*(1,) * missing, *result.shape)) if missing > 0 else result
+
+
+def _of_value(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     value = args[0] if args else kwargs.get("object", kwargs.get("a"))
     dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
     is_copy = original is np.array and kwargs.get("copy", True) is True

@@ -74,6 +74,7 @@ np.block([[m, m], [m, m]]); np.block([v, w]); np.block([[m, np.zeros((23, 2))]])
 np.block([m[0], 1.0])
 np.r_[v, w]; np.r_[0, v[1:-1], 0.5]; np.r_[f, 1.0]; np.r_[1:5, v]; np.c_[v, v * 2]; np.c_[m, w[:23]]
 np.insert(v, 3, 1.5); np.insert(v, [1, 3], w[:2]); np.insert(m, 2, 9.0, axis=0); np.insert(i, 1, 2)
+np.insert(m, 1, w[:31], axis=0); np.insert(m, 1, w[:23], axis=1); np.array(v, ndmin=2)
 np.take(v, j, mode="wrap"); np.take(v, j * 9, mode="clip"); np.delete(m, [1, 2], axis=1)
 m.T.sum(); m.T.sum(axis=0); m.T.mean(axis=-1); m.T.var(axis=0); m[:, 1:4].T.sum(0, keepdims=True)
 np.add.reduce(m.T); m.T.std(); np.nansum(h.T, axis=0); g.T.mean(axis=0); np.exp(m.T).sum(axis=1)
