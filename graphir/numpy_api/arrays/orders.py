@@ -60,6 +60,8 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
 
 def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Do the same for a function that is no ufunc."""
+    if kwargs.get("overwrite_input"):
+        raise GraphError("NumPy leaves the order of the overwritten input open", fix="leave it out")
     if function.__name__ == "einsum" and not kwargs.get("optimize"):
         _check_einsum(*args)
     return _in_memory_order(function, args, kwargs) if function.__name__ in _SUMS else None

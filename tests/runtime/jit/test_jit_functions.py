@@ -118,6 +118,7 @@ REFUSED = {
     "np.einsum('ij->i', m)": "an order of its own",
     "np.vecdot(m.T, m.T)": "other bits than that of its copy",
     "np.linalg.vecdot(m, m, axis=0)": "along the last axis alone",
+    "np.percentile(v, 30, overwrite_input=True)": "the order of the overwritten input",
     "np.exp2(v)": "np.power",
     "np.exp(v[::-1])": "has other bits than that of its copy",
     "np.unique(v)": "no op does this",
