@@ -19,7 +19,7 @@ from graphir.ir.symbol import Symbol
 from graphir.lattice.order import Lattice
 from graphir.lattice.published import lattices
 from graphir.location import Location, Origin
-from graphir.numpy_api.trace import Slot, Static, Traced, trace
+from graphir.numpy_api.trace import Slot, Static, Trace, trace
 from graphir.ops.dims import Dim
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
@@ -57,7 +57,7 @@ __all__ = [
     "Static",
     "Symbol",
     "TensorType",
-    "Traced",
+    "Trace",
     "explain",
     "implicit_cast",
     "implicit_cast_type",

@@ -89,7 +89,7 @@ class Conversions:
     float32 rounds is too large for float16 and becomes inf.
     """
 
-    def converted(self, x: Any, source: DType, target: DType, tf32: str = "even") -> Any:
+    def convert(self, x: Any, source: DType, target: DType, tf32: str = "even") -> Any:
         """Return a value of dtype `source` converted to dtype `target`; see `convert`."""
         for step in self.steps(source, target, tf32):
             x = step(x)

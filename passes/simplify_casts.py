@@ -37,7 +37,7 @@ class _Chains:
     """Decides which casts are redundant: identities, or the second cast of a mergeable chain."""
 
     def __init__(self, graph: Graph) -> None:
-        self._storage_dtype = graph.stored
+        self._storage_dtype = graph.storage_dtype
         self._verdicts: dict[Any, bool] = {}
 
     def goes(self, cast: Symbol, value: Symbol) -> bool:

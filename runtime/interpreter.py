@@ -18,7 +18,7 @@ from graphir.ir.implied_casts import implied
 from graphir.ir.liveness import last_uses
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
-from graphir.ops.op import Inferred
+from graphir.ops.op import Inference
 from graphir.semantics.evaluation import apply
 from runtime.binding import bind
 from runtime.results import refused, require_outputs, results
@@ -80,7 +80,7 @@ class ReferenceRun:
                     if last[operand.index] == at:
                         self.values[operand.index] = None
 
-    def known(self, symbol: Symbol) -> NDArray[Any]:
+    def cached_value(self, symbol: Symbol) -> NDArray[Any]:
         """Return the value of a symbol that the walk has computed and not freed."""
         value = self.values[symbol.index]
         assert value is not None  # symbols are in topological order and outputs are kept
@@ -93,13 +93,15 @@ class ReferenceRun:
     def _concrete_value(self, symbol: Symbol) -> NDArray[Any]:
         """Return the value of an output in its concrete dtype; weak literals get the default."""
         dtype = self.graph.concrete_dtype(symbol.dtype)
-        return convert(self.known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
+        return convert(
+            self.cached_value(symbol), self.graph.storage_dtype(symbol), dtype, self.graph.tf32
+        )
 
     def value(self, symbol: Symbol) -> NDArray[Any]:
         """Compute a symbol from its operands' values; raise ExecutionError if the op fails."""
         graph = self.graph
-        sources = [graph.stored(arg) for arg in symbol.args]
-        values = [self.known(arg) for arg in symbol.args]
+        sources = [graph.storage_dtype(arg) for arg in symbol.args]
+        values = [self.cached_value(arg) for arg in symbol.args]
         if graph.rules.types_uncomputed:
             implied(graph, symbol)  # raises for dtypes that no kernel computes
         try:
@@ -107,18 +109,18 @@ class ReferenceRun:
         except GraphirError as error:
             raise refused(error, symbol) from None
 
-    def concrete(self, symbol: Symbol) -> Inferred:
+    def concrete(self, symbol: Symbol) -> Inference:
         """Return the inference for a symbol, with weak dtypes replaced by their defaults."""
         graph, concrete_dtype = self.graph, self.graph.concrete_dtype
         inference = graph.infer(symbol.op, symbol.args, symbol.attrs)
         # The operand of a cast has no implicit conversion: the cast op converts the stored value.
         operand_dtypes = (
-            map(graph.stored, symbol.args)
+            map(graph.storage_dtype, symbol.args)
             if symbol.op is ops.cast
             else map(concrete_dtype, inference.operands)
         )
-        return Inferred(
-            symbol.type.cast(graph.stored(symbol)),
+        return Inference(
+            symbol.type.cast(graph.storage_dtype(symbol)),
             tuple(operand_dtypes),
             AttributeRecord.of(with_dtypes(symbol.attrs, concrete_dtype)),
         )

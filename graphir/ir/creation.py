@@ -159,13 +159,13 @@ class Makers:
         """
         return call(self, *args)
 
-    def asked(self, question: Callable[..., Any], *operands: Any) -> Any:
+    def ask(self, question: Callable[..., Any], *operands: Any) -> Any:
         """Return `question(*operands)`, and record the question for numbers of a traced call.
 
         The answer may differ for other numbers. Replay asks the recorded question again and
         compares the answers.
         """
-        return self.numbers.asked(question, *operands) if self.numbers else question(*operands)
+        return self.numbers.ask(question, *operands) if self.numbers else question(*operands)
 
     def entering(self, array: Any) -> Symbol:
         """Add a constant for an array that is an operand beside symbols."""

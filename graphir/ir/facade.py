@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from graphir.ir.graph import Graph
 
 
-class Written:
+class GraphFacade:
     """The serialization and display methods of a graph.
 
     Each method imports its implementation when it is called.

@@ -27,7 +27,7 @@ def is_foreign_array(kind: Any) -> bool:
     return any(hasattr(kind, name) for name in (*_READ_BY_ASARRAY, "__dlpack__"))
 
 
-def converted(value: object) -> NDArray[Any]:
+def to_numpy_array(value: object) -> NDArray[Any]:
     """Convert a foreign array to a NumPy array.
 
     np.asarray converts it, or np.from_dlpack where the array implements DLPack alone. Raises

@@ -13,7 +13,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError
 from graphir.escape import printable
 from graphir.ir.creation import Makers
-from graphir.ir.facade import Written
+from graphir.ir.facade import GraphFacade
 from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operands import may_be_operand, own, symbols_of
 from graphir.ir.operators.composition import compose
@@ -23,7 +23,7 @@ from graphir.location import Location, Source, placing
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.attributes import choice
 from graphir.ops.dims import ShapeLike
-from graphir.ops.op import CURRENT, Inferred, Op
+from graphir.ops.op import CURRENT, Inference, Op
 from graphir.ops.types import TensorType, tensor_types
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
@@ -41,7 +41,7 @@ class GraphPolicy(Protocol):
         """Judge the casts that the outputs need: raise or warn, as the policy says."""
 
 
-class Graph(Makers, Written):
+class Graph(Makers, GraphFacade):
     """An append-only list of symbols in topological order, with inputs, outputs and rules.
 
     `in_types` are the types of inputs that the constructor adds. `output` compares the outputs with
@@ -140,7 +140,7 @@ class Graph(Makers, Written):
         rules = rules_named(self.rules_before) if self.rules_before else self.rules
         return rules.concrete_dtype(dtype)
 
-    def stored(self, symbol: Symbol) -> DType:
+    def storage_dtype(self, symbol: Symbol) -> DType:
         """Return the dtype in which a symbol's values are stored.
 
         A weak literal keeps its 64 bits until an op uses it. Every other weak symbol is stored in
@@ -383,7 +383,7 @@ class Graph(Makers, Written):
         symbols.append(symbol)
         return symbol
 
-    def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
+    def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inference:
         """Infer result type, operand dtypes and normal attributes of an op under the rules here."""
         return self.builder.infer(op, args, attrs)
 

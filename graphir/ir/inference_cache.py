@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.ops.attribute_record import AttributeRecord, content_of
-from graphir.ops.op import Inferred, Op
+from graphir.ops.op import Inference, Op
 from graphir.promotion.rules import PromotionRules
 
 MOST = 1 << 16
@@ -31,8 +31,8 @@ class InferenceCache:
     """
 
     def __init__(self, rules: PromotionRules) -> None:
-        self.answers: dict[Any, Inferred] = {}
-        self.by_types: dict[Any, Inferred] = {} if rules.by_value else self.answers
+        self.answers: dict[Any, Inference] = {}
+        self.by_types: dict[Any, Inference] = {} if rules.by_value else self.answers
         """The results for ops without attributes, by (op, *operand types).
 
         It is empty under rules that read the values of constants.
@@ -46,7 +46,7 @@ class InferenceCache:
 
     def infer(
         self, rules: PromotionRules, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]
-    ) -> Inferred:
+    ) -> Inference:
         """Return the cached result of `op.infer(rules, types, attrs)`."""
         if op is ops.constant:  # each constant has its own values, so a cached result has no reuse
             return op.infer(rules, types, attrs)
@@ -68,7 +68,7 @@ class InferenceCache:
         return answer
 
 
-def infer(rules: PromotionRules, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inferred:
+def infer(rules: PromotionRules, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inference:
     """Return the result of `op.infer` on operand types, cached for all graphs under these rules."""
     return InferenceCache.of(rules).infer(rules, op, tuple(types), attrs)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphir.conversions import convert
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
-from graphir.ir.foreign_arrays import converted, is_foreign_array
+from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ops.attributes import plain
 from graphir.ops.dims import Dim
 from graphir.promotion.rules import PromotionRules
@@ -75,7 +75,7 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
         raise GraphError("a masked array has elements without a value", fix="use x.filled(...)")
     foreign = is_foreign_array(cast("type[Any]", type(value)))
     try:
-        array: NDArray[Any] = converted(value) if foreign else np.asarray(value)
+        array: NDArray[Any] = to_numpy_array(value) if foreign else np.asarray(value)
     except ValueError as error:
         raise GraphError("NumPy makes no array of these values", reason=str(error)) from None
     if dtype is None:

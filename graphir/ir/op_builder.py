@@ -11,7 +11,7 @@ from graphir.errors import GRAPHS, GraphirError, Vocabulary
 from graphir.ir.inference_cache import InferenceCache
 from graphir.ir.operands import operand_infos
 from graphir.location import Location, is_internal
-from graphir.ops.op import Inferred, Op
+from graphir.ops.op import Inference, Op
 from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import Operand
@@ -43,11 +43,11 @@ class OpBuilder:
 
     # -- infer
 
-    def infer(self, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:
+    def infer(self, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Inference:
         """Infer result type, operand dtypes and normal attributes of an op on symbols."""
         return self.cache.infer(self.rules, op, self.types_of(args), attrs)
 
-    def infer_of(self, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]) -> Inferred:
+    def infer_of(self, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]) -> Inference:
         """Infer an op as `infer` does, on operand types, or on Operands of a dtype and a value."""
         return self.cache.infer(self.rules, op, types, attrs)
 

@@ -58,7 +58,7 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     return tuple(
         operand
         if isinstance(operand, Symbol)
-        else _constant(graph, operand, *taken(graph.rules, op, symbols, i))
+        else _constant(graph, operand, *resolve_literal(graph.rules, op, symbols, i))
         for i, operand in enumerate(symbols)
     )
 
@@ -71,7 +71,7 @@ def is_wrapper(value: Any) -> bool:
     return isinstance(value, GraphValue) and not isinstance(value, Symbol)
 
 
-def taken(
+def resolve_literal(
     rules: PromotionRules,
     op: Op | None,
     operands: Sequence[Any],

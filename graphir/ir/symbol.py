@@ -13,7 +13,7 @@ from graphir.ir.operators.indexing import index, pieces
 from graphir.location import Location, Origin, Source, placing, user_location
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import DimLike, Shape, Size
-from graphir.ops.op import Inferred, Op
+from graphir.ops.op import Inference, Op
 from graphir.promotion.operands import Operand
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Symbol(SymbolOperators):
         type: TensorType,  # noqa: A002
         source: Source,
         index: int,
-        inference: Inferred | None = None,
+        inference: Inference | None = None,
     ) -> None:
         self.graph = graph
         self.op = op

@@ -131,7 +131,7 @@ def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
     """
     if not (is_literal(exponent) and isinstance(base, Symbol)):
         return exponent
-    short = graph.asked(_has_shortcut, exponent, graph.rules, base.type)
+    short = graph.ask(_has_shortcut, exponent, graph.rules, base.type)
     return strong(exponent) if short else exponent
 
 

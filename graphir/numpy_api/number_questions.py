@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.ir.literals import literal_array
-from graphir.ir.operands import taken
+from graphir.ir.operands import resolve_literal
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
@@ -105,7 +105,7 @@ class NumberUse(NamedTuple):
     def answer(self, values: Values) -> Hashable:
         """Return each literal's dtype and number; for a traced number, whether its value stays."""
         try:
-            literals = self.taken(values)
+            literals = self.resolve(values)
         except Exception as error:
             return type(error)
         answers: list[Any] = []
@@ -118,7 +118,7 @@ class NumberUse(NamedTuple):
             answers.append((dtype, key))
         return tuple(answers)
 
-    def taken(self, values: Values) -> list[tuple[Any, DType] | None]:
+    def resolve(self, values: Values) -> list[tuple[Any, DType] | None]:
         """Return the number and dtype of each literal, and None for each symbol.
 
         The method raises GraphirError if the rules refuse a literal.
@@ -132,7 +132,7 @@ class NumberUse(NamedTuple):
             if type(operand) is TensorType:
                 literals.append(None)
                 continue
-            number, dtype = taken(self.rules, self.op, operands, place, self.is_result)
+            number, dtype = resolve_literal(self.rules, self.op, operands, place, self.is_result)
             literal_array(number, dtype, self.rules)  # raises if the number does not fit the dtype
             literals.append((number, dtype))
         return literals
@@ -173,6 +173,6 @@ class Feed(NamedTuple):
         """Return the 0-d array of the input in a call."""
         number: Any = values[self.at]
         if self.use is not None:
-            literal = self.use.taken(values)[self.place]
+            literal = self.use.resolve(values)[self.place]
             number = literal[0] if literal else number
         return literal_array(number, self.dtype, self.rules)[1]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, PromotionError
-from graphir.ir.foreign_arrays import converted, is_foreign_array
+from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.liveness import all_live, live_mask
@@ -113,7 +113,7 @@ def address(array: NDArray[Any]) -> int:
     return array.__array_interface__["data"][0]
 
 
-class Traced(NamedTuple):
+class Trace(NamedTuple):
     """A traced function: its graph, and the positions of its arguments and results in the graph.
 
     The trees are nested tuples, lists and dicts of Slots and Statics, in the function's own
@@ -161,7 +161,7 @@ def trace(
     *types: Any,
     rules: str | PromotionRules | None = None,
     **keywords: Any,
-) -> Traced:
+) -> Trace:
     """Return the graph of a function's computation on symbols of these types, under these rules.
 
     Without `rules`, those of an enclosing `with rules(...)` or of set_default_rules hold; else
@@ -180,18 +180,18 @@ def trace(
     """
     rule_set = rules_in_force(_usual_rules((types, keywords))) if rules is None else rules
     try:
-        return traced(function, types, keywords, Graph(name_of(function), rules=rule_set))
+        return trace_into(function, types, keywords, Graph(name_of(function), rules=rule_set))
     except GraphirError as error:
         raise error.at(user_location(), "trace") from None
 
 
-def traced(
+def trace_into(
     function: Callable[..., Any],
     types: Sequence[Any],
     keywords: Mapping[str, Any],
     graph: Graph,
     layouts: Sequence[ArgumentLayout] = (),
-) -> Traced:
+) -> Trace:
     """Trace a function into an empty graph, for callers that report the location of a refusal.
 
     `layouts` are the layouts of the arrays among the types, in their order. Without layouts, arrays
@@ -220,7 +220,7 @@ def traced(
         graph.tracing = False
         if numbers is not None:
             numbers.close()
-    writes = arguments.written(outputs)
+    writes = arguments.written_arguments(outputs)
     if not outputs:
         raise GraphError(f"{graph.name} returns no symbol, so there is nothing to compute")
     if arguments.memory is not None:
@@ -228,7 +228,7 @@ def traced(
     graph.output(*outputs)
     inputs_tree = tuple(tree[0].values()), tree[1]
     uses_layouts = arguments.memory is not None and arguments.memory.uses_layouts
-    return Traced(graph, inputs_tree, outputs_tree, numbers, (), writes, uses_layouts, aliases)
+    return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, uses_layouts, aliases)
 
 
 _RAISING = frozenset((ops.gather, ops.take_along, ops.scatter, ops.index_update))
@@ -417,7 +417,7 @@ def type_of(value: Any) -> TensorType | None:
         return TensorType(*value)
     if is_foreign_array(cast("type[Any]", type(value))):
         usual = isinstance(getattr(value, "dtype", None), (np.dtype, DType))
-        value = value if usual else converted(value)
+        value = value if usual else to_numpy_array(value)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return TensorType(value.dtype, value.shape)
     return None
@@ -504,7 +504,7 @@ class Arguments:
         self._cells.append((cell, symbol))
         return cell
 
-    def written(self, outputs: list[Symbol]) -> list[tuple[int, int]]:
+    def written_arguments(self, outputs: list[Symbol]) -> list[tuple[int, int]]:
         """Return the arguments that the function wrote to; append their new values to `outputs`."""
         writes: list[tuple[int, int]] = []
         for cell, symbol in self._cells:

@@ -64,7 +64,7 @@ class NumberTrace:
         self.names.append(name)
         return TracedNumber(self, len(self.names) - 1)
 
-    def computed(self, function: Callable[..., Any], *operands: Any, plain: bool = False) -> Any:
+    def call(self, function: Callable[..., Any], *operands: Any, plain: bool = False) -> Any:
         """Return a function's result on numbers: a traced number, or the plain value if `plain`.
 
         The call is recorded as a question. An exception of the function is recorded too, and
@@ -89,13 +89,13 @@ class NumberTrace:
         self._results[key] = result
         return result
 
-    def asked(self, function: Callable[..., Any], *operands: Any) -> Any:
+    def ask(self, function: Callable[..., Any], *operands: Any) -> Any:
         """Return the plain result of a function.
 
         With traced numbers the result becomes a question.
         """
         if any(type(operand) is TracedNumber for operand in operands):
-            return self.computed(function, *operands, plain=True)
+            return self.call(function, *operands, plain=True)
         return function(*operands)
 
     def entered(self, op: Op | None, operands: Sequence[Any]) -> tuple[Symbol, ...]:
@@ -115,7 +115,7 @@ class NumberTrace:
             if key is not None:
                 self.questions.append((use, key, answer))
         self._results[use.cache_key] = None
-        literals = use.taken(self.values)
+        literals = use.resolve(self.values)
         symbols: list[Symbol] = []
         for place, (operand, literal) in enumerate(zip(operands, literals, strict=True)):
             if literal is None:
@@ -148,7 +148,7 @@ class NumberTrace:
         Raise GraphError if the dtype does not hold it.
         """
         graph = self.open_graph()
-        if not self.asked(graph.rules.fits, number, dtype):
+        if not self.ask(graph.rules.fits, number, dtype):
             raise misfit(self.values[number.index], dtype)
         return self._feed_input(Feed(number.index, dtype, graph.rules))
 
@@ -199,7 +199,7 @@ def concrete(value: Any) -> Any:
     """Return a value with Python numbers for traced ones, also within tuples, lists and slices."""
     kind: Any = cast("object", type(value))
     if kind is TracedNumber:
-        return value.trace.computed(_itself, value, plain=True)
+        return value.trace.call(_itself, value, plain=True)
     if kind is tuple or kind is list:
         return cast(Any, kind)([concrete(item) for item in cast("Sequence[Any]", value)])
     if kind is slice:
@@ -246,7 +246,7 @@ def _operand(value: Any) -> Any:
 def _binary(function: Callable[[Any, Any], Any]) -> Any:
     def operate(self: TracedNumber, other: Any) -> Any:
         other = _operand(other)
-        return other if other is NotImplemented else self.trace.computed(function, self, other)
+        return other if other is NotImplemented else self.trace.call(function, self, other)
 
     return operate
 
@@ -254,14 +254,14 @@ def _binary(function: Callable[[Any, Any], Any]) -> Any:
 def _reflect(function: Callable[[Any, Any], Any]) -> Any:
     def operate(self: TracedNumber, other: Any) -> Any:
         other = _operand(other)
-        return other if other is NotImplemented else self.trace.computed(function, other, self)
+        return other if other is NotImplemented else self.trace.call(function, other, self)
 
     return operate
 
 
 def _unary(function: Callable[..., Any], plain: bool = False) -> Any:
     def operate(self: TracedNumber) -> Any:
-        return self.trace.computed(function, self, plain=plain)
+        return self.trace.call(function, self, plain=plain)
 
     return operate
 
@@ -317,14 +317,14 @@ class TracedNumber(DeferredNumber):
     def __repr__(self) -> str:
         if self.trace.graph is None:
             return f"<number {self.trace.names[self.index]!r} of a trace that ended>"
-        return self.trace.computed(repr, self, plain=True)
+        return self.trace.call(repr, self, plain=True)
 
     def __format__(self, how: str) -> str:
-        return self.trace.computed(format, self, how, plain=True)
+        return self.trace.call(format, self, how, plain=True)
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         if modulus is not None:
-            return self.trace.computed(_modulo_power, self, exponent, modulus)
+            return self.trace.call(_modulo_power, self, exponent, modulus)
         return _POWER(self, exponent)
 
     def __divmod__(self, other: Any) -> Any:
@@ -334,21 +334,21 @@ class TracedNumber(DeferredNumber):
         return other // self, other % self
 
     def __round__(self, digits: Any = None) -> Any:
-        return self.trace.computed(round, self, digits)
+        return self.trace.call(round, self, digits)
 
     def conjugate(self) -> Any:
         """Return the complex conjugate, a traced number."""
-        return self.trace.computed(_conjugate, self)
+        return self.trace.call(_conjugate, self)
 
     @property
     def real(self) -> Any:
         """The real part, a traced number."""
-        return self.trace.computed(_real, self)
+        return self.trace.call(_real, self)
 
     @property
     def imag(self) -> Any:
         """The imaginary part, a traced number."""
-        return self.trace.computed(_imaginary, self)
+        return self.trace.call(_imaginary, self)
 
     def __getattr__(self, name: str) -> Any:
         kind: Any = cast("object", type(self.trace.values[self.index]))

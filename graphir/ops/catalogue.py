@@ -294,7 +294,9 @@ outer = Op(
 )
 
 # -- movement
-reshape = _movement("reshape", shapes.given, "The same elements.", Attr("shape", at.new_shape))
+reshape = _movement(
+    "reshape", shapes.shape_attribute, "The same elements.", Attr("shape", at.new_shape)
+)
 broadcast_to = _movement("broadcast_to", shapes.broadcast_to, "Repeated along axes of 1.", _SHAPE)
 rebind = _movement("rebind", shapes.rebind, "The same, dims asserted at run time.", _SHAPE)
 transpose = _movement(
@@ -398,7 +400,7 @@ index_update = _movement(
 )
 
 # -- creation
-input = _creation("input", shapes.given, "A value given when the graph runs.", _SHAPE)
+input = _creation("input", shapes.shape_attribute, "A value given when the graph runs.", _SHAPE)
 constant = Op(
     "constant",
     (),
@@ -414,7 +416,7 @@ constant = Op(
 )
 full = _creation(
     "full",
-    shapes.given,
+    shapes.shape_attribute,
     "One value everywhere; `literal` where it gave the dtype.",
     Attr("value", at.number),
     _SHAPE,

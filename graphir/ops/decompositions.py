@@ -142,7 +142,7 @@ def reciprocal(p: Any, x: Any) -> Any:
 
 
 @bounded(0, "floor ceil")
-def _rounded(p: Any, x: Any) -> Any:
+def _round(p: Any, x: Any) -> Any:
     """The operand itself for integers and bools, else a primitive."""
     return x if x.dtype.kind in "biu" else None
 
@@ -160,7 +160,7 @@ def round(p: Any, x: Any) -> Any:  # noqa: A001 -- named as the op
     """Both parts rounded for a complex number; the operand itself for integers and bools."""
     if x.dtype.kind == "c":
         return _by_part(p, x, p.round)
-    return _rounded(p, x)
+    return _round(p, x)
 
 
 def _by_part(p: Any, x: Any, function: Callable[[Any], Any]) -> Any:

@@ -40,7 +40,7 @@ _WORDS = {"true": True, "false": False, "none": None}
 _LISTS_OF_DIMS = {at.shape, at.limits, at.new_shape}
 
 
-class Stored(NamedTuple):
+class StoredConstant(NamedTuple):
     """The name of a constant whose values are stored outside of the text."""
 
     name: str
@@ -170,11 +170,11 @@ class Values(Tokens):
             return self._stored_array()
         return self.value()
 
-    def _stored_array(self) -> Stored:
+    def _stored_array(self) -> StoredConstant:
         self.expect("(")
         name = self.string("the name of a constant in quotes")
         self.expect(")")
-        return Stored(name)
+        return StoredConstant(name)
 
     def value(self, depth: int = 0) -> Any:
         """Read a number, true, false, none, a string, or a list of values."""

@@ -132,7 +132,7 @@ class Op:
             full[attr.name] = attr.normalize(value, types)
         return AttributeRecord.of(full)
 
-    def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inferred:
+    def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inference:
         """Return the result's type, the operands' required dtypes, and canonical attributes."""
         if self.variadic and not types:
             raise GraphError(f"{self.name} needs at least one operand")
@@ -140,7 +140,7 @@ class Op:
         rules.admit(self.name, attrs)
         resolution = self.signature.resolve(rules, self, types, attrs)
         shape = self.shape(self, types, attrs)
-        return Inferred(TensorType(resolution.result, shape), resolution.operands, attrs)
+        return Inference(TensorType(resolution.result, shape), resolution.operands, attrs)
 
     def bind(
         self, values: tuple[Any, ...], keywords: Attributes
@@ -196,7 +196,7 @@ setattr(Op, "__signature__", OfInstance(call_signature, None))  # noqa: B010
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Inferred:
+class Inference:
     """The inference of an op: the result's type, the operands' dtypes, canonical attributes."""
 
     type: TensorType

@@ -131,7 +131,7 @@ def layer_norm(op: Op, types: Types, attrs: Attributes) -> Shape:
     return x
 
 
-def given(op: Op, types: Types, attrs: Attributes) -> Shape:
+def shape_attribute(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The attribute shape."""
     return attrs["shape"]
 

@@ -194,13 +194,13 @@ class ArrayApi(LibraryRules):
     def _undefined_error(self, dtype: DType, op: str, target: DType) -> PromotionError:
         part = dtype.is_complex and target is not DType.bool
         return PromotionError(
-            f"it takes no {self.named(dtype)}",
+            f"it takes no {self.name_of(dtype)}",
             reason=f"{_NOT_DEFINED} under {self.name!r}",
             fix=REAL_PARTS if part else cast_first(target),
             op=op,
         )
 
-    def named(self, dtype: DType) -> str:
+    def name_of(self, dtype: DType) -> str:
         """Return a dtype's name for error messages; a weak dtype reads as a Python scalar."""
         return f"a Python {dtype.name.removeprefix('weak_')}" if dtype.weak else str(dtype)
 

@@ -93,7 +93,7 @@ class LibraryRules(PromotionRules):
     def supported(self, dtype: DType) -> DType:
         """Return `dtype` if the library has it; raise PromotionError otherwise."""
         if dtype.code not in self._dtype_codes:
-            raise self.lacking(dtype, f"{self.library} has no {self.named(dtype)}")
+            raise self.lacking(dtype, f"{self.library} has no {self.name_of(dtype)}")
         return dtype
 
     def lacking(self, dtype: DType, why: str) -> PromotionError:
@@ -102,7 +102,7 @@ class LibraryRules(PromotionRules):
         Its fixes name a dtype and other rule sets.
         """
         near = instead_of(dtype, self.dtypes)
-        problem = f"there is no {self.named(dtype)} under {self.name!r}"
+        problem = f"there is no {self.name_of(dtype)} under {self.name!r}"
         fix = f"write DType.{near}, which has all its values" if near else ""
         if near is None or not dtype.exact_in(near):
             fix = f"choose one of {', '.join(map(str, self.dtypes))}"

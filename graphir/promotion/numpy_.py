@@ -17,7 +17,7 @@ from graphir.errors import PromotionError
 from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, UPDATES, Facts, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
-from graphir.promotion.scalars import WEAK, float_of, number_text, rounded
+from graphir.promotion.scalars import WEAK, float_of, number_text, round_scalar
 
 REALS = (DType.float16, DType.float32, DType.float64)
 DTYPES = (DType.bool, *SIGNED, *UNSIGNED, *REALS, *COMPLEX)
@@ -209,7 +209,7 @@ class Numpy(LibraryRules):
         number = float_of(value)
         if math.isinf(number):
             return value
-        return rounded(number, dtype) if op in BINARY_FLOATS else number
+        return round_scalar(number, dtype) if op in BINARY_FLOATS else number
 
     def _literal_dtype(self, join: DType, op: str) -> DType:
         """Return the dtype to which an op converts an int literal: its float, int64 or the join."""

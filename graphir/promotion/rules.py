@@ -346,10 +346,10 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         if holding is None:
             cast = Fix("no dtype has every value of both, so choose what to lose by {cast}")
         others = f"rules={self.instead!r}" if self.instead not in ("", self.name) else "other rules"
-        problem = f"{' and '.join(map(self.named, dtypes))} do not promote under {self.name!r}"
+        problem = f"{' and '.join(map(self.name_of, dtypes))} do not promote under {self.name!r}"
         return PromotionError(problem, reason=why, fix=(cast, RulesFix(others)))
 
-    def named(self, dtype: DType) -> str:
+    def name_of(self, dtype: DType) -> str:
         """Return a dtype's name for error messages."""
         return str(dtype)
 

@@ -63,7 +63,7 @@ def _odd_float(value: int) -> float:
     return math.copysign(math.ldexp(odd, shift), value)
 
 
-def rounded(value: Any, dtype: DType, tf32: str = "even") -> Any:
+def round_scalar(value: Any, dtype: DType, tf32: str = "even") -> Any:
     """Return the Python number that a Python scalar becomes in a dtype."""
     number = scalar(value, dtype, tf32)
     return number.item() if dtype.storage.kind in "biufc" else float(number)
@@ -73,7 +73,7 @@ def survives(value: Any, dtype: DType) -> bool:
     """Whether a dtype holds the exact value of a Python number of at most 64 bits."""
     if isinstance(value, complex) and not dtype.is_complex:
         return False
-    number = rounded(value, dtype)
+    number = round_scalar(value, dtype)
     return number == value or (number != number and value != value)
 
 

@@ -10,10 +10,10 @@ from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.ir.graph import Graph
 from graphir.ir.inference_cache import infer
-from graphir.ops.op import Inferred, Op
+from graphir.ops.op import Inference, Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
-from graphir.promotion.scalars import rounded, survives
+from graphir.promotion.scalars import round_scalar, survives
 
 
 class Fact(NamedTuple):
@@ -105,7 +105,7 @@ def _pairs(pairs: Iterable[tuple[DType, Any]], dtypes: Sequence[DType]) -> list[
     return [(x, y) for x, y in pairs if x in dtypes and (not isinstance(y, DType) or y in dtypes)]
 
 
-def inferred(rules: PromotionRules, op: Op, *dtypes: DType) -> Inferred | None:
+def infer_op(rules: PromotionRules, op: Op, *dtypes: DType) -> Inference | None:
     """Infer an op without attributes on arrays of some dtypes; None where the rules refuse it."""
     try:
         return infer(rules, op, [TensorType(dtype, ("n",)) for dtype in dtypes], {})
@@ -122,7 +122,7 @@ def _over(
     """Describe an op's result dtype for each operand dtype, grouped by result."""
     groups: dict[str, list[DType]] = {}
     for dtype in dtypes:
-        inference = inferred(rules, op, *(dtype,) * len(op.operands))
+        inference = infer_op(rules, op, *(dtype,) * len(op.operands))
         text = _REFUSAL if inference is None else answer(inference.type.dtype)
         groups.setdefault("its own" if text == str(dtype) else text, []).append(dtype)
     *first, last = sorted(groups, key=lambda text: len(groups[text])) or [""]
@@ -134,7 +134,7 @@ def _over(
 
 def _of_bool(rules: PromotionRules) -> str:
     return ", ".join(
-        f"{sign} {_name(inferred(rules, op, *(DType.bool,) * len(op.operands)))}"
+        f"{sign} {_name(infer_op(rules, op, *(DType.bool,) * len(op.operands)))}"
         for sign, op in _OF_BOOL.items()
     )
 
@@ -143,19 +143,19 @@ def _places(rules: PromotionRules, dtypes: Sequence[DType]) -> str:
     """Describe the dtype of indices and sizes, from the first operand dtype that each op takes."""
     places: list[str] = []
     for op in _PLACES:
-        attempts = (inferred(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
+        attempts = (infer_op(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
         places.append(
             f"{op.name} {_name(next((attempt for attempt in attempts if attempt), None))}"
         )
     return ", ".join(places)
 
 
-def _name(inference: Inferred | None) -> str:
+def _name(inference: Inference | None) -> str:
     return _REFUSAL if inference is None else str(inference.type.dtype)
 
 
 def _comparison(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
-    inference = inferred(rules, ops.less, *pair)
+    inference = infer_op(rules, ops.less, *pair)
     common = dict.fromkeys(inference.operands) if inference else ()
     return f"{pair[0]} < {pair[1]} {'at ' + ' and '.join(map(str, common)) if common else _REFUSAL}"
 
@@ -195,7 +195,7 @@ def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
     committed_dtype = rules.concrete_dtype(result)
     if survives(value, committed_dtype):
         return str(result)
-    return f"{result}, where it is {rounded(value, committed_dtype, graph.tf32)}"
+    return f"{result}, where it is {round_scalar(value, committed_dtype, graph.tf32)}"
 
 
 def _beside(rules: PromotionRules) -> str:

@@ -36,7 +36,7 @@ def report(
 def _summary(violations: Sequence[Violation], total: int, brief: bool) -> str:
     if not violations:
         return "holds"
-    count = counted(total, _UNITS.get(len(violations[0].elements), "case"))
+    count = count_text(total, _UNITS.get(len(violations[0].elements), "case"))
     if brief:
         return count
     return (
@@ -49,7 +49,7 @@ def _summary(violations: Sequence[Violation], total: int, brief: bool) -> str:
 _UNITS = {1: "element", 2: "pair", 3: "triple"}
 
 
-def counted(count: int, unit: str) -> str:
+def count_text(count: int, unit: str) -> str:
     """Format a count with its unit: `1 pair`, `2 pairs`."""
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 

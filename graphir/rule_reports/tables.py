@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from graphir.dtypes import DType
 from graphir.promotion.rules import PromotionRules
-from graphir.rule_reports.findings import counted
+from graphir.rule_reports.findings import count_text
 
 Table: TypeAlias = dict[DType, dict[DType, DType | None]]
 Loss: TypeAlias = Literal["exact", "loses", "raises"]
@@ -57,7 +57,7 @@ def text_table(rules: PromotionRules, color: bool = False) -> str:
     counts = [
         _ansi(_ANSI[k], meaning) if color else meaning for k, meaning in _counts(table).items()
     ]
-    notes = [f"{counted(len(table) ** 2, 'pair')}: {', '.join(counts)}", *_asymmetry(table)]
+    notes = [f"{count_text(len(table) ** 2, 'pair')}: {', '.join(counts)}", *_asymmetry(table)]
     if color:
         lines[1:] = [_paint(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
     return "\n".join([*lines, "", *notes])
@@ -83,7 +83,7 @@ def _counts(table: Table) -> dict[Loss, str]:
 def _asymmetry(table: Table) -> list[str]:
     """Return a note on the number of asymmetric pairs; empty for a symmetric table."""
     pairs = unlike(table)
-    note = f"row = lhs, column = rhs; not symmetric in {counted(len(pairs), 'pair')}"
+    note = f"row = lhs, column = rhs; not symmetric in {count_text(len(pairs), 'pair')}"
     return [note] if pairs else []
 
 
@@ -95,7 +95,7 @@ def markdown_table(rules: PromotionRules) -> str:
     """Return the table in GitHub's Markdown, in full names."""
     table = ordered(rules)
     lines = [("", *map(str, table)), ("---",) * (len(table) + 1)]
-    lines += [(f"**{a}**", *map(named, row.values())) for a, row in table.items()]
+    lines += [(f"**{a}**", *map(cell_name, row.values())) for a, row in table.items()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -105,7 +105,7 @@ def csv_table(rules: PromotionRules) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["", *table])
-    writer.writerows([a, *map(named, row.values())] for a, row in table.items())
+    writer.writerows([a, *map(cell_name, row.values())] for a, row in table.items())
     return text.getvalue().rstrip("\n")
 
 
@@ -166,7 +166,7 @@ def losses(a: DType, b: DType, common: DType) -> list[str]:
     ]
 
 
-def named(cell: DType | None) -> str:
+def cell_name(cell: DType | None) -> str:
     """Return the full name of a table's cell."""
     return ABSENT if cell is None else str(cell)
 

@@ -18,7 +18,7 @@ from graphir.conversions import convert, plain
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError
 from graphir.ops.dims import Dim, evaluate
-from graphir.ops.op import Inferred, Op
+from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import scalar
 from graphir.semantics.kernels import KERNELS
 
@@ -48,7 +48,7 @@ _MACHINE = [_computes_in(dtype) for dtype in DType]
 
 def apply(
     op: Op,
-    inference: Inferred,
+    inference: Inference,
     sources: Sequence[DType],
     values: Sequence[NDArray[Any]],
     sizes: Mapping[str, int],

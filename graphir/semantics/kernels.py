@@ -238,7 +238,7 @@ class ArrayPrimitives:
         """
         kernel = self.kernels[name]
         if name in ("reshape", "permute"):
-            kernel = partial(_moved, kernel)
+            kernel = partial(_move, kernel)
         elif name in _FLOAT_UFUNCS:  # no cast can occur
             kernel = _FLOAT_UFUNCS[name]
         setattr(self, name, kernel)
@@ -268,7 +268,7 @@ class ArrayPrimitives:
 _FLOAT_UFUNCS: dict[str, Kernel] = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh}
 
 
-def _moved(kernel: Kernel, x: Array, **attrs: Any) -> Array:
+def _move(kernel: Kernel, x: Array, **attrs: Any) -> Array:
     return np.asarray(kernel(x, **attrs), order="C")
 
 

@@ -25,8 +25,8 @@ from graphir.location import (
 )
 from graphir.ops.attribute_record import content_of
 from graphir.ops.attributes import choice
-from graphir.ops.grammar import Stored, Values, array_of_text, stored_array
-from graphir.ops.op import Inferred, Op
+from graphir.ops.grammar import StoredConstant, Values, array_of_text, stored_array
+from graphir.ops.op import Inference, Op
 from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules, rules
 from graphir.source_text import path_under
@@ -64,7 +64,7 @@ class Parser(Values):
         self._sources = sources
         self._paths: dict[str, str] = {}
         self.symbols: dict[str, Symbol] = {}
-        self._inferences: dict[Any, Inferred] = {}
+        self._inferences: dict[Any, Inference] = {}
 
     def graph(self) -> Graph:
         """Parse the rest of the text, and return its graph."""
@@ -161,7 +161,9 @@ class Parser(Values):
         type_at, type_ = self.at, self.type()
         source = self._source(op, start)
         # Constants with the same name in the archive share one array and one inference.
-        cache_key = (type_, content_of(attrs)) if isinstance(attrs.get("value"), Stored) else None
+        cache_key = (
+            (type_, content_of(attrs)) if isinstance(attrs.get("value"), StoredConstant) else None
+        )
         inference = self._inferences.get(cache_key)
         if inference is None:
             if op is ops.constant and "value" in attrs:
@@ -236,7 +238,7 @@ class Parser(Values):
         attrs[name] = self.attribute(attr)
 
     def _constant(self, value: Any, start: int, type_: TensorType) -> Any:
-        if not isinstance(value, Stored):
+        if not isinstance(value, StoredConstant):
             return self.attempt(start, array_of_text, value, type_)
         name_text = f'npz("{value.name}")'
         if self.constants is None:
@@ -260,7 +262,7 @@ class Parser(Values):
         attrs: dict[str, Any],
         places: dict[str, int],
         start: int,
-    ) -> Inferred:
+    ) -> Inference:
         try:
             return graph.infer(op, args, attrs)
         except Exception as error:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 from graphir import DType, Op, PromotionRules, ops
-from graphir.rule_reports.facts import OF_OPS, facts, inferred
-from graphir.rule_reports.tables import VERSION, aligned, named
+from graphir.rule_reports.facts import OF_OPS, facts, infer_op
+from graphir.rule_reports.tables import VERSION, aligned, cell_name
 
 
 class Cell(NamedTuple):
@@ -161,11 +161,11 @@ def _group(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     rows: dict[tuple[Any, ...], list[DType]] = {}
     for (a, ends), others in partners.items():
         rows.setdefault((ends, *others), []).append(a)
-    return [(_names(lhs), _names(rhs), *map(named, ends)) for (ends, *rhs), lhs in rows.items()]
+    return [(_names(lhs), _names(rhs), *map(cell_name, ends)) for (ends, *rhs), lhs in rows.items()]
 
 
 def _result(rules: PromotionRules, op: Op, dtype: DType) -> DType | None:
-    inference = inferred(rules, op, *(dtype,) * len(op.operands))
+    inference = infer_op(rules, op, *(dtype,) * len(op.operands))
     return None if inference is None else inference.type.dtype
 
 
@@ -181,7 +181,7 @@ def _by_op(results: Sequence[Result]) -> list[tuple[str, ...]]:
     dtypes_by_change: dict[tuple[str, ...], list[DType]] = {}
     for op, dtype, *ends in results:
         names_told = [
-            "its own" if end is dtype and len(ends_by_side[op, side]) > 2 else named(end)
+            "its own" if end is dtype and len(ends_by_side[op, side]) > 2 else cell_name(end)
             for side, end in enumerate(ends)
         ]
         dtypes_by_change.setdefault((op, *names_told), []).append(dtype)

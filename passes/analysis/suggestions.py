@@ -95,7 +95,7 @@ def replacement(promotion: Promotion, location: Location) -> str:
     return _source(rules, op, values, location, _target_dtypes(promotion, ()))
 
 
-def stored(location: Location, dtype: DType) -> str:
+def cast_assignment(location: Location, dtype: DType) -> str:
     """Return the assignment at a location with its value cast to `dtype`, that of the target array.
 
     Returns "" if the location has no assignment, or if the value is a list, tuple or constant,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
-from graphir.ir.operands import taken
+from graphir.ir.operands import resolve_literal
 
 
 class Literals:
@@ -49,7 +49,7 @@ class Literals:
         """Return the dtype that the other operands of an op would give a literal, or None."""
         operands = [arg.attrs["literal"] if is_literal(arg) else arg for arg in user.args]
         try:
-            return taken(self.graph.rules, user.op, operands, position)[1]
+            return resolve_literal(self.graph.rules, user.op, operands, position)[1]
         except GraphirError:
             return None
 

@@ -31,7 +31,7 @@ def report_json(report: CastReport) -> str:
         "casts": map(_Sites().text, report.sites),
     }
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
-    fields += [f"{text(name)}: {listed(values)}" for name, values in lists.items()]
+    fields += [f"{text(name)}: {json_array(values)}" for name, values in lists.items()]
     return "{\n  " + ",\n  ".join(fields) + "\n}"
 
 
@@ -55,7 +55,7 @@ text = json.JSONEncoder().encode
 """Encode a value as JSON on one line."""
 
 
-def listed(values: Iterable[str]) -> str:
+def json_array(values: Iterable[str]) -> str:
     """Return JSON texts as a JSON array, with one line for each value."""
     lines = ",\n    ".join(values)
     return f"[\n    {lines}\n  ]" if lines else "[]"

@@ -137,7 +137,7 @@ def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
     line = line[:WIDTH]
     spans: dict[tuple[int, int], Highlight] = {}
     for each in highlights:
-        if each.place.known:
+        if each.place.is_known:
             spans.setdefault(each.place.columns(number, line), each)
     cuts = sorted({0, len(line), *(at for span in spans for at in span)})
     parts: list[str] = []

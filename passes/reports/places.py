@@ -25,7 +25,7 @@ class SourceRegion(NamedTuple):
     source: str = ""
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether the region is known: it holds at least one character."""
         return (self.line, self.column) < (self.end_line, self.end_column)
 

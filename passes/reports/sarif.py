@@ -17,7 +17,7 @@ from graphir.gc_pause import uncollected
 from passes.analysis.casts.conversion import SILENT
 from passes.analysis.casts.fixes import replacement
 from passes.reports import words
-from passes.reports.json_ import VERSION, listed, text
+from passes.reports.json_ import VERSION, json_array, text
 from passes.reports.places import SourceRegion, region, whole
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def report_sarif(report: CastReport) -> str:
     results = _Results()
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
     results_text = chain(map(_unseen_result, report.unseen), map(results.of, report.sites))
-    parts = text(head)[1:-1], f'"results": {listed(results_text)}'
+    parts = text(head)[1:-1], f'"results": {json_array(results_text)}'
     if report.outputs:
         outputs = {"outputs": [error.to_json() for error in report.outputs]}
         parts = *parts, f'"properties": {text(outputs)}'
@@ -196,7 +196,7 @@ def _plain(message: str) -> str:
 
 def _of(place: SourceRegion) -> dict[str, int]:
     region = {"startLine": place.line}
-    if place.known:
+    if place.is_known:
         ends = {"endLine": place.end_line, "endColumn": max(place.end_column, 1)}
         return {**region, "startColumn": max(place.column, 1), **ends}
     return region

@@ -121,7 +121,7 @@ def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
     bar: tuple[str, Role] = (f"{margin} |", "faint")
     yield (bar,)
     yield (f"{place.line} |", "faint"), (f" {text}", "")
-    if place.known and end > start:
+    if place.is_known and end > start:
         yield bar, (f" {' ' * start}{'^' * (end - start)}", words.level(row))
 
 

@@ -9,7 +9,7 @@ from graphir.drawing.graphs.levels import Level
 from graphir.drawing.graphs.levels import level as gravity
 from graphir.escape import printable
 from graphir.ops.dims import Size, total
-from graphir.rule_reports.findings import counted
+from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def unseen(report: CastReport) -> list[str]:
     steps = report.unseen
     if not steps:
         return []
-    unknown_count = sum(not output.known for output in report.outputs)
+    unknown_count = sum(not output.is_known for output in report.outputs)
     if unknown_count:
-        of = f"{unknown_count} of {counted(len(report.outputs), 'output')}"
+        of = f"{unknown_count} of {count_text(len(report.outputs), 'output')}"
         means = f"the error of {of} is unknown"
     elif report.hidden:
         means = "errors may be hidden"
@@ -71,10 +71,10 @@ def unseen(report: CastReport) -> list[str]:
         means = "no error is hidden"
     first = f"graph {printable(report.graph.name)}: {means}: {step_place(steps[0])} was not seen"
     if len(steps) > 1:
-        first += f", nor {counted(len(steps) - 1, 'other step')}"
+        first += f", nor {count_text(len(steps) - 1, 'other step')}"
     lines = [f"not seen: {step_text(step)}" for step in steps[:MAX_UNSEEN]]
     if len(steps) > MAX_UNSEEN:
-        lines.append(f"... and {counted(len(steps) - MAX_UNSEEN, 'other step')} not seen")
+        lines.append(f"... and {count_text(len(steps) - MAX_UNSEEN, 'other step')} not seen")
     return [first, *lines]
 
 
@@ -93,7 +93,7 @@ def output(error: OutputError) -> str:
     """Return the phrase for an output's error against the run in wide arithmetic."""
     name = printable(f"{error.name}: {error.dtype}")
     if error.differing is None:
-        return f"{name}, {counted(error.elements, 'element')}: error unknown"
+        return f"{name}, {count_text(error.elements, 'element')}: error unknown"
     parts = [f"{error.differing} of {error.elements} differ from wide arithmetic"]
     if error.broken:
         parts.append(f"{error.broken} are no longer finite")
@@ -156,7 +156,7 @@ def measured(site: CastSite) -> list[str]:
     measure = site.measured
     if measure is None:
         return []
-    phrases = [f"{measure.changed} of {counted(measure.elements, 'element')} changed"]
+    phrases = [f"{measure.changed} of {count_text(measure.elements, 'element')} changed"]
     for name in ("overflowed", "underflowed", "nan_made"):
         if count := getattr(measure, name):
             phrases.append(f"{count} {'made NaN' if name == 'nan_made' else name}")

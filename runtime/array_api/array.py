@@ -49,7 +49,7 @@ class Array(ArrayOperators):
         """The symbol of the array's present value."""
         part = self.part
         if part is not None and part.changes_seen != (changes := part.base.changes):
-            self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
+            self._symbol = TAPE.constant(part.of(value_of(part.base.symbol)))
             part.changes_seen = changes  # last, so that an exception above leaves the change unseen
         return self._symbol
 
@@ -307,12 +307,12 @@ def array_of(x: Any) -> Array:
     return x
 
 
-def known(value: Any) -> Array:
+def array_of_values(value: Any) -> Array:
     """Return an Array of these values, which the caller must not modify from now on."""
-    return Array(TAPE.known(value))
+    return Array(TAPE.constant(value))
 
 
-def named(function: Any, name: str, doc: str) -> Any:
+def with_name(function: Any, name: str, doc: str) -> Any:
     """Set the name and the docstring of a generated function of the namespace, and return it."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -325,8 +325,8 @@ def eager(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     with np.errstate(all="ignore"):
         result = function(*map(_plain, args), **plain)
     if isinstance(result, tuple):
-        return tuple([known(value) for value in cast("Sequence[Any]", result)])
-    return known(result)
+        return tuple([array_of_values(value) for value in cast("Sequence[Any]", result)])
+    return array_of_values(result)
 
 
 def _plain(value: Any) -> Any:
@@ -340,4 +340,4 @@ def _share_buffer(value: NDArray[Any]) -> NDArray[Any]:
 
 
 def _restore(value: NDArray[Any]) -> Array:
-    return known(value)
+    return array_of_values(value)

@@ -15,7 +15,7 @@ Unary: TypeAlias = "Callable[[Any], Array]"
 Binary: TypeAlias = "Callable[[Any, Any], Array]"
 
 
-def _named(name: str, method: Any) -> Any:
+def _with_name(name: str, method: Any) -> Any:
     method.__name__ = method.__qualname__ = f"__{name}__"
     return method
 
@@ -24,14 +24,14 @@ def _unary(name: str, op: Op) -> Unary:
     def operate(self: Any, /) -> Array:
         return self._with(op, self)
 
-    return _named(name, operate)
+    return _with_name(name, operate)
 
 
 def _comparison(name: str, op: Op) -> Binary:
     def operate(self: Any, other: Any, /) -> Array:
         return self._with(op, self, other)
 
-    return _named(name, operate)
+    return _with_name(name, operate)
 
 
 def _binary(name: str, op: Op) -> tuple[Binary, Binary, Binary]:
@@ -43,7 +43,7 @@ def _binary(name: str, op: Op) -> tuple[Binary, Binary, Binary]:
     def write(self: Any, other: Any, /) -> Array:
         return self._assign_in_place(getattr(self, f"__{name}__")(other))
 
-    return _comparison(name, op), _named(f"r{name}", reflected), _named(f"i{name}", write)
+    return _comparison(name, op), _with_name(f"r{name}", reflected), _with_name(f"i{name}", write)
 
 
 class ArrayOperators:

@@ -61,7 +61,7 @@ def write(x: Array, keys: Any, value: Any) -> None:
     whole = _writable(base)
     part = whole if x.part is None else x.part.of(whole)
     part[keys] = value
-    base.symbol = TAPE.known(whole)
+    base.symbol = TAPE.constant(whole)
 
 
 def _writable(base: Array) -> NDArray[Any]:
@@ -79,7 +79,7 @@ def _references(base: Array) -> tuple[int, int]:
     return getrefcount(symbol), getrefcount(value)
 
 
-_ALONE = _references(Array(TAPE.known(np.empty(1))))
+_ALONE = _references(Array(TAPE.constant(np.empty(1))))
 """The reference counts of the symbol and the value of an otherwise unreferenced array."""
 
 

@@ -78,7 +78,7 @@ def audit_recorded(
         (*graph.outputs, *beyond.symbols()),
     )
     report, count = cast_report(extended_graph), len(graph.outputs)
-    beyond = beyond.moved(report.explicit.outputs[count:])
+    beyond = beyond.remap(report.explicit.outputs[count:])
     report.graph, report.explicit.outputs = graph, report.explicit.outputs[:count]
     arrays, sizes = bind(report.explicit, inputs, {})
     subject = Subject(report, arrays, sizes, beyond)
@@ -105,7 +105,7 @@ def _audited(
         )
         bits = moduli(graph, wide.rounded_places)
         lost_places = wide.lost_places | {
-            x.index for x in graph.outputs if _is_vague(wide.known(x), x, bits)
+            x.index for x in graph.outputs if _is_vague(wide.cached_value(x), x, bits)
         }
         sure = {key: equal and key[0] not in bits for key, equal in same.items()}
         hidden_errors = Unknown(graph, subject.beyond.steps, sure, lost_places)
@@ -132,7 +132,7 @@ def _measured(
     """
     measures: dict[int, Measured] = {}
     same: dict[tuple[int, bool], bool] = {}
-    places, reads = {site.index for site in subject.sites}, subject.beyond.asked()
+    places, reads = {site.index for site in subject.sites}, subject.beyond.reads_by_operand()
     for symbol in walk:
         at = symbol.index
         if at in places:
@@ -154,7 +154,7 @@ def _outputs(
         bits = moduli.get(symbol.index)
         far = 0.0 if bits is None else 2.0**bits
         dtype = graph.concrete_dtype(symbol.dtype)
-        outputs.append(Output(f"output{i}", dtype, array, wide.known(symbol), far))
+        outputs.append(Output(f"output{i}", dtype, array, wide.cached_value(symbol), far))
     return outputs
 
 

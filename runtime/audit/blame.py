@@ -56,7 +56,7 @@ class Blame:
             for result in zip(
                 self.subject.graph.outputs, outputs, errors, shares_by_output, strict=True
             )
-            if result[2].known
+            if result[2].is_known
         ]
         groups = together(sites) if any(error.differing for error in errors) else []
         for group in sorted(groups, key=self._change, reverse=True):
@@ -70,7 +70,7 @@ class Blame:
                     share = output.share(error, values[symbol.index]) / len(group)
                     shares.update(dict.fromkeys((site.index for site in group), share))
         return [
-            replace(error, shares=shares) if error.known else error
+            replace(error, shares=shares) if error.is_known else error
             for error, shares in zip(errors, shares_by_output, strict=True)
         ]
 
@@ -106,9 +106,9 @@ class Blame:
 def _again(wide: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:
     """Recompute a symbol on changed operands; keep its wide value if the op fails on them."""
     if not any(x.index in values for x in symbol.args):
-        return wide.known(symbol)
-    operands = [values[x.index] if x.index in values else wide.known(x) for x in symbol.args]
+        return wide.cached_value(symbol)
+    operands = [values[x.index] if x.index in values else wide.cached_value(x) for x in symbol.args]
     try:
-        return wide.computed(symbol, operands)
+        return wide.compute(symbol, operands)
     except GraphirError:
-        return wide.known(symbol)
+        return wide.cached_value(symbol)

@@ -45,10 +45,10 @@ def measure(before: NDArray[Any], after: NDArray[Any], source: DType, target: DT
         return Measured(before.size)
     old, new = before.reshape(-1), after.reshape(-1)
     block_measures = (_block(old[at], new[at], source, target) for at in blocks(old.size))
-    return reduce(merged, block_measures, Measured(0))
+    return reduce(merge, block_measures, Measured(0))
 
 
-def merged(first: Measured, second: Measured) -> Measured:
+def merge(first: Measured, second: Measured) -> Measured:
     """Merge the measurements of one cast on two arrays."""
     worse = max((first, second), key=lambda m: (m.relative, m.worst is not None))
     return Measured(

@@ -40,7 +40,7 @@ class OpaqueStep:
     truth: bool = False
     compiled: bool = False
 
-    def moved(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
+    def remap(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
         """Return the step in another graph; `twins` maps the indices here to symbols there."""
         results = tuple(twins[x.index] for x in self.results)
         operands = self.operands and tuple(twins[x.index] for x in self.operands)
@@ -66,7 +66,7 @@ class Beyond(NamedTuple):
         operands = (symbol for step in self.steps for symbol in step.operands or ())
         return frozenset(symbol.index for symbol in operands)
 
-    def asked(self) -> Mapping[int, set[bool]]:
+    def reads_by_operand(self) -> Mapping[int, set[bool]]:
         """Return, by operand index, the reads by steps: True for truth only, False for values."""
         reads: dict[int, set[bool]] = {}
         for step in self.steps:
@@ -81,12 +81,12 @@ class Beyond(NamedTuple):
         ]
         return (*symbols_named, *self.pins.values(), *self.masks, *self.masks.values())
 
-    def moved(self, new: Iterable[Symbol]) -> Beyond:
+    def remap(self, new: Iterable[Symbol]) -> Beyond:
         """Return the same facts for another graph; `new` are the twins of `symbols()`, in order."""
         twins = {old.index: twin for old, twin in zip(self.symbols(), new, strict=True)}
         pins = (twins[pin.index] for pin in self.pins.values())
         return Beyond(
-            tuple(step.moved(twins) for step in self.steps),
+            tuple(step.remap(twins) for step in self.steps),
             {pin.args[-1].index: pin for pin in pins},
             {twins[cast.index]: twins[mask.index] for cast, mask in self.masks.items()},
         )

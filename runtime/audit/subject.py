@@ -47,7 +47,7 @@ class Subject:
 
     def may_lose(self, site: Symbol) -> bool:
         """Whether a site is inexact; a cast to bool loses only by intent and does not count."""
-        storage = self.graph.stored
+        storage = self.graph.storage_dtype
         exact = all(storage(x).exact_in(storage(site)) for x in site.args) and site.args
         return not exact and storage(site).family != "bool"
 

@@ -23,7 +23,7 @@ from graphir.conversions import convert
 from graphir.ir.inference_cache import infer
 from graphir.location import CAST
 from graphir.ops import dtype_rules as signatures
-from graphir.ops.op import Inferred
+from graphir.ops.op import Inference
 from graphir.semantics.evaluation import apply
 from passes.rewriter import origins_of
 from runtime.audit.exact import numbers
@@ -98,7 +98,7 @@ class WideRun(ReferenceRun):
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.effects: dict[int, Effect] = {}
         self.lost_places: set[int] = set()
-        self._inferences: dict[tuple[Any, ...], Inferred] = {}
+        self._inferences: dict[tuple[Any, ...], Inference] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
@@ -112,19 +112,19 @@ class WideRun(ReferenceRun):
             return convert(number, wide_dtype(number), WIDE[symbol.dtype.family])
         if symbol.args:
             with suppress(GraphirError):
-                return self.computed(symbol, [self.known(arg) for arg in symbol.args])
+                return self.compute(symbol, [self.cached_value(arg) for arg in symbol.args])
             self.lost_places.add(symbol.index)
         return self._widen(symbol)
 
     def _widen(self, symbol: Symbol) -> Array:
         """Return the value of a symbol in the reference run, in its wide dtype."""
-        x = self.beside.known(symbol)
-        wide = widen(x, self.beside.graph.stored(symbol))
+        x = self.beside.cached_value(symbol)
+        wide = widen(x, self.beside.graph.storage_dtype(symbol))
         if x.dtype == np.uint64 and wide.dtype == np.float64:
             self.rounded_places.add(symbol.index)
         return wide
 
-    def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+    def compute(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply a symbol's op to wide operands; raise GraphirError if the op fails.
 
         An op that fails on int64 values of float operands is retried on float64.
@@ -172,14 +172,14 @@ class WideRun(ReferenceRun):
         """Return a cast's input and output in the reference run; a number and its constant else."""
         if site.index in self.effects:
             return self.effects[site.index]
-        after, to = self.beside.known(site), self.graph.stored(site)
+        after, to = self.beside.cached_value(site), self.graph.storage_dtype(site)
         if site.op is ops.cast:
             (x,) = site.args
             pin = self.pins.get(site.index)
             if pin is not None:
-                at, pinned_value, _ = map(self.beside.known, (*pin.args[:2], site))
+                at, pinned_value, _ = map(self.beside.cached_value, (*pin.args[:2], site))
                 after = np.where(at, pinned_value, after)
-            return Effect(self.beside.known(x), after, self.graph.stored(x), to)
+            return Effect(self.beside.cached_value(x), after, self.graph.storage_dtype(x), to)
         number = _as_array(self.literals[site.index])
         return Effect(number, after, wide_dtype(number), to)
 
@@ -195,8 +195,8 @@ class WideRun(ReferenceRun):
     def is_same(self, symbol: Symbol, truth: bool) -> bool:
         """Whether a symbol has equal values in both runs; for `truth`, equal zeros."""
         parts = 1 + symbol.dtype.is_complex
-        wide, beside = self.known(symbol), self.beside.known(symbol)
-        storage = self.graph.stored(symbol)
+        wide, beside = self.cached_value(symbol), self.beside.cached_value(symbol)
+        storage = self.graph.storage_dtype(symbol)
         for at in blocks(wide.size):
             new = numbers(wide.reshape(-1)[at], wide_dtype(wide), parts)
             old = numbers(beside.reshape(-1)[at], storage, parts)
@@ -223,11 +223,11 @@ class WideRun(ReferenceRun):
         return result
 
     def _apply(
-        self, op: Op, inference: Inferred, dtypes: Sequence[DType], operands: Sequence[Array]
+        self, op: Op, inference: Inference, dtypes: Sequence[DType], operands: Sequence[Array]
     ) -> Array:
         return apply(op, inference, dtypes, operands, self.sizes, self.graph.tf32)
 
-    def _wide(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
+    def _wide(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inference:
         """Return the cached inference for wide operand dtypes; joined operands get the widest."""
         key = (symbol.index, dtypes)
         inference = self._inferences.get(key)
@@ -235,7 +235,7 @@ class WideRun(ReferenceRun):
             inference = self._inferences[key] = self._infer(symbol, dtypes)
         return inference
 
-    def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
+    def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inference:
         positions = symbol.op.signature.promoted or range(len(dtypes))
         join = max((dtypes[i] for i in positions), key=_ORDER.index)
         types = [

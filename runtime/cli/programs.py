@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graphir import ExecutionError, Graph, GraphError, PromotionRules
-from graphir.numpy_api.trace import Traced
+from graphir.numpy_api.trace import Trace
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
@@ -37,7 +37,7 @@ def load_program(
             names = ", ".join(sorted(name for name in dir(value) if name[0] != "_"))
             raise ExecutionError(f"{path} defines no {part!r}; it has {names or 'nothing'}")
         value = getattr(value, part)
-    if isinstance(value, Traced):
+    if isinstance(value, Trace):
         value = value.graph
     if isinstance(value, Graph):
         return _following(rules, value)
@@ -69,7 +69,7 @@ def load_graph(text: str, sources: str | None = None, rules: PromotionRules | No
     require_arguments(text, program, (), {}, advice)
     with rules or nullcontext():  # the default of a graph that names none
         result = program()
-    if isinstance(result, Traced):
+    if isinstance(result, Trace):
         result = result.graph
     if isinstance(result, Graph):
         return _following(rules, result)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, GraphError, PromotionError, PromotionRules, TensorType
-from graphir.ir.foreign_arrays import converted, is_foreign_array
+from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native
 from graphir.numpy_api.trace import Static, Varying, children, like
 from graphir.numpy_api.traced_numbers import TracedNumber
@@ -56,7 +56,7 @@ class Reader:
         if inside is not None:
             return kind, tuple([(identity_key(key), self.read(item)) for key, item in inside])
         if is_foreign_array(kind):
-            return self._array(converted(value), value)
+            return self._array(to_numpy_array(value), value)
         return value if kind is Fixed else identity_key(value)
 
     def _array(self, value: Any, source: Any = None) -> Any:
@@ -99,7 +99,7 @@ Entry: TypeAlias = Literal["number", "weak", "value"]
 def types_of(value: Any, entry: Entry) -> Any:
     """Return the `trace` arguments for values: types for arrays, Varying or Static for others."""
     if is_foreign_array(cast("type[Any]", type(value))):
-        value = converted(value)
+        value = to_numpy_array(value)
     if issubclass(type(value), np.generic):
         return value
     if issubclass(type(value), _ARRAYS):

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.ir.foreign_arrays import converted
+from graphir.ir.foreign_arrays import to_numpy_array
 from runtime.jit.statics import identity_key
 
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
@@ -176,7 +176,7 @@ class ArrayContent:
 
 def as_numpy(array: Any) -> NDArray[Any]:
     """Convert an array of any library to a NumPy array."""
-    return cast("NDArray[Any]", array) if isinstance(array, np.ndarray) else converted(array)
+    return cast("NDArray[Any]", array) if isinstance(array, np.ndarray) else to_numpy_array(array)
 
 
 def _bytes(array: NDArray[Any]) -> Any:

@@ -20,7 +20,7 @@ from graphir.gc_pause import uncollected
 from graphir.ir.literals import literal_array
 from graphir.location import CALLERS
 from graphir.numpy_api.number_questions import Values
-from graphir.numpy_api.trace import ArgumentLayout, Slot, Traced, traced
+from graphir.numpy_api.trace import ArgumentLayout, Slot, Trace, trace_into
 from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import rules as rules_named
 from graphir.promotion import rules_in_force
@@ -156,7 +156,7 @@ class Jitted:
     def __repr__(self) -> str:
         return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"
 
-    def traced(self, *args: Any, **keywords: Any) -> Traced:
+    def traced(self, *args: Any, **keywords: Any) -> Trace:
         """Return the trace that a call with these arguments runs; GraphError among symbols."""
         return self._require_compiled(args, keywords).trace
 
@@ -222,7 +222,7 @@ class Jitted:
         way = entry(rules)
         types, by_name = types_of(tuple(args), way), types_of(dict(keywords), way)
         graph = WatchedGraph(self.__wrapped__, rules)
-        trace_result = traced(self.__wrapped__, types, by_name, graph, layouts)
+        trace_result = trace_into(self.__wrapped__, types, by_name, graph, layouts)
         captures, guards = graph.finish()
         trace_result = trace_result._replace(captured=captures)
         for variant in variants:
@@ -295,7 +295,7 @@ class Jitted:
 class _Compiled:
     """A trace with its Program and guards, and the conversions of inputs and results."""
 
-    def __init__(self, trace: Traced, program: Program, guards: Guards) -> None:
+    def __init__(self, trace: Trace, program: Program, guards: Guards) -> None:
         self.trace, self.program, self.guards = trace, program, guards
         numbers, graph = trace.numbers, trace.graph
         self.feeds = [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]

@@ -48,7 +48,7 @@ class Randomness:
         if id(generator) not in self._states:
             self._states[id(generator)] = generator, name, _state(generator)
 
-    def moved(self) -> list[str]:
+    def advanced_generators(self) -> list[str]:
         """Return the names of the generators that have drawn numbers since."""
         names = [name for method, name, state in self._states.values() if _state(method) != state]
         return [*names, *(["a generator without a seed"] if self.entropy else [])]

@@ -298,7 +298,7 @@ class Watch:
         Raises GraphError if the trace drew random numbers or wrote to an outside array, since later
         calls would not repeat these effects.
         """
-        generators = self._random.moved()
+        generators = self._random.advanced_generators()
         if generators:
             raise GraphError(
                 f"jit: {self.name} draws random numbers as it is traced, which later calls would "

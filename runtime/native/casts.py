@@ -44,7 +44,7 @@ def emit_conversion(conversion: NativeConversion, x: Any) -> Any:
         return _load(conversion.source, x)
     if conversion.kind == "store":
         return _store(conversion.target, x)
-    return RegisterConversions(conversion).converted(
+    return RegisterConversions(conversion).convert(
         x, conversion.source, conversion.target, conversion.tf32
     )
 
@@ -110,7 +110,7 @@ class RegisterConversions(Conversions):
     def narrow(self, target: DType, tf32: str) -> Step:
         """Return the step that rounds float32 to a narrower format, whose register it fills."""
 
-        def rounded(x: Any) -> Any:
+        def round_value(x: Any) -> Any:
             if target is DType.float16 and x.code.has("f16c"):
                 x = x.astype(np.float16).astype(_F32)
             elif rounds_in_register(target):
@@ -123,7 +123,7 @@ class RegisterConversions(Conversions):
                 x = upper_half(x).gather_from(_rounded_values(target))
             return x.astype(register(target))
 
-        return methodcaller("astype", register(target)) if self.exact else rounded
+        return methodcaller("astype", register(target)) if self.exact else round_value
 
 
 _NAN = np.float32(np.nan)

@@ -226,7 +226,7 @@ class Recorder(NotingBuilder):
         """
         array = np.asarray(plains(values))
         if not traced_leaves(values):
-            return self.held(array)
+            return self.constant_array(array)
         symbols = tuple(self.symbol(leaf) for leaf in leaves(values))
         stack = self.emit(ops.stack, symbols, axis=0)
         return self.reshaped(stack, array.shape)

@@ -72,7 +72,7 @@ def _plans(lattice: Lattice[Any]) -> Iterator[LatticeLayout]:
         grid = first if full == _FULL[0] else Grid(lattice, full)
         rows = _tidiest(grid)
         for lanes in (True, False):
-            yield _drawn(lattice, grid, rows, straightened(grid, rows, lanes=lanes))
+            yield _draw(lattice, grid, rows, straightened(grid, rows, lanes=lanes))
 
 
 def _tidiest(grid: Grid) -> Rows:
@@ -84,7 +84,7 @@ def _tidiest(grid: Grid) -> Rows:
     return min(orders(grid), key=ugliness)
 
 
-def _drawn(lattice: Lattice[Any], grid: Grid, rows: Rows, x: Sequence[float]) -> LatticeLayout:
+def _draw(lattice: Lattice[Any], grid: Grid, rows: Rows, x: Sequence[float]) -> LatticeLayout:
     halves = [width / 2 for width in grid.widths]
     left = min(map(sub, x, halves), default=0.0) - GAP
     right = max(map(add, x, halves), default=0.0) + GAP

@@ -10,7 +10,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.ir.inference_cache import infer
 from graphir.ir.literals import is_literal
-from graphir.ir.operands import symbols_of, taken
+from graphir.ir.operands import resolve_literal, symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Origin
 from graphir.ops.types import TensorType
@@ -33,9 +33,9 @@ def clip(x: Symbol, low: Any, high: Any) -> Symbol:
     op, at, bound = (ops.maximum, 1, low) if high is None else (ops.minimum, 2, high)
     bound = rules.entering(bound) if isinstance(bound, np.generic) else bound
     if is_literal(bound):
-        if graph.asked(_is_unbounded, bound, rules, x.type, at):
+        if graph.ask(_is_unbounded, bound, rules, x.type, at):
             return ops.positive(x)
-        dtype = graph.asked(_dtype_beside, bound, rules, x.type, at)
+        dtype = graph.ask(_dtype_beside, bound, rules, x.type, at)
     else:
         bound = symbols_of(graph, op, (x, bound))[1]
         dtype = graph.infer(ops.clip, (x, bound, bound), {}).type.dtype
@@ -54,6 +54,6 @@ def _is_unbounded(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> 
 
 def _dtype_beside(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> DType:
     """Return the dtype of clip(x) by a literal bound; PromotionError where the rules refuse it."""
-    number, dtype = taken(rules, ops.clip, (x, bound, bound), at)
+    number, dtype = resolve_literal(rules, ops.clip, (x, bound, bound), at)
     operand: Any = Operand(dtype, 0, number)
     return infer(rules, ops.clip, (x, operand, operand), {}).type.dtype

@@ -84,7 +84,7 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
     quick = _quick(base, exponent) if operator else None
     if quick is not None:
         return quick
-    short: Shortcut | None = graph.asked(shortcut, graph.rules, base.type, exponent)
+    short: Shortcut | None = graph.ask(shortcut, graph.rules, base.type, exponent)
     return short and graph.apply(short.op, (graph.implied_cast(base, short.dtype, ops.pow),), {})
 
 

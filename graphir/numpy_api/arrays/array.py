@@ -25,7 +25,7 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
-from graphir.numpy_api.arrays.operands import adopted, converted, plains
+from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.writers import WRITERS
 from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
@@ -48,7 +48,7 @@ def at_user_line(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return decorate
 
 
-def _asked(x: Any, question: Callable[[Symbol], Any]) -> Any:
+def _ask(x: Any, question: Callable[[Symbol], Any]) -> Any:
     """What a symbol answers for a value; the trace remembers its refusal, which code may catch."""
     try:
         return question(x.read())
@@ -126,7 +126,7 @@ def _number(kind: Any) -> Callable[[Any], Any]:
     """Return the conversion to a Python number, which an array with known values has."""
 
     def convert(self: Any) -> Any:
-        return kind(self.plain) if self.is_known else _asked(self, kind)
+        return kind(self.plain) if self.is_known else _ask(self, kind)
 
     return convert
 
@@ -198,7 +198,7 @@ def _moving(name: str) -> Callable[..., Any]:
         if np.may_share_memory(real, self.plain) and real.size:
             return self.of_view(real)
         if self.is_known:
-            return memory.known(real)
+            return memory.plain_array(real)
         order = kwargs.get("order", next((value for value in args if isinstance(value, str)), "C"))
         if order == "C":
             symbol = memory.reshaped(self.read(), real.shape)
@@ -334,7 +334,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     def item(self, *args: Any) -> Any:
         """Return an element as a Python number; raise GraphError if the values are unknown."""
-        return plainly(self.plain.item, *args) if self.is_known else _asked(self, float)
+        return plainly(self.plain.item, *args) if self.is_known else _ask(self, float)
 
     def tolist(self) -> Any:
         """Return the elements as Python numbers; raise GraphError if the values are unknown."""
@@ -362,7 +362,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         self.cell.frozen = self.cell.frozen or "it has views of unknown layout"
         method: Any = _method(getattr(np, name, np.ravel))
         if name == "reshape":
-            return self.memory.computed(self.read().reshape(*args))
+            return self.memory.value_of(self.read().reshape(*args))
         array = method(self, *args, **kwargs)
         array.cell.frozen = self.cell.frozen
         return array
@@ -394,11 +394,11 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     def _copied(self, order: str) -> Any:
         memory = self.memory
         if self.is_known:
-            copy = memory.known(self.plain.copy(cast("Any", order)))
+            copy = memory.plain_array(self.plain.copy(cast("Any", order)))
             copy.cell.fill = self.cell.fill
             return copy
         if self.layout is None or self.in_order:
-            return memory.computed(self.read())
+            return memory.value_of(self.read())
         plain = np.empty_like(self.plain, order=cast("Any", order), subok=False)
         return memory.array(Cell(memory, plain, self.read()))
 
@@ -429,7 +429,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         if new.dtype is symbol.dtype:
             return self._copied(order) if copy else self
         if self.layout is None or self.in_order:
-            return self.memory.computed(new)
+            return self.memory.value_of(new)
         plain = np.empty_like(self.plain, to, cast("Any", order), subok=False)
         return self.memory.array(Cell(self.memory, plain, new))
 
@@ -448,7 +448,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         """The imaginary parts: a view for complex numbers, read-only zeros for real ones."""
         if self.dtype.kind == "c" or self.is_known:
             return calls.call_function(np.imag, (self,), {})
-        return self.memory.known(cast("Any", self.plain).imag)
+        return self.memory.plain_array(cast("Any", self.plain).imag)
 
     @imag.setter
     @at_user_line(".imag")
@@ -490,7 +490,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return real
 
     def _values(self) -> NoReturn:
-        _asked(self, Symbol.__array__)
+        _ask(self, Symbol.__array__)
         raise AssertionError  # which has raised
 
     def __contains__(self, item: object) -> bool:
@@ -538,15 +538,15 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
     def real(self) -> Any:
         """The real part."""
         symbol = self.symbol
-        return self.memory.computed(symbol.real if symbol.dtype.is_complex else symbol, True)
+        return self.memory.value_of(symbol.real if symbol.dtype.is_complex else symbol, True)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        return self.memory.computed(self.symbol.imag, True)
+        return self.memory.value_of(self.symbol.imag, True)
 
     def _array(self) -> Any:
-        return self.memory.computed(self.symbol)
+        return self.memory.value_of(self.symbol)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         """Return an array that holds the number."""
@@ -572,7 +572,7 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
         """Return the number in another dtype."""
         symbol = self.symbol
         new = symbol.astype(dtype) if not symbol.dtype.is_complex else _of_complex(symbol, dtype)
-        return self.memory.computed(new, scalar=True)
+        return self.memory.value_of(new, scalar=True)
 
     @at_user_line("[]")
     def __getitem__(self, key: Any) -> Any:
@@ -582,12 +582,12 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
 
     def item(self, *_: Any) -> Any:
         """Raise GraphError: the value of the number is unknown until the graph runs."""
-        return _asked(self, float)
+        return _ask(self, float)
 
     tolist = item
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        _asked(self, Symbol.__array__)
+        _ask(self, Symbol.__array__)
         raise AssertionError  # which has raised
 
     def __round__(self, digits: Any = None) -> Any:
@@ -610,7 +610,7 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
 def _of_complex(symbol: Symbol, dtype: Any) -> Symbol:
     """Return a cast of complex numbers, from which NumPy keeps the real parts."""
     to = symbol.real.astype(dtype)
-    return converted(symbol, to.dtype)
+    return cast_symbol(symbol, to.dtype)
 
 
 def _of_symbol(value: Any, name: str) -> Any:

@@ -40,6 +40,7 @@ from graphir.numpy_api.arrays.operands import (
     array_from,
     arrays_of,
     broadcast,
+    cast_to_out,
     is_known,
     layouts,
     leaves,
@@ -48,7 +49,6 @@ from graphir.numpy_api.arrays.operands import (
     operand,
     plains,
     storable,
-    stored,
     symbols,
 )
 from graphir.numpy_api.arrays.orders import converter_of
@@ -77,7 +77,7 @@ def results(
         if not isinstance(value, Symbol):
             return value
         allocate = layout() if layout is not None and value.rank > 1 else None
-        return memory.computed(value, is_scalar(value) if scalar is None else scalar, allocate)
+        return memory.value_of(value, is_scalar(value) if scalar is None else scalar, allocate)
 
     return mapped(leaf, result)
 
@@ -221,7 +221,7 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     result = function(x.read(), value)
     if result is NotImplemented:
         return result
-    x.write(stored(memory, x, result))
+    x.write(cast_to_out(memory, x, result))
     return x
 
 
@@ -289,7 +289,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
-        return _written(memory, out, result, where, casting, method == "__call__")
+        return _write_outputs(memory, out, result, where, casting, method == "__call__")
     if where is not True:
         raise GraphError(
             f"np.{ufunc.__name__}: elements where the mask is false are not set; got where= "
@@ -349,7 +349,7 @@ def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> l
     return operands
 
 
-def _written(
+def _write_outputs(
     memory: TraceMemory, out: Any, result: Any, where: Any, casting: str, spreads: bool = False
 ) -> Any:
     """Write results to `out`, at the true elements of the mask `where`, and return `out`.
@@ -364,11 +364,11 @@ def _written(
             part = array_from(memory, part)
         symbol: Symbol = part.read() if isinstance(part, VALUES) else part
         if into is None:
-            outputs.append(memory.computed(symbol, scalar=True))
+            outputs.append(memory.value_of(symbol, scalar=True))
             continue
         if spreads and isinstance(into, ArrayValue) and symbol.rank <= len(into.dims):
             symbol = broadcast(memory, symbol, into.dims)
-        new = stored(memory, into, symbol, casting)
+        new = cast_to_out(memory, into, symbol, casting)
         if where is not True:
             mask = operand(memory, where)
             new = memory.graph.apply(ops.where, (mask, new, into.read()), {})
@@ -423,7 +423,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     result = _by_its_body(memory, function, args, kwargs)
     if out is not None:
         casting = kwargs.get("casting", "same_kind")
-        return _written(memory, (out,), result, True, casting)
+        return _write_outputs(memory, (out,), result, True, casting)
     return results(memory, result, None, partial(_as_numpy, function, args, kwargs))
 
 
@@ -490,7 +490,7 @@ def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
     if name in _FACTS:
         return real
     if name in _LIKE:
-        return _filling(memory, function, memory.known(real))
+        return _filling(memory, function, memory.plain_array(real))
     sources = arrays_of(args, kwargs)
     several = isinstance(real, (tuple, list))
     parts: list[Any] = list(cast("Any", real)) if several else [real]
@@ -506,7 +506,7 @@ def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
             copies = [*result] if isinstance(result, (tuple, list)) else [result]  # pyright: ignore
         is_array = type(part) is np.ndarray
         cell = Cell(memory, part, copies[at])
-        outputs.append(memory.array(cell) if is_array else memory.computed(copies[at], True))
+        outputs.append(memory.array(cell) if is_array else memory.value_of(copies[at], True))
     if not several:
         return outputs[0]
     return tuple(outputs) if isinstance(real, tuple) else outputs
@@ -560,7 +560,7 @@ def _body_part(implementation: Any, original: Any) -> Any:
         memory = memory_among([args, kwargs])
         result = implementation(*symbols(args), **symbols(kwargs))
         if out is not None:
-            return _written(memory, (out,), result, True, "unsafe")
+            return _write_outputs(memory, (out,), result, True, "unsafe")
         return results(memory, result, None)
 
     return call

@@ -74,7 +74,7 @@ def _key(memory: TraceMemory, key: Any) -> Any:
     if isinstance(key, list):
         key = array_from(memory, cast("Any", key)) if key else np.empty(0, np.intp)
     if isinstance(key, Symbol):
-        key = memory.computed(key, scalar=True)
+        key = memory.value_of(key, scalar=True)
     if isinstance(key, ScalarValue):
         if key.symbol.dtype is DType.bool:
             raise GraphError("x[b]: b is a bool known when the graph runs; use np.where(b, x, y)")
@@ -141,12 +141,12 @@ def get(x: ArrayValue, key: Any) -> Any:
         real: Any = plainly(operator.getitem, x.plain, _in_place_of(keys))
         symbol = _picked(x, keys)
         if type(real) is not np.ndarray:
-            return memory.computed(symbol, scalar=True)
+            return memory.value_of(symbol, scalar=True)
         return memory.array(Cell(memory, real, symbol))
     target = viewed(x, keys)
     if target.plain.ndim or Ellipsis in keys:
         return target
-    return memory.computed(target.read(), scalar=True)
+    return memory.value_of(target.read(), scalar=True)
 
 
 def viewed(x: ArrayValue, keys: tuple[Any, ...]) -> ArrayValue:
@@ -185,7 +185,7 @@ def _unplaced(x: ArrayValue, keys: tuple[Any, ...]) -> Any:
     (first, *more) = names or ((),)
     symbol = index(x.read(), names if more else first)
     x.cell.frozen = x.cell.frozen or "it has views, and sizes that are known when the graph runs"
-    result = x.memory.computed(symbol, scalar=bool(keys) and len(keys) == len(x.dims))
+    result = x.memory.value_of(symbol, scalar=bool(keys) and len(keys) == len(x.dims))
     if isinstance(result, ArrayValue):
         result.cell.frozen = x.cell.frozen
     return result
@@ -202,7 +202,7 @@ def _picked(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol:
     )
     only: Any = keys[arrays[0]]
     if len(arrays) == 1 and whole and _is_integer(only):
-        places = only.read() if isinstance(only, ArrayValue) else memory.held(only)
+        places = only.read() if isinstance(only, ArrayValue) else memory.constant_array(only)
         return memory.graph.apply(ops.gather, (x.read(), places), {"axis": arrays[0]})
     places = flat_places(memory, x.plain.shape, keys)
     if not isinstance(places, Symbol):
@@ -232,7 +232,7 @@ def flat_places(memory: TraceMemory, shape: tuple[int, ...], keys: tuple[Any, ..
     rank = len(np.broadcast_shapes(*shapes))
     adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
     after = places.ndim - rank - (advanced[0] if adjacent else 0)
-    total = memory.held(places)
+    total = memory.constant_array(places)
     axis, weight = 0, places.size
     for key in expanded:
         if key is None:

@@ -107,7 +107,7 @@ def _maker(original: Any, record: Record) -> Any:
     return make
 
 
-def _converted(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _record_conversion(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Record np.array, np.asarray and similar calls.
 
     The result is the same array, a copy, a cast, or the array of a list. New axes lie in front.
@@ -137,7 +137,7 @@ def _of_value(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> 
         )
     if isinstance(value, (ScalarValue, Symbol)):
         symbol = value.read() if isinstance(value, ScalarValue) else value
-        result: Any = memory.computed(symbol)
+        result: Any = memory.value_of(symbol)
         return result if dtype is None else result.astype(dtype)
     if isinstance(value, (list, tuple)) and not is_known(value):
         return array_from(memory, cast("Any", value), dtype)
@@ -149,20 +149,20 @@ def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any
     if original not in _CONVERTING:
         args, kwargs = plains(args), plains(kwargs)
     else:
-        args = tuple(_listed(value) for value in args)
+        args = tuple(_plain_lists(value) for value in args)
     real = plainly(original, *args, **kwargs)
     if type(real) is not np.ndarray:
         return real
     for leaf in leaves([args, kwargs]):
         if isinstance(leaf, np.ndarray) and np.may_share_memory(leaf, real):  # pyright: ignore
             return real
-    return memory.known(real) if real.dtype.kind in "biufc" else real
+    return memory.plain_array(real) if real.dtype.kind in "biufc" else real
 
 
-def _listed(value: Any) -> Any:
+def _plain_lists(value: Any) -> Any:
     """Return lists with plain arrays in place of known symbolic arrays; numbers stay."""
     if isinstance(value, (list, tuple)):
-        return [_listed(item) for item in cast("list[Any]", value)]
+        return [_plain_lists(item) for item in cast("list[Any]", value)]
     return value.plain if isinstance(value, ArrayValue) else value
 
 
@@ -172,7 +172,7 @@ def _of_one_value(value: Any) -> Record:
         sizes: Any = shape if isinstance(shape, (tuple, list)) else (shape,)  # pyright: ignore
         if any(isinstance(size, Dim) for size in sizes):
             dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
-            return memory.computed(
+            return memory.value_of(
                 memory.filled(value, tuple(sizes), DType(numpy_code(dtype or float)))
             )
         real = plainly(original, *plains(args), **plains(kwargs))
@@ -180,7 +180,7 @@ def _of_one_value(value: Any) -> Record:
             return real
         if original is _EMPTY and real.dtype.kind in "biufc":
             real.fill(value)
-        result = memory.known(real)
+        result = memory.plain_array(real)
         result.cell.fill = real.dtype.type(value).item() if real.dtype.kind in "biufc" else None
         return result
 
@@ -202,7 +202,7 @@ def _full(
     symbol = array.read()
     real = plainly(np.empty, plains(shape), dtype or symbol.dtype.to_numpy(), cast("Any", order))
     new = assigned(memory, fill_value, DType.from_numpy(real.dtype))
-    result: Any = memory.computed(broadcast(memory, new, real.shape))
+    result: Any = memory.value_of(broadcast(memory, new, real.shape))
     result.cell.buffer = real
     return result
 
@@ -242,8 +242,8 @@ def _iterated(
 _EMPTY = np.empty
 _ASCONTIGUOUS, _ASFORTRAN = np.ascontiguousarray, np.asfortranarray
 _RECORDS: dict[str, Record] = {
-    **dict.fromkeys(("array", "asarray", "asanyarray"), _converted),
-    **dict.fromkeys(("ascontiguousarray", "asfortranarray"), _converted),
+    **dict.fromkeys(("array", "asarray", "asanyarray"), _record_conversion),
+    **dict.fromkeys(("ascontiguousarray", "asfortranarray"), _record_conversion),
     "zeros": _of_one_value(0),
     "empty": _of_one_value(0),
     "ones": _of_one_value(1),

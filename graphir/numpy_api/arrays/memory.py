@@ -130,7 +130,7 @@ class TraceMemory(ViewBuilder):
 
     # -- values
 
-    def computed(
+    def value_of(
         self, symbol: Symbol, scalar: bool | None = False, allocate: Any = None
     ) -> ArrayValue | ScalarValue:
         """Return the value of a symbol: an array with its own memory, or a scalar.
@@ -148,7 +148,7 @@ class TraceMemory(ViewBuilder):
             cell.frozen = "whether it is a scalar or a 0-d array depends on values; write x = x + y"
         return self.array(cell)
 
-    def known(self, plain: Array, fill: Any = None) -> ArrayValue:
+    def plain_array(self, plain: Array, fill: Any = None) -> ArrayValue:
         """Return the array of known values, in memory that only the program holds."""
         if not plain.dtype.isnative:
             DType(plain.dtype.str)  # raises: graphs have no such dtype
@@ -340,7 +340,7 @@ class ArrayValue(GraphValue):
 
     def beside(self, symbol: Symbol) -> Any:
         """Return the array of a symbol."""
-        return self.memory.computed(symbol, scalar=None)
+        return self.memory.value_of(symbol, scalar=None)
 
     def check_writable(self) -> None:
         """Raise GraphError if the array is read-only or its memory is frozen."""
@@ -371,7 +371,7 @@ class ScalarValue(GraphValue):
 
     def beside(self, symbol: Symbol) -> Any:
         """Return the array or scalar of a symbol."""
-        return self.memory.computed(symbol, scalar=None)
+        return self.memory.value_of(symbol, scalar=None)
 
     is_known = False
     in_order = True

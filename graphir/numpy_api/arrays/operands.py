@@ -131,7 +131,7 @@ def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> 
         for source in sources:
             if np.may_share_memory(source.plain, array):
                 return source if array is source.plain else source.of_view(array)
-        return memory.known(array)
+        return memory.plain_array(array)
     kind: Any = cast("object", type(result))
     if isinstance(result, (tuple, list)):
         items = [adopted(memory, item, sources) for item in cast("list[Any]", result)]
@@ -147,13 +147,13 @@ def array_from(memory: TraceMemory, value: Any, dtype: Any = None) -> Any:
     if isinstance(value, ArrayValue):
         return cast_to(memory, value, dtype)
     if is_known(value):
-        return memory.known(plainly(np.array, plains(value), dtype))
+        return memory.plain_array(plainly(np.array, plains(value), dtype))
     real = plainly(np.array, mapped(_layout, value), dtype)
     if real.dtype.kind == "O":
         raise ArrayTypeError("np.array: the elements differ in shape; got a list of such; pad them")
     to = DType.from_numpy(real.dtype)
     symbol = memory.reshaped(_stacked(memory, value, to), real.shape)
-    return memory.computed(symbol, scalar=False)
+    return memory.value_of(symbol, scalar=False)
 
 
 def cast_to(memory: TraceMemory, value: ArrayValue, dtype: Any) -> ArrayValue:
@@ -161,7 +161,7 @@ def cast_to(memory: TraceMemory, value: ArrayValue, dtype: Any) -> ArrayValue:
     to = None if dtype is None else np.dtype(dtype)
     if to is None or to == value.read().dtype.to_numpy():
         return value
-    return cast("ArrayValue", memory.computed(converted(value.read(), DType.from_numpy(to))))
+    return cast("ArrayValue", memory.value_of(cast_symbol(value.read(), DType.from_numpy(to))))
 
 
 def _stacked(memory: TraceMemory, value: Any, to: DType) -> Symbol:
@@ -174,7 +174,7 @@ def _stacked(memory: TraceMemory, value: Any, to: DType) -> Symbol:
 # -- assignment
 
 
-def converted(symbol: Symbol, to: DType) -> Symbol:
+def cast_symbol(symbol: Symbol, to: DType) -> Symbol:
     """Return a symbol, cast as NumPy casts it: a complex number loses its imaginary part."""
     if symbol.dtype is to:
         return symbol
@@ -188,17 +188,17 @@ def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
     if isinstance(value, (list, tuple)):
         value = array_from(memory, cast("Any", value))
     if isinstance(value, ScalarValue):
-        return converted(_fitting(value.symbol, to), to)
+        return cast_symbol(_fitting(value.symbol, to), to)
     if isinstance(value, ArrayValue):
-        return converted(value.read(), to)
+        return cast_symbol(value.read(), to)
     if isinstance(value, Symbol):
-        return converted(value, to)
+        return cast_symbol(value, to)
     if type(value) is TracedNumber:
         return _assigned_number(value, to)
     if is_literal(value):
         return _literal(memory, value, to)
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
-        return converted(memory.graph.entering(cast("Any", value)), to)
+        return cast_symbol(memory.graph.entering(cast("Any", value)), to)
     raise ArrayTypeError(f"x[...] = y: y is no array or number; got {type(value).__name__}")
 
 
@@ -238,7 +238,7 @@ def _assigned_number(value: TracedNumber, to: DType) -> Symbol:
     """Return a traced number as NumPy stores it; an int reaches a float dtype through float64."""
     graph, number = value.trace.open_graph(), cast("Any", value)
     if isinstance(number, bool) or to is DType.bool:
-        if isinstance(number, int) and not graph.asked(graph.rules.fits, value, DType.int64):
+        if isinstance(number, int) and not graph.ask(graph.rules.fits, value, DType.int64):
             raise ArrayOverflowError("x[...] = y: the int y does not fit 64 bits")
         return value.symbol().cast(to)
     if isinstance(number, complex) and not to.is_complex:
@@ -246,13 +246,13 @@ def _assigned_number(value: TracedNumber, to: DType) -> Symbol:
     if to.is_integer:
         if not isinstance(number, int):
             return _literal_of(value, to)
-        if not graph.asked(graph.rules.fits, value, to):
+        if not graph.ask(graph.rules.fits, value, to):
             raise ArrayOverflowError(f"x[...] = y: the int y does not fit {to}")
         return value.filled(to)
     wide = value.symbol()
     if isinstance(number, int) and wide.dtype.is_integer:
         wide = wide.cast(DType.float64)
-    return converted(wide, to)
+    return cast_symbol(wide, to)
 
 
 def _literal_of(value: TracedNumber, to: DType) -> Symbol:
@@ -272,17 +272,19 @@ def broadcast(memory: TraceMemory, symbol: Symbol, shape: tuple[Any, ...]) -> Sy
     pairs = zip(reversed(rest), reversed(shape), strict=False)
     if any(size != 1 for size in lead) or any(a not in (1, b) for a, b in pairs):
         raise ShapeError(
-            f"x[...] = y: could not broadcast y of shape {shown(symbol.shape)} into {shown(shape)}"
+            f"x[...] = y: could not broadcast y of shape {numpy_shape(symbol.shape)} into {numpy_shape(shape)}"
         )
     return memory.broadcast(symbol, shape)
 
 
-def shown(shape: Sequence[Any]) -> str:
+def numpy_shape(shape: Sequence[Any]) -> str:
     """Return a shape in NumPy's notation."""
     return f"({', '.join(map(str, shape))})"
 
 
-def stored(memory: TraceMemory, out: Any, result: Symbol, casting: str = "same_kind") -> Symbol:
+def cast_to_out(
+    memory: TraceMemory, out: Any, result: Symbol, casting: str = "same_kind"
+) -> Symbol:
     """Return a result as `out` stores it, under NumPy's casting rule.
 
     The function raises GraphError or ShapeError if `out` cannot hold the result.
@@ -293,7 +295,7 @@ def stored(memory: TraceMemory, out: Any, result: Symbol, casting: str = "same_k
     new = storable(result, out.element, casting)
     if result.shape != out.dims:
         raise ShapeError(
-            f"the result is of shape {shown(result.shape)}, and is written to {shown(out.dims)}"
+            f"the result is of shape {numpy_shape(result.shape)}, and is written to {numpy_shape(out.dims)}"
         )
     return new
 
@@ -308,4 +310,4 @@ def storable(result: Symbol, to: DType, casting: str = "same_kind") -> Symbol:
             f"the result is {result.dtype}, which NumPy does not cast to {to} with "
             f"casting={casting!r}; use .astype({str(to)!r})"
         )
-    return converted(result, to)
+    return cast_symbol(result, to)

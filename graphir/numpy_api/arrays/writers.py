@@ -20,10 +20,10 @@ from graphir.numpy_api.arrays.operands import (
     array_from,
     assigned,
     broadcast,
+    cast_to_out,
     is_known,
     operand,
     plains,
-    stored,
 )
 from graphir.numpy_api.counting import joined_at
 
@@ -57,7 +57,7 @@ def _copyto(
         plainly(np.copyto, np.empty((), into.element.to_numpy()), number, cast("Any", casting))
         symbol = assigned(memory, value, into.element)
     else:
-        symbol = stored(memory, into, broadcast(memory, value.read(), into.dims), casting)
+        symbol = cast_to_out(memory, into, broadcast(memory, value.read(), into.dims), casting)
     symbol = broadcast(memory, symbol, into.dims)
     if where is not True:
         symbol = memory.graph.apply(ops.where, (operand(memory, where), symbol, into.read()), {})
@@ -209,7 +209,7 @@ def _spread(memory: TraceMemory, value: Any, shape: tuple[int, ...]) -> Any:
     symbol = broadcast(memory, operand(memory, array), shape) if not _is_number(array) else None
     if symbol is None:
         return np.full(shape, plains(array)).reshape(-1)
-    return memory.computed(memory.reshaped(symbol, (symbol.size,)))
+    return memory.value_of(memory.reshaped(symbol, (symbol.size,)))
 
 
 WRITERS: dict[Any, Callable[..., None]] = {

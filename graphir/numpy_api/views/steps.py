@@ -41,7 +41,7 @@ class ViewBuilder:
         """Return a new symbol with the values of an array that nobody writes to."""
         raise NotImplementedError
 
-    def held(self, array: NDArray[Any]) -> Symbol:
+    def constant_array(self, array: NDArray[Any]) -> Symbol:
         """Return the symbol of an array that nobody writes to; equal arrays share a symbol."""
         key = array_content(array)
         if key not in self._constants:
@@ -166,11 +166,11 @@ class Pick(ViewStep):
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Return the elements, gathered."""
         flat = builder.reshaped(x, (x.size,))
-        return builder.emit(ops.gather, (flat, builder.held(self.places)), axis=0)
+        return builder.emit(ops.gather, (flat, builder.constant_array(self.places)), axis=0)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Return x with `new` at the positions; the last of repeated positions wins."""
-        places = builder.held(self.places)
+        places = builder.constant_array(self.places)
         return builder.emit(ops.index_update, (x, new, places), axis=None)
 
 

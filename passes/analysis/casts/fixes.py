@@ -33,7 +33,11 @@ def replacement(row: CastRow) -> str:
     Returns "" if there is no fix, or if the source does not determine the operands.
     """
     if row.conversion.stores:
-        return suggestions.stored(row.location, row.target) if row.kind == "assignment" else ""
+        return (
+            suggestions.cast_assignment(row.location, row.target)
+            if row.kind == "assignment"
+            else ""
+        )
     promotion = _promotion(row)
     return suggestions.replacement(promotion, row.location) if promotion else ""
 

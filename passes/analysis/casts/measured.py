@@ -36,7 +36,7 @@ class Measured:
     worst: tuple[complex, complex] | None = None
 
     @classmethod
-    def merged(cls, measures: Iterable[Measured]) -> Measured | None:
+    def merge(cls, measures: Iterable[Measured]) -> Measured | None:
         """Merge measurements: sum the counts, take the largest errors; None of no measurements."""
         each = list(measures)
         if len(each) < 2:
@@ -89,7 +89,7 @@ class OutputError:
         return cls(name, dtype, elements, None, None, None, None, None)
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether the error is known."""
         return self.differing is not None
 

@@ -55,7 +55,7 @@ class CastSite:
         """The merged measurements of the site's casts; None if the run executed none of them."""
         if len(self.rows) == 1:
             return self.row.measured
-        return Measured.merged(row.measured for row in self.casts if row.measured is not None)
+        return Measured.merge(row.measured for row in self.casts if row.measured is not None)
 
     @property
     def shares(self) -> tuple[float, ...] | None:

@@ -64,7 +64,7 @@ class CastWalk:
             if plan is None:
                 is_inserted = not isinstance(symbol.source, Location)
                 if is_inserted or (every and symbol.op is cast):
-                    yield from self._written(symbol)
+                    yield from self._uses_of_cast(symbol)
                 if is_inserted or symbol.op is cast or not implicit or not symbol.args:
                     continue
                 plan = plans[kind] = self._plan(symbol)
@@ -90,7 +90,7 @@ class CastWalk:
                     if conversion is not None:
                         yield conversion, user.location, user, position
 
-    def _written(self, symbol: Symbol) -> Sequence[ConversionUse]:
+    def _uses_of_cast(self, symbol: Symbol) -> Sequence[ConversionUse]:
         """Return the uses that an inserted cast serves; a user's cast is the one use of itself."""
         source, number = symbol.source, None
         origins: Sequence[_Origin] = () if isinstance(source, Location) else source

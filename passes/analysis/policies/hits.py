@@ -10,11 +10,11 @@ from graphir.dtypes import DType
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import call_text
 from graphir.location import Location
-from graphir.rule_reports.findings import counted
+from graphir.rule_reports.findings import count_text
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.policies.budget import limits_on, too_wide, within
 from passes.analysis.policies.verdict import Action, Verdict
-from passes.analysis.suggestions import Promotion, fix, rewritten, stored
+from passes.analysis.suggestions import Promotion, cast_assignment, fix, rewritten
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
@@ -58,7 +58,7 @@ class CastHit(NamedTuple):
         """The code to type instead, or "" without a known fix."""
         row, symbol = self.row, self.symbol
         if row.user is None or row.conversion.stores:
-            return " ".join(stored(row.location, row.target).split())
+            return " ".join(cast_assignment(row.location, row.target).split())
         number = row.kind == "literal"
         casts = {row.position: row.target} if number else _casts_within(symbol, self.limits)
         op, args, under = symbol.op, symbol.args, symbol.graph.rules
@@ -66,7 +66,7 @@ class CastHit(NamedTuple):
         return fix(promotion, row.location, too_wide(self.limits))
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The message: the call, the cast, rule set, loss, the policy's pattern, and the fix."""
         row, rule = self.row, self.symbol.graph.rules.name
         operand = "result" if row.user is None else row.operand
@@ -74,7 +74,7 @@ class CastHit(NamedTuple):
         return f"{_call(self.symbol)}: {what}{_write(self.fix)}"
 
     def __str__(self) -> str:
-        return f"{self.location.layered}: {self.told}{_often(self.times)}"
+        return f"{self.location.layered}: {self.message}{_often(self.times)}"
 
 
 class WidthHit(NamedTuple):
@@ -116,15 +116,15 @@ class WidthHit(NamedTuple):
         return text or f'dtype "{narrow}"'
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The message: the call, the dtype, the limit, the number of later symbols, the fix."""
         limits = " or ".join(map(str, limits_on(self.dtype, self.limits)))
         what = f"{self.dtype} is wider than {limits}"
-        follow = f", and {counted(self.follows, 'symbol')} after it" if self.follows else ""
+        follow = f", and {count_text(self.follows, 'symbol')} after it" if self.follows else ""
         return f"{_call(self.symbol)}: {what}{follow}{_write(self.fix)}"
 
     def __str__(self) -> str:
-        return f"{self.location.layered}: {self.told}{_often(self.times)}"
+        return f"{self.location.layered}: {self.message}{_often(self.times)}"
 
 
 Hit: TypeAlias = "CastHit | WidthHit"
@@ -136,8 +136,8 @@ MAX_SHOWN = 100
 def refusal(name: str, hits: Sequence[Hit]) -> str:
     """Return the text of the one error that lists all forbidden hits of a graph."""
     casts = sum(isinstance(hit, CastHit) for hit in hits)
-    counts = [counted(casts, "cast")] if casts else []
-    counts += [counted(len(hits) - casts, "dtype")] if casts < len(hits) else []
+    counts = [count_text(casts, "cast")] if casts else []
+    counts += [count_text(len(hits) - casts, "dtype")] if casts < len(hits) else []
     lines = [f"the policy of graph {name!r} forbids {' and '.join(counts)}:"]
     lines += [f"  {hit}" for hit in hits[:MAX_SHOWN]]
     if len(hits) > MAX_SHOWN:

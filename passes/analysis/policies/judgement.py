@@ -59,7 +59,7 @@ class _Judgement:
         hits_by_place: dict[Any, Hit] = {}
         for hit in chain(self._cast_hits(), self._width_hits()):
             key = hit.location, hit.identity
-            hits_by_place[key] = _merged(hits_by_place[key], hit) if key in hits_by_place else hit
+            hits_by_place[key] = _merge(hits_by_place[key], hit) if key in hits_by_place else hit
         return sorted(hits_by_place.values(), key=lambda hit: hit.symbol.index)
 
     def _cast_hits(self) -> Iterator[CastHit]:
@@ -127,7 +127,7 @@ class _Judgement:
 _FREE = Verdict("allow", ())
 
 
-def _merged(first: Hit, again: Hit) -> Hit:
+def _merge(first: Hit, again: Hit) -> Hit:
     times = first.times + again.times
     if isinstance(first, WidthHit) and isinstance(again, WidthHit):
         return first._replace(times=times, follows=first.follows + again.follows)

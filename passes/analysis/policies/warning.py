@@ -25,7 +25,7 @@ def warn_of(hits: Iterable[Hit]) -> None:
         if names is None:
             names = modules[path] = _module(path)
         warnings.warn_explicit(
-            f"{hit.told} [{printable(place.layer)}]" if place.layer else hit.told,
+            f"{hit.message} [{printable(place.layer)}]" if place.layer else hit.message,
             CastWarning,
             path,
             place.line,

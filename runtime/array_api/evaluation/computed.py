@@ -15,15 +15,15 @@ class LinAlgError(GraphirError, np.linalg.LinAlgError):
     """The error for a matrix without the requested decomposition, inverse or solution."""
 
 
-def computed(name: str, function: Callable[..., Any], *arrays: Array, **settings: Any) -> Any:
+def call_numpy(name: str, function: Callable[..., Any], *arrays: Array, **settings: Any) -> Any:
     """Apply a NumPy function to arrays; raise LinAlgError or another ValueError if it fails."""
     try:
         return eager(function, *arrays, **settings)
     except np.linalg.LinAlgError as error:
-        raise LinAlgError(f"{_called(name, arrays)}: {error}") from None
+        raise LinAlgError(f"{_call_text(name, arrays)}: {error}") from None
     except (ValueError, IndexError) as error:
-        raise GraphError(f"{_called(name, arrays)}: {error}") from None
+        raise GraphError(f"{_call_text(name, arrays)}: {error}") from None
 
 
-def _called(name: str, arrays: tuple[Array, ...]) -> str:
+def _call_text(name: str, arrays: tuple[Array, ...]) -> str:
     return f"{name} of {' and '.join(str(x.type) for x in arrays)}"

@@ -14,7 +14,7 @@ from graphir import DType, GraphirError, PromotionRules, Symbol, TensorType, ops
 from graphir.ir.op_builder import OpBuilder
 from graphir.location import Source
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
-from graphir.ops.op import Inferred, Op
+from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import WEAK, fits
 from graphir.semantics.evaluation import contiguous
 from runtime.array_api.wording import ARRAYS
@@ -110,7 +110,7 @@ class Tape:
                 return self._beside_numbers(op, operands, attrs)
         return self.emit(op, tuple(operands), attrs)
 
-    def known(self, value: NDArray[Any]) -> Lazy:
+    def constant(self, value: NDArray[Any]) -> Lazy:
         """Return a symbol with this value, an array that the caller must not modify."""
         array = contiguous(value)
         type_ = TensorType(self.rules.supported(DType.from_numpy(array.dtype)), array.shape)
@@ -138,7 +138,7 @@ class Tape:
 
     def _infer_beside_numbers(
         self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]
-    ) -> Inferred:
+    ) -> Inference:
         """Infer an op on symbols and Python scalars; the scalars have weak types."""
         types = tuple(
             [

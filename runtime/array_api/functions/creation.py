@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, PromotionError, ops
 from graphir.ir.literals import native, range_attributes
 from graphir.ops.attributes import several
-from runtime.array_api.array import Array, array_of, known, named, record
+from runtime.array_api.array import Array, array_of, array_of_values, record, with_name
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
 from runtime.array_api.expansions import expanded
@@ -47,7 +47,7 @@ def asarray(
         if copy is False:
             raise GraphError("copy=False: stacking a sequence of arrays needs a copy")
         return _stack(obj, to or result_type(*_leaves(obj)))
-    return known(_own_values(obj, to, copy))
+    return array_of_values(_own_values(obj, to, copy))
 
 
 def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
@@ -98,7 +98,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if isinstance(x, Array):
         return _of_array(x, None, copy)
     value = np.from_dlpack(x)
-    return known(value if copy is False else value.copy())
+    return array_of_values(value if copy is False else value.copy())
 
 
 def arange(
@@ -127,7 +127,7 @@ def linspace(
     device_of(device)
     complexes = isinstance(start, complex) or isinstance(stop, complex)
     to = dtype_of(dtype, DEFAULTS["complex floating" if complexes else "real floating"])
-    return known(np.linspace(start, stop, num, endpoint=endpoint, dtype=to.storage))
+    return array_of_values(np.linspace(start, stop, num, endpoint=endpoint, dtype=to.storage))
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
@@ -177,7 +177,7 @@ def _of_one_value(name: str, value: float) -> Callable[..., Array]:
     def function(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
         return full(shape, value, dtype=dtype_of(dtype, FLOAT), device=device)
 
-    return named(function, name, f"{value:g} everywhere, float64 where no dtype is asked for.")
+    return with_name(function, name, f"{value:g} everywhere, float64 where no dtype is asked for.")
 
 
 def _like(name: str, value: float) -> Callable[..., Array]:
@@ -185,7 +185,7 @@ def _like(name: str, value: float) -> Callable[..., Array]:
         return full_like(x, value, dtype=dtype, device=device)
 
     doc = f"{value:g} everywhere, in the shape of an array, and its dtype if no other."
-    return named(function, name, doc)
+    return with_name(function, name, doc)
 
 
 def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:

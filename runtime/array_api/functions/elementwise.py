@@ -8,7 +8,7 @@ from typing import Any
 
 from graphir import DType, ops
 from graphir.ops.op import Op
-from runtime.array_api.array import Array, array_of, named, record
+from runtime.array_api.array import Array, array_of, record, with_name
 from runtime.array_api.dtypes import require
 
 RECORDED = """
@@ -32,7 +32,7 @@ def _recorded(name: str, op: Op) -> Callable[..., Array]:
         return record(op, x1, x2)
 
     doc = f"{op.doc}\n\nTypeError where the standard does not define it."
-    return named(unary if len(op.operands) == 1 else binary, name, doc)
+    return with_name(unary if len(op.operands) == 1 else binary, name, doc)
 
 
 def expm1(x: Array, /) -> Array:

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import PromotionError
-from runtime.array_api.array import Array, known, named
+from runtime.array_api.array import Array, array_of_values, with_name
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import KINDS, dtype_of, require
-from runtime.array_api.evaluation.computed import computed
+from runtime.array_api.evaluation.computed import call_numpy
 from runtime.array_api.expansions import expanded
 from runtime.array_api.functions.creation import FLOAT
 
@@ -29,7 +29,7 @@ def _along_one(name: str, kind: str, doc: str) -> Transform:
     def call(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
         return _transform(name, kind, x, n=n, axis=axis, norm=norm)
 
-    return named(call, name, f"{doc} along an axis.")
+    return with_name(call, name, f"{doc} along an axis.")
 
 
 def _along_several(name: str, kind: str, doc: str) -> Transform:
@@ -45,12 +45,12 @@ def _along_several(name: str, kind: str, doc: str) -> Transform:
             axes = range(-len(s), 0)
         return _transform(name, kind, x, s=s, axes=axes, norm=norm)
 
-    return named(call, name, f"{doc} along axes, the last len(s), or all.")
+    return with_name(call, name, f"{doc} along axes, the last len(s), or all.")
 
 
 def _transform(name: str, kind: str, x: Array, **settings: Any) -> Array:
     require(name, x, kind)
-    return computed(name, getattr(np.fft, name), x, **settings)
+    return call_numpy(name, getattr(np.fft, name), x, **settings)
 
 
 fft = _along_one("fft", _COMPLEX, "The transform")
@@ -80,7 +80,7 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
     to = dtype_of(dtype, FLOAT)
     if to not in KINDS[_REAL]:
         raise PromotionError(f"frequencies are {_REAL}, not {to}")
-    return known(function(n, d).astype(to.storage))
+    return array_of_values(function(n, d).astype(to.storage))
 
 
 def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:

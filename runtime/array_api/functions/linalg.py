@@ -18,7 +18,7 @@ from graphir import GraphError, ShapeError, ops
 from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.dtypes import astype, require, result_type
 from runtime.array_api.evaluation.computed import LinAlgError as LinAlgError
-from runtime.array_api.evaluation.computed import computed
+from runtime.array_api.evaluation.computed import call_numpy
 from runtime.array_api.expansions import expanded
 from runtime.array_api.functions.manipulation import matrix_transpose, reshape
 from runtime.array_api.functions.matrices import matmul, tensordot, vecdot
@@ -178,7 +178,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     require("solve", x2, *_FLOATING)
     dtype = result_type(x1, x2)
     alike = [astype(x, dtype, copy=False) for x in (x1, x2)]
-    return computed("solve", np.linalg.solve, *alike)
+    return call_numpy("solve", np.linalg.solve, *alike)
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
@@ -216,7 +216,7 @@ def _of(
 ) -> Any:
     name = function.__name__.removeprefix("_")
     require(name, check_shape(name, x), *_FLOATING)
-    return computed(name, function, x, **settings)
+    return call_numpy(name, function, x, **settings)
 
 
 def _any(name: str, x: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import ShapeError, ops
-from runtime.array_api.array import Array, array_of, eager, known, record, values
+from runtime.array_api.array import Array, array_of, array_of_values, eager, record, values
 
 __all__ = [
     "argsort", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
@@ -71,12 +71,12 @@ class unique_inverse_result(NamedTuple):  # noqa: N801 -- the standard's name
 
 def unique_all(x: Array, /) -> unique_all_result:
     """Return the distinct values, their first indices, the inverse indices, and the counts."""
-    return unique_all_result(*map(known, np.unique_all(values(x))))
+    return unique_all_result(*map(array_of_values, np.unique_all(values(x))))
 
 
 def unique_counts(x: Array, /) -> unique_counts_result:
     """Return the distinct values and the count of each; each NaN is distinct."""
-    return unique_counts_result(*map(known, np.unique_counts(values(x))))
+    return unique_counts_result(*map(array_of_values, np.unique_counts(values(x))))
 
 
 def unique_inverse(x: Array, /) -> unique_inverse_result:
@@ -87,4 +87,4 @@ def unique_inverse(x: Array, /) -> unique_inverse_result:
 
 def unique_values(x: Array, /) -> Array:
     """Return the distinct values, sorted; each NaN is distinct."""
-    return known(np.sort(np.unique_values(values(x))))
+    return array_of_values(np.sort(np.unique_values(values(x))))

@@ -28,7 +28,7 @@ def solid(x: Any) -> Any:
     return x if chunks == x.chunks else x.rechunk(chunks)
 
 
-def given(array: Any) -> Any:
+def as_dask(array: Any) -> Any:
     """Return a NumPy array as a Dask array."""
     return dask_array().from_array(array, cut(array.shape, array.dtype))
 
@@ -37,7 +37,7 @@ def given(array: Any) -> Any:
 
 
 def _reshape(x: Any, shape: Sizes) -> Any:
-    return x.reshape(shape) if x.size else given(np.empty(shape, x.dtype))
+    return x.reshape(shape) if x.size else as_dask(np.empty(shape, x.dtype))
 
 
 def _broadcast_to(x: Any, shape: Sizes) -> Any:
@@ -95,7 +95,7 @@ def _pad(x: Any, padding: tuple[tuple[int, int], ...], value: Any) -> Any:
 
 
 def _full(value: Any, shape: Sizes) -> Any:
-    return _broadcast_to(given(np.asarray(value)), shape)
+    return _broadcast_to(as_dask(np.asarray(value)), shape)
 
 
 def _tile(x: Any, repeats: Sizes) -> Any:
@@ -107,7 +107,7 @@ def _tile(x: Any, repeats: Sizes) -> Any:
 def _repeat(x: Any, repeats: int, axis: int) -> Any:
     if not repeats or not x.size:
         shape = (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :])
-        return given(np.empty(shape, x.dtype))
+        return as_dask(np.empty(shape, x.dtype))
     return dask_array().repeat(x, repeats, axis)
 
 
@@ -191,8 +191,8 @@ MOVES: Mapping[str, Callable[..., Any]] = {
     "repeat": _repeat,
     "concat": _concat,
     "stack": _stack,
-    "shape_of": lambda x: given(np.array(x.shape, np.int64)),
-    "constant": lambda value: given(value),
+    "shape_of": lambda x: as_dask(np.array(x.shape, np.int64)),
+    "constant": lambda value: as_dask(value),
     "full": _full,
     "range": _range,
     "eye": _eye,

@@ -38,7 +38,7 @@ class BlockStep(Protocol):
         ...
 
 
-class Moved:
+class Movement:
     """A movement or creation op, which dask.array executes."""
 
     def __init__(self, symbol: Symbol) -> None:
@@ -140,7 +140,7 @@ def step_of(symbol: Symbol) -> BlockStep:
     """Return the step of a non-elementwise op. Raises TargetError for an op that Dask lacks."""
     name = symbol.op.name
     if name not in LABELS:
-        return Moved(symbol)
+        return Movement(symbol)
     labels = LABELS[name](symbol)
     axis: int = symbol.attrs.get("axis", -1)
     piece = single(symbol, labels, labels[0][axis] if name in _WHOLE else "")

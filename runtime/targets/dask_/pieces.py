@@ -109,7 +109,7 @@ class BlockPiece:
         if len(self.results) == 1:
             return [self.blocks(self.task, values, self.results[0].dtype.storage)]
         every = self.blocks(self.task, values, np.dtype(object))
-        return [self._one(every, place) for place in range(len(self.results))]
+        return [self._result_at(every, place) for place in range(len(self.results))]
 
     def blocks(self, task: Any, values: Arrays, dtype: Any, sum_labels: Labels = ()) -> Any:
         """Return the array of a task's results on each block of the operands.
@@ -133,7 +133,7 @@ class BlockPiece:
             meta=meta(dtype, len(labels)),
         )
 
-    def _one(self, every: Any, place: int) -> Any:
+    def _result_at(self, every: Any, place: int) -> Any:
         """Return the array of one result, from blocks that are tuples of all results."""
         labels, symbol = self.labels, self.results[place]
         dtype = symbol.dtype.storage

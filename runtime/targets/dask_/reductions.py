@@ -92,7 +92,7 @@ def _squared(x: Any) -> Any:
     return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
 
 
-def _merged(parts: Any, axis: Axes, keepdims: bool) -> Any:
+def _merge_moments(parts: Any, axis: Axes, keepdims: bool) -> Any:
     """Return the combined moments of all parts along axes (Chan, Golub and LeVeque, 1979)."""
     shape = tuple(1 if i in axis else size for i, size in enumerate(parts.shape))
     moments: Any = np.empty(shape, parts.dtype)
@@ -105,7 +105,7 @@ def _merged(parts: Any, axis: Axes, keepdims: bool) -> Any:
 
 
 def _spread(parts: Any, axis: Axes, keepdims: bool, correction: int, root: bool) -> Any:
-    moments = _merged(parts, axis, keepdims)
+    moments = _merge_moments(parts, axis, keepdims)
     count = np.maximum(moments["count"] - correction, 0)
     variance = (moments["squares"] / count).astype(moments["squares"].dtype)
     result = np.sqrt(variance) if root else variance
@@ -152,7 +152,7 @@ def _averaged(x: Any, symbol: Symbol, axes: Axes) -> Any:
 def _varied(x: Any, symbol: Symbol, axes: Axes) -> Any:
     root, correction = symbol.op.name == "std", symbol.attrs["correction"]
     last = partial(_spread, correction=correction, root=root)
-    return tree(x, symbol, axes, _moments, last, _merged)
+    return tree(x, symbol, axes, _moments, last, _merge_moments)
 
 
 def _located(x: Any, symbol: Symbol, axes: Axes) -> Any:

@@ -18,7 +18,7 @@ from passes import decompose, lower
 from runtime.binding import check_input, match_inputs, require_type, sizes_of
 from runtime.program.cutting import Call, cut
 from runtime.results import require_outputs
-from runtime.targets.dask_.movement import given, solid
+from runtime.targets.dask_.movement import as_dask, solid
 from runtime.targets.dask_.ops import COMPOSITES, BlockStep, step_of
 from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
 from runtime.targets.emission import lacking, live_symbols, optional
@@ -94,7 +94,7 @@ def _check_sent(unsendable: Sequence[Symbol]) -> None:
 def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
     """Return an input as a Dask array whose chunks have known sizes."""
     if not isinstance(value, dask_array().Array):
-        return given(check_input(graph, symbol, name, value))
+        return as_dask(check_input(graph, symbol, name, value))
     require_type(graph, symbol, name, value, type(value._meta))
     if any(math.isnan(size) for axis in value.chunks for size in axis):
         raise ExecutionError(

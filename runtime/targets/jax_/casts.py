@@ -56,9 +56,9 @@ class JaxConversions(EngineConversions):
         return lambda x: JaxValue(lax_().optimization_barrier(narrow(x).array))
 
 
-def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
+def cast_values(x: Any, source: DType, target: DType, tf32: str) -> Any:
     """Return the values of an array in another dtype, rounded once as in graphir.conversions."""
-    return JaxConversions().converted(JaxValue(x), source, target, tf32).array
+    return JaxConversions().convert(JaxValue(x), source, target, tf32).array
 
 
 def jnp_() -> Any:

@@ -121,7 +121,7 @@ def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
     return KERNELS["rebind"](x, shape)  # shapes are static during JAX's tracing
 
 
-def _made(name: str, **settings: Any) -> Any:
+def _create(name: str, **settings: Any) -> Any:
     """Return the result of an op without operands, computed by NumPy."""
     value = KERNELS[name](**settings)
     return jnp_().asarray(value)
@@ -140,7 +140,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
     )
     return {
         **{name: getattr(jnp, name) for name in _SAME},
-        **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
+        **{name: partial(_create, name) for name in ("constant", "full", "range", "eye")},
         "divide": _divide,
         "floor_divide": partial(_by_zero, jnp.floor_divide),
         "fmod": _fmod,

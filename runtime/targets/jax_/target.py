@@ -12,7 +12,7 @@ from graphir.semantics.evaluation import settings_of
 from passes import decompose, lower
 from runtime.binding import match_inputs, numpy_name, sizes_of
 from runtime.targets.emission import emitter, lacking, live_symbols, optional
-from runtime.targets.jax_.casts import converted, jnp_
+from runtime.targets.jax_.casts import cast_values, jnp_
 from runtime.targets.jax_.ops import COMPOSITES, table
 
 
@@ -98,14 +98,14 @@ def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     if array.ndim != symbol.rank:
         raise ExecutionError(what, got=f"an array of shape {array.shape}")
     if symbol.dtype.emulated:
-        return converted(array, DType.from_numpy(array.dtype), symbol.dtype, symbol.graph.tf32)
+        return cast_values(array, DType.from_numpy(array.dtype), symbol.dtype, symbol.graph.tf32)
     return array
 
 
 def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
     op, tf32 = symbol.op, symbol.graph.tf32
     if op is ops.cast:
-        return converted(values[0], symbol.args[0].dtype, symbol.dtype, tf32)
+        return cast_values(values[0], symbol.args[0].dtype, symbol.dtype, tf32)
     settings = settings_of(op, symbol.dtype, symbol.attrs, sizes, tf32)
     try:
         result = table()[op.name](*values, **settings)
@@ -113,4 +113,4 @@ def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> A
         raise lacking("JAX", symbol, str(error), "cast to another dtype first") from None
     if result.dtype == symbol.dtype.storage:
         return result
-    return converted(result, DType.from_numpy(result.dtype), symbol.dtype, tf32)
+    return cast_values(result, DType.from_numpy(result.dtype), symbol.dtype, tf32)

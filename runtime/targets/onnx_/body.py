@@ -48,7 +48,7 @@ _ALL_DTYPES = ("Cast", "Shape", "Identity")
 """The ops that take all dtypes, also the narrow ones."""
 
 
-def stored(dtype: DType) -> DType:
+def onnx_dtype(dtype: DType) -> DType:
     """Return the dtype in ONNX: uint64 for index and address, float32 for tensor_float32."""
     return DType.from_numpy(dtype.storage)
 
@@ -71,7 +71,7 @@ class OnnxBody:
         self._sizes: dict[Size, OnnxValue] = {}
         self._shapes: dict[tuple[Size, ...], OnnxValue] = {}
         self.inputs = {
-            symbol: OnnxValue(self, name, stored(symbol.dtype))
+            symbol: OnnxValue(self, name, onnx_dtype(symbol.dtype))
             for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
         }
 
@@ -172,7 +172,7 @@ class OnnxBody:
         if isinstance(dim, int):
             return self.ints([dim])
         if dim not in self._sizes:
-            value = self._computed(dim) if str(dim) not in self._bindings else self._solved(dim)
+            value = self._evaluate_dim(dim) if str(dim) not in self._bindings else self._solved(dim)
             negative = any(coefficient < 0 for _, coefficient in dim.terms)
             self._sizes[dim] = self.require(value, value >= 0) if negative else value
         return self._sizes[dim]
@@ -182,20 +182,22 @@ class OnnxBody:
         source, place = self._bindings.get(str(symbol.shape[axis]), (None, 0))
         return source is symbol and place == axis
 
-    def _computed(self, dim: Dim, **values: int) -> Any:
+    def _evaluate_dim(self, dim: Dim, **values: int) -> Any:
         """A polynomial: of ints alone an int."""
         total: Any = 0
         for monomial, coefficient in dim.terms:
             term: Any = coefficient
             for atom in monomial:
                 if isinstance(atom, str):
-                    term = (values[atom] if atom in values else self._named(dim, atom)) * term
+                    term = (
+                        values[atom] if atom in values else self._size_of_name(dim, atom)
+                    ) * term
                 else:
-                    term = self._computed(atom.dividend, **values) // atom.divisor * term
+                    term = self._evaluate_dim(atom.dividend, **values) // atom.divisor * term
             total = term + total
         return total
 
-    def _named(self, dim: Dim, name: str) -> OnnxValue:
+    def _size_of_name(self, dim: Dim, name: str) -> OnnxValue:
         if name not in self._bindings:
             raise unbound(self.graph, name, dim)
         name_dim = Dim.of(name)
@@ -211,7 +213,7 @@ class OnnxBody:
         if dim == name_dim:
             return size
         assert isinstance(dim, Dim)  # it binds a name
-        at_0, at_1 = (self._computed(dim, **{name: n}) for n in (0, 1))
+        at_0, at_1 = (self._evaluate_dim(dim, **{name: n}) for n in (0, 1))
         step = at_1 - at_0
         if isinstance(step, int):
             return (size - at_0) / step

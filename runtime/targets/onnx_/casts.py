@@ -45,9 +45,9 @@ class OnnxConversions(EngineConversions):
         return inside.where(x, x * np.inf if specials == "ieee" else np.nan)
 
 
-def converted(x: OnnxValue, source: DType, target: DType, tf32: str = "even") -> OnnxValue:
+def cast_values(x: OnnxValue, source: DType, target: DType, tf32: str = "even") -> OnnxValue:
     """The values, which are of dtype `source`, in another, as graphir.conversions has it."""
-    return OnnxConversions().converted(x, source, target, tf32)
+    return OnnxConversions().convert(x, source, target, tf32)
 
 
 def key(x: OnnxValue, nan: float = np.nan, *, zeros: bool = False) -> OnnxValue:

@@ -35,7 +35,7 @@ def compared(kind: str) -> Function:
 
     def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
         x, y = less_of(x, y)
-        return x.asked(kind, y)
+        return x.predicate(kind, y)
 
     return function
 

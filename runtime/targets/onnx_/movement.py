@@ -9,8 +9,8 @@ from graphir import DType, Symbol
 from graphir.ops.dims import Size
 from graphir.promotion.scalars import scalar
 from graphir.semantics.data_movement import ranged
-from runtime.targets.onnx_.body import OnnxBody, Row, stored
-from runtime.targets.onnx_.casts import converted
+from runtime.targets.onnx_.body import OnnxBody, Row, onnx_dtype
+from runtime.targets.onnx_.casts import cast_values
 from runtime.targets.onnx_.functions import greater, lesser
 from runtime.targets.onnx_.values import OnnxValue
 
@@ -70,7 +70,7 @@ def _flipped(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxV
     return body.op("Slice", [x, start, stop, body.ints(axes), step], x.dtype)
 
 
-def _counted(body: OnnxBody, size: Size) -> OnnxValue:
+def _positions_below(body: OnnxBody, size: Size) -> OnnxValue:
     """The numbers 0, 1, ... below a size."""
     end = body.op("Reshape", [body.size(size), body.ints([])], DType.int64)
     ends = [body.number(0, DType.int64), end, body.number(1, DType.int64)]
@@ -81,7 +81,7 @@ def _rolled(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
     axis = symbol.attrs["axis"]
     shape: Any = symbol.shape
     size = shape[axis]
-    places = (_counted(body, size) - symbol.attrs["shift"]) % greater(body.size(size), 1)
+    places = (_positions_below(body, size) - symbol.attrs["shift"]) % greater(body.size(size), 1)
     return body.op("Gather", [args[0], places], args[0].dtype, axis=axis)
 
 
@@ -122,23 +122,23 @@ def _indexed(kind: str) -> Row:
 
 
 def _constant(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return body.constant(symbol.attrs["value"], stored(symbol.dtype), body.prefix)
+    return body.constant(symbol.attrs["value"], onnx_dtype(symbol.dtype), body.prefix)
 
 
 def _full(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     value = scalar(symbol.attrs["value"], symbol.dtype, symbol.graph.tf32)
-    return _expand(body, symbol, [body.number(value, stored(symbol.dtype))])
+    return _expand(body, symbol, [body.number(value, onnx_dtype(symbol.dtype))])
 
 
 def _range_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     start, step, size = (symbol.attrs[name] for name in ("start", "step", "size"))
-    places = _counted(body, size)
+    places = _positions_below(body, size)
     ranged(symbol.dtype, start, step, 0)  # which refuses numbers that are not of the dtype
     if symbol.dtype.is_float:
         line = places.cast(DType.float64) * float(step) + float(start)
-        return converted(line, line.dtype, symbol.dtype, symbol.graph.tf32)
+        return cast_values(line, line.dtype, symbol.dtype, symbol.graph.tf32)
     places = body.require(places, body.size(size) <= _longest(symbol.dtype, start, step))
-    return (places * _wrapped(step) + _wrapped(start)).cast(stored(symbol.dtype))
+    return (places * _wrapped(step) + _wrapped(start)).cast(onnx_dtype(symbol.dtype))
 
 
 def _longest(dtype: DType, start: int, step: int) -> int:
@@ -152,9 +152,9 @@ def _wrapped(value: int) -> int:
 
 
 def _eye(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    rows, columns = (_counted(body, symbol.attrs[name]) for name in ("rows", "columns"))
+    rows, columns = (_positions_below(body, symbol.attrs[name]) for name in ("rows", "columns"))
     rows = body.op("Unsqueeze", [rows + symbol.attrs["offset"], body.ints([1])], DType.int64)
-    return converted(rows.equal(columns), DType.bool, symbol.dtype, symbol.graph.tf32)
+    return cast_values(rows.equal(columns), DType.bool, symbol.dtype, symbol.graph.tf32)
 
 
 def _shape_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from graphir import Symbol, ops
 from runtime.targets.onnx_ import functions as fn
 from runtime.targets.onnx_.body import OnnxBody, Row
-from runtime.targets.onnx_.casts import converted
+from runtime.targets.onnx_.casts import cast_values
 from runtime.targets.onnx_.movement import MOVES
 from runtime.targets.onnx_.rows import ROWS
 from runtime.targets.onnx_.values import OnnxValue
@@ -47,7 +47,7 @@ def _pow(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue
 
 
 def _cast(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return converted(args[0], symbol.args[0].dtype, symbol.dtype, symbol.graph.tf32)
+    return cast_values(args[0], symbol.args[0].dtype, symbol.dtype, symbol.graph.tf32)
 
 
 _DIRECT = {

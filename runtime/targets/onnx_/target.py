@@ -15,8 +15,8 @@ from graphir.semantics.evaluation import machine
 from passes import decompose, lower
 from passes.analysis.casts.conversion import cast_conversion
 from runtime.targets.emission import dtypes_of, emitter, lacking, live_symbols
-from runtime.targets.onnx_.body import OnnxBody, stored
-from runtime.targets.onnx_.casts import converted
+from runtime.targets.onnx_.body import OnnxBody, onnx_dtype
+from runtime.targets.onnx_.casts import cast_values
 from runtime.targets.onnx_.ops import COMPOSITES, ONNX
 from runtime.targets.onnx_.values import OnnxValue
 from runtime.targets.specialize import specialized
@@ -84,15 +84,15 @@ def _entered(body: OnnxBody, symbol: Symbol) -> OnnxValue:
     if not all(isinstance(dim, int) or body.binds(symbol, i) for i, dim in enumerate(symbol.shape)):
         value = body.shaped(value, symbol.shape)
     if symbol.dtype.emulated:
-        return converted(value, value.dtype, symbol.dtype, symbol.graph.tf32)
+        return cast_values(value, value.dtype, symbol.dtype, symbol.graph.tf32)
     return value
 
 
 def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     _tell(body, symbol)
     result = emitter("ONNX", ONNX, symbol)(body, symbol, args)
-    if result.dtype is not stored(symbol.dtype):  # places and sizes, which ONNX gives as int64
-        return converted(result, result.dtype, symbol.dtype, symbol.graph.tf32)
+    if result.dtype is not onnx_dtype(symbol.dtype):  # places and sizes, which ONNX gives as int64
+        return cast_values(result, result.dtype, symbol.dtype, symbol.graph.tf32)
     return result
 
 
@@ -148,7 +148,7 @@ def _described(body: OnnxBody, name: str, symbol: Symbol) -> Any:
     """Return a value's name and type, with graphir's dtype as metadata if ONNX lacks the dtype."""
     shape = [dim if isinstance(dim, int) else str(dim) for dim in symbol.shape]
     info = body.helper.make_tensor_value_info(name, body.element(symbol.dtype), shape)
-    if stored(symbol.dtype) is not symbol.dtype:
+    if onnx_dtype(symbol.dtype) is not symbol.dtype:
         body.helper.set_metadata_props(info, {"graphir.dtype": str(symbol.dtype)})
     return info
 

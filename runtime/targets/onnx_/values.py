@@ -32,7 +32,7 @@ class OnnxValue:
         args = [self, *map(self._lifted, others)]
         return self.body.op(kind, args, self.dtype, **attrs)
 
-    def asked(self, kind: str, *others: Any, **attrs: Any) -> OnnxValue:
+    def predicate(self, kind: str, *others: Any, **attrs: Any) -> OnnxValue:
         """A node on this and others, whose result is bool."""
         args = [self, *map(self._lifted, others)]
         return self.body.op(kind, args, DType.bool, **attrs)
@@ -95,20 +95,20 @@ class OnnxValue:
         return name if self.dtype is DType.bool else f"Bitwise{name}"
 
     def __lt__(self, other: Any) -> OnnxValue:
-        return self.asked("Less", other)
+        return self.predicate("Less", other)
 
     def __le__(self, other: Any) -> OnnxValue:
-        return self.asked("LessOrEqual", other)
+        return self.predicate("LessOrEqual", other)
 
     def __gt__(self, other: Any) -> OnnxValue:
-        return self.asked("Greater", other)
+        return self.predicate("Greater", other)
 
     def __ge__(self, other: Any) -> OnnxValue:
-        return self.asked("GreaterOrEqual", other)
+        return self.predicate("GreaterOrEqual", other)
 
     def equal(self, other: Any) -> OnnxValue:
         """Where the two are equal."""
-        return self.asked("Equal", other)
+        return self.predicate("Equal", other)
 
     def where(self, x: Any, y: Any) -> OnnxValue:
         """Return x where this value is true, else y; at least one of them is a value.
@@ -163,7 +163,7 @@ class OnnxValue:
 
     def nan(self) -> OnnxValue:
         """Where it is NaN."""
-        return self.asked("IsNaN")
+        return self.predicate("IsNaN")
 
     def pattern(self) -> OnnxValue:
         """The bits of a float as a signed integer."""

@@ -41,7 +41,7 @@ def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
     Imports are sets of names by module, with the import of a whole module under "". Definitions are
     in the order of SOURCES and of their lines, as they are written but without annotations.
     """
-    pieces, imports = _known()
+    pieces, imports = _definitions()
     excerpts: dict[str, Excerpt] = {}
     pending, imports_used = list(names), dict[str, set[str]]()
     while pending:
@@ -55,7 +55,7 @@ def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
 
 
 @cache
-def _known() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
+def _definitions() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
     """Return all definitions by name, and the imports from other projects by name."""
     pieces: dict[str, Excerpt] = {}
     imports: dict[str, tuple[str, str]] = {}
@@ -177,5 +177,5 @@ def _inside(node: ast.expr, spans: Iterable[Span]) -> bool:
 
 def defined() -> frozenset[str]:
     """Return all names that definitions and imports of excerpts may bind."""
-    pieces, imports = _known()
+    pieces, imports = _definitions()
     return frozenset({*pieces, *imports})

@@ -10,7 +10,7 @@ from graphir import DType, Symbol
 from graphir.ops.dims import Dim, Size
 from graphir.promotion.scalars import scalar
 from runtime.binding import numpy_name
-from runtime.targets.python_.values import constant, converted, word
+from runtime.targets.python_.values import cast_expression, constant, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ def _located(name: str) -> Row:
 
 def _positions(line: Line, text: str) -> str:
     """Return the expression that casts int64 indices to the dtype of the result."""
-    return converted(text, DType.int64, line.symbol.dtype, "even", line.uses)
+    return cast_expression(text, DType.int64, line.symbol.dtype, "even", line.uses)
 
 
-def _rounded(function: str) -> Row:
+def _rounding_row(function: str) -> Row:
     return lambda line: (
         f"{line[0]}.copy()" if _of(line).format is None else f"{function}({line[0]})"
     )
@@ -131,7 +131,7 @@ def _whole(function: str) -> Row:
     return lambda line: f"{line.use('_call_whole')}({function}, {line[0]}, {line[1]})"
 
 
-def _moved(template: str) -> Row:
+def _movement_row(template: str) -> Row:
     """Return the row of a copied view: strided operands may change the bits of functions."""
 
     def text(line: Line) -> str:
@@ -199,17 +199,17 @@ def _range(line: Line) -> str:
         limits = f"{int(dtype.min)}, {int(dtype.max)}"
         integers_text = f"{line.use('integers')}({start!r}, {step!r}, {line['size']}, {limits})"
         text = f"{integers_text}.view({numpy_name(wide)})"
-    return converted(text, wide, dtype, symbol.graph.tf32, line.uses)
+    return cast_expression(text, wide, dtype, symbol.graph.tf32, line.uses)
 
 
 def _eye(line: Line) -> str:
     eye_text = f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)"
-    return converted(eye_text, DType.bool, line.symbol.dtype, "even", line.uses)
+    return cast_expression(eye_text, DType.bool, line.symbol.dtype, "even", line.uses)
 
 
 def _cast(line: Line) -> str:
     symbol = line.symbol
-    return converted(line[0], _of(line), symbol.dtype, symbol.graph.tf32, line.uses)
+    return cast_expression(line[0], _of(line), symbol.dtype, symbol.graph.tf32, line.uses)
 
 
 _SAME = (
@@ -247,10 +247,10 @@ PYTHON: Mapping[str, Row] = {
     "square": _call("np.square"),
     "reciprocal": _call("np.reciprocal"),
     # -- rounding
-    "floor": _rounded("np.floor"),
-    "ceil": _rounded("np.ceil"),
-    "trunc": _rounded("np.trunc"),
-    "round": _rounded("np.rint"),
+    "floor": _rounding_row("np.floor"),
+    "ceil": _rounding_row("np.ceil"),
+    "trunc": _rounding_row("np.trunc"),
+    "round": _rounding_row("np.rint"),
     # -- functions of floats
     **{name: _call(f"np.{name}") for name in (*_SAME, "cosh", "tanh")},
     **{name: _call(f"np.arc{name[1:]}") for name in _INVERSE},
@@ -310,16 +310,16 @@ PYTHON: Mapping[str, Row] = {
     "matmul": _call("np.matmul"),
     # -- movement
     "reshape": _plain("{x}.reshape({shape})"),
-    "broadcast_to": _moved("np.broadcast_to({x}, {shape})"),
+    "broadcast_to": _movement_row("np.broadcast_to({x}, {shape})"),
     "rebind": _helper("rebind", "shape"),
-    "transpose": _moved("np.swapaxes({x}, {axis1}, {axis2})"),
-    "permute": _moved("{x}.transpose({dims})"),
+    "transpose": _movement_row("np.swapaxes({x}, {axis1}, {axis2})"),
+    "permute": _movement_row("{x}.transpose({dims})"),
     "squeeze": _plain("np.squeeze({x}, {axis})"),
     "unsqueeze": _plain("np.expand_dims({x}, {axis})"),
     "slice": _slice,
     "item": _plain("np.asarray({x}[{index}])"),
     "slice_update": _helper("slice_update", "start", "stop", "step"),
-    "flip": _moved("np.flip({x}, {axis})"),
+    "flip": _movement_row("np.flip({x}, {axis})"),
     "roll": _plain("np.roll({x}, {shift}, {axis})"),
     "pad": _pad,
     "tile": _plain("np.tile({x}, {repeats})"),

@@ -33,7 +33,7 @@ def cast_first(dtype: str) -> str:
     return f"cast first, for example .astype(np.{dtype})"
 
 
-def given(name: str, x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+def checked_input(name: str, x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     """An input, C-contiguous; TypeError or ValueError unless it has this dtype and shape."""
     if not hasattr(x, "dtype"):
         raise TypeError(f"{name} is an array of {np.dtype(dtype)}, not a {type(x).__name__}")

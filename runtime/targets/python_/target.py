@@ -16,7 +16,7 @@ from runtime.targets.emission import bindings, emitter, live_symbols, unbound
 from runtime.targets.python_.excerpts import excerpt
 from runtime.targets.python_.names import Identifiers, dim_text
 from runtime.targets.python_.ops import COMPOSITES, PYTHON, Line
-from runtime.targets.python_.values import converted, word
+from runtime.targets.python_.values import cast_expression, word
 
 
 def python(graph: Graph) -> str:
@@ -45,7 +45,7 @@ class _Writer:
         self.sizes: dict[str, str] = {}
         self.values: dict[Symbol, str] = dict(self.inputs)
         self.views = {*self.inputs.values()}
-        self.uses: set[str] = {"given"} if graph.inputs else set()
+        self.uses: set[str] = {"checked_input"} if graph.inputs else set()
 
     def source(self) -> str:
         """Return the source of the whole module."""
@@ -103,10 +103,10 @@ class _Writer:
             self.inputs.items(), self.graph.input_names, strict=True
         ):
             shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
-            yield f"{name} = given({word(input_name)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
+            yield f"{name} = checked_input({word(input_name)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
             if symbol.dtype.emulated:
                 storage = DType.from_numpy(symbol.dtype.storage)
-                rounding = converted(name, storage, symbol.dtype, self.graph.tf32, self.uses)
+                rounding = cast_expression(name, storage, symbol.dtype, self.graph.tf32, self.uses)
                 yield f"{name} = {rounding}"
 
     # -- values

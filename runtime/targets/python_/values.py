@@ -118,9 +118,9 @@ class PythonConversions(Conversions):
         return call
 
 
-def converted(x: str, source: DType, target: DType, tf32: str, uses: set[str]) -> str:
+def cast_expression(x: str, source: DType, target: DType, tf32: str, uses: set[str]) -> str:
     """Return the expression that casts `x` with the bits of graphir.conversions.
 
     The helpers that the expression names are added to `uses`.
     """
-    return PythonConversions(uses).converted(x, source, target, tf32)
+    return PythonConversions(uses).convert(x, source, target, tf32)

@@ -17,9 +17,9 @@ class HloConversions(EngineConversions):
         return narrow if target.emulated else lambda x: narrow(x).op("optimization_barrier")
 
 
-def converted(x: HloValue, to: DType, tf32: str = "even") -> HloValue:
+def cast_values(x: HloValue, to: DType, tf32: str = "even") -> HloValue:
     """Return the values in another dtype, rounded once as in graphir.conversions."""
-    return HloConversions().converted(x, x.dtype, to, tf32)
+    return HloConversions().convert(x, x.dtype, to, tf32)
 
 
 def widened(x: HloValue) -> HloValue:

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphir import DType, TensorType
 from graphir.ops.shape_rules import broadcast_shapes
-from runtime.targets.stablehlo_.casts import converted
+from runtime.targets.stablehlo_.casts import cast_values
 from runtime.targets.stablehlo_.movement import axis_moved
 from runtime.targets.stablehlo_.text import fields
 from runtime.targets.stablehlo_.values import HloValue, Sizes
@@ -30,7 +30,7 @@ def _product(
 ) -> HloValue:
     """Return a dot_general; for bools in int32, which counts the pairs that are both true."""
     if x.dtype is DType.bool:
-        left, right = (converted(operand, DType.int32) for operand in (x, y))
+        left, right = (cast_values(operand, DType.int32) for operand in (x, y))
         return _product(left, right, batch, sum_axes).ne(0)
     shape: Sizes = tuple(x.shape[i] for i in batch[0])
     free = [
@@ -47,7 +47,7 @@ def _product(
         rhs_contracting_dimensions=sum_axes[1],
     )
     exact = "#stablehlo<precision HIGHEST>"
-    return x.body.one(
+    return x.body.emit(
         "dot_general",
         [x, y],
         TensorType(x.dtype, (*shape, *free[0], *free[1])),

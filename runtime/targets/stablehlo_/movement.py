@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphir import DType, TensorType
-from runtime.targets.stablehlo_.casts import converted, widened
+from runtime.targets.stablehlo_.casts import cast_values, widened
 from runtime.targets.stablehlo_.text import fields, ints
 from runtime.targets.stablehlo_.values import HloValue, Sizes, where
 
@@ -15,7 +15,7 @@ from runtime.targets.stablehlo_.values import HloValue, Sizes, where
 def permute(x: HloValue, dims: Sequence[int]) -> HloValue:
     """Return x with permuted axes: axis i of the result is axis dims[i] of x."""
     type_ = TensorType(x.dtype, tuple(x.shape[i] for i in dims))
-    return x.body.one("transpose", [x], type_, permutation=ints(dims))
+    return x.body.emit("transpose", [x], type_, permutation=ints(dims))
 
 
 def axis_moved(x: HloValue, source: int, target: int) -> HloValue:
@@ -33,12 +33,12 @@ def sliced(x: HloValue, start: Sizes, stop: Sizes, step: Sizes) -> HloValue:
     bounds = zip(start, stop, step, strict=True)
     shape = tuple(len(range(*each)) for each in bounds)
     parts = {"start_indices": ints(start), "limit_indices": ints(stop), "strides": ints(step)}
-    return x.body.one("slice", [x], TensorType(x.dtype, shape), **parts)
+    return x.body.emit("slice", [x], TensorType(x.dtype, shape), **parts)
 
 
 def flip(x: HloValue, axis: Sizes) -> HloValue:
     """Return x reversed along axes."""
-    return x.body.one("reverse", [x], x.type, dimensions=ints(axis))
+    return x.body.emit("reverse", [x], x.type, dimensions=ints(axis))
 
 
 def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue:
@@ -49,7 +49,7 @@ def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue
     inside = {"edge_padding_low": low, "edge_padding_high": high}
     operands = [x, x.body.constant(value, x.dtype)]
     none = ints([0] * x.rank)
-    return x.body.one("pad", operands, TensorType(x.dtype, shape), **inside, interior_padding=none)
+    return x.body.emit("pad", operands, TensorType(x.dtype, shape), **inside, interior_padding=none)
 
 
 def concat(*arrays: HloValue, axis: int) -> HloValue:
@@ -57,11 +57,11 @@ def concat(*arrays: HloValue, axis: int) -> HloValue:
     dtype = arrays[0].dtype
     if dtype.bits < 8 and dtype is not DType.bool:
         wide = [widened(array) for array in arrays]
-        return converted(concat(*wide, axis=axis), dtype)
+        return cast_values(concat(*wide, axis=axis), dtype)
     shape = list(arrays[0].shape)
     shape[axis] = sum(array.shape[axis] for array in arrays)
     type_ = TensorType(arrays[0].dtype, tuple(shape))
-    return arrays[0].body.one("concatenate", arrays, type_, dimension=f"{axis} : i64")
+    return arrays[0].body.emit("concatenate", arrays, type_, dimension=f"{axis} : i64")
 
 
 def rebind(x: HloValue, shape: Sizes) -> HloValue:
@@ -75,7 +75,7 @@ def rebind(x: HloValue, shape: Sizes) -> HloValue:
 
 
 def _places(x: HloValue, indices: HloValue, axis: int) -> HloValue:
-    wide = converted(indices, DType.int64)
+    wide = cast_values(indices, DType.int64)
     return where(wide < 0, wide + x.shape[axis], wide)
 
 
@@ -105,7 +105,7 @@ def _gathered(
     x: HloValue, places: HloValue, shape: Sizes, sizes: Sequence[int], numbers: str
 ) -> HloValue:
     operands, type_ = [x, places], TensorType(x.dtype, shape)
-    return x.body.one(
+    return x.body.emit(
         "gather",
         operands,
         type_,
@@ -140,12 +140,12 @@ def scatter(x: HloValue, updates: HloValue, indices: HloValue, axis: int) -> Hlo
     if not math.prod(x.shape) or not math.prod(updates.shape):
         return x
     mine = x.body.iota(DType.int64, updates.shape, axis)
-    last = _written(mine.number(-1, x.shape), mine, _places(x, indices, axis), axis)
+    last = _maximum_at(mine.number(-1, x.shape), mine, _places(x, indices, axis), axis)
     last_updates = take_along(updates, where(last < 0, 0, last), axis)
     return where(last < 0, x, last_updates)
 
 
-def _written(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> HloValue:
+def _maximum_at(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> HloValue:
     """Return the elementwise maximum of x and of the updates at indices along an axis."""
     batch = [i for i in range(x.rank) if i != axis]
     numbers = fields(
@@ -162,4 +162,4 @@ def _written(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> Hlo
 
     region = x.body.region([TensorType(x.dtype)] * 2, greater)
     operands = [x, places, updates]
-    return x.body.one("scatter", operands, x.type, region, scatter_dimension_numbers=numbers)
+    return x.body.emit("scatter", operands, x.type, region, scatter_dimension_numbers=numbers)

@@ -24,12 +24,12 @@ def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., HloVa
     """The op that reduces by a function of two values."""
 
     def row(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
-        return _kept(x.reduce(function, init(x.dtype), axis), x, axis, keepdims)
+        return _keep_axes(x.reduce(function, init(x.dtype), axis), x, axis, keepdims)
 
     return row
 
 
-def _kept(result: HloValue, x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
+def _keep_axes(result: HloValue, x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
     """With axes of 1 where they are kept."""
     if not keepdims:
         return result
@@ -87,7 +87,7 @@ def located(name: str) -> Callable[..., HloValue]:
         else:
             flat = x.body.iota(DType.int64, x.shape, axis)
         first = where(hit, flat, DType.int64.max)
-        return _kept(first.reduce(minimum, DType.int64.max, axes), x, axes, keepdims)
+        return _keep_axes(first.reduce(minimum, DType.int64.max, axes), x, axes, keepdims)
 
     return row
 
@@ -112,7 +112,7 @@ def accumulated(function: Pair, init: Any) -> Callable[..., HloValue]:
         padding[axis, 0] = size - 1
         region = x.body.region([TensorType(x.dtype)] * 2, function)
         windows = {"window_dimensions": ints(shape), "padding": dense(padding, DType.int64)}
-        return x.body.one("reduce_window", [x, x.number(init)], x.type, region, **windows)
+        return x.body.emit("reduce_window", [x, x.number(init)], x.type, region, **windows)
 
     return row
 

@@ -15,7 +15,7 @@ from graphir.semantics.evaluation import apply, settings_of
 from passes import decompose, lower
 from runtime.targets.emission import emitter, lacking, live_symbols
 from runtime.targets.specialize import specialized
-from runtime.targets.stablehlo_.casts import converted
+from runtime.targets.stablehlo_.casts import cast_values
 from runtime.targets.stablehlo_.ops import COMPOSITES, STABLEHLO
 from runtime.targets.stablehlo_.text import location_text, signature_text, type_text
 from runtime.targets.stablehlo_.values import HloBody, HloValue
@@ -73,24 +73,24 @@ def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> Hlo
     if op is ops.input:
         return _entered(values[symbol.index], tf32)
     if op is ops.cast:
-        return converted(args[0], symbol.dtype, tf32)
+        return cast_values(args[0], symbol.dtype, tf32)
     if op is ops.shape_of or op.kind == "creation":
-        return body.constant(_known(symbol), symbol.dtype)
+        return body.constant(_numpy_constant(symbol), symbol.dtype)
     row = emitter("StableHLO", STABLEHLO, symbol)
     settings = settings_of(op, symbol.dtype, symbol.attrs, {}, tf32)
     try:
         result = row(*args, **settings)
     except NotImplementedError as error:
         raise lacking("StableHLO", symbol, str(error), "give other sizes") from None
-    return converted(result, symbol.dtype, tf32)
+    return cast_values(result, symbol.dtype, tf32)
 
 
 def _entered(x: HloValue, tf32: str) -> HloValue:
     """Return an input; a tensor_float32 input is rounded, as the caller may pass any float32."""
-    return converted(x.astype(x.dtype.storage), x.dtype, tf32) if x.dtype.emulated else x
+    return cast_values(x.astype(x.dtype.storage), x.dtype, tf32) if x.dtype.emulated else x
 
 
-def _known(symbol: Symbol) -> NDArray[Any]:
+def _numpy_constant(symbol: Symbol) -> NDArray[Any]:
     """Return the constant result of an op that depends on no value, computed by NumPy."""
     inference = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs)
     dtypes: Sequence[DType] = [arg.dtype for arg in symbol.args]

@@ -101,9 +101,9 @@ def location_text(symbol: Symbol) -> str:
     `lhs of add, max: int16 -> float32`; several uses are fused.
     """
     if not symbol.origins:
-        return f"loc({_named(symbol.location.layer, symbol.location)})"
+        return f"loc({_location_text(symbol.location.layer, symbol.location)})"
     uses = [
-        _named(
+        _location_text(
             f"{origin.operand} of {origin.op}, {origin.rule}: {origin.source} -> {origin.target}",
             origin.location,
         )
@@ -114,7 +114,7 @@ def location_text(symbol: Symbol) -> str:
     return f"loc(fused<{json.dumps(symbol.op.name)}>[{', '.join(uses)}])"
 
 
-def _named(name: str, location: Location) -> str:
+def _location_text(name: str, location: Location) -> str:
     place = f"{_quoted(location.file)}:{location.line}:{location.column}"
     return f"{_quoted(name)}({place})" if name else place
 

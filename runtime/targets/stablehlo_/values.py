@@ -63,7 +63,7 @@ class HloBody:
         self.lines.append(f'{results} = "{full}"({_names(operands)}) {rest}')
         return [HloValue(self, *operand) for operand in zip(names, types, strict=True)]
 
-    def one(
+    def emit(
         self,
         name: str,
         operands: Sequence[HloValue],
@@ -77,11 +77,11 @@ class HloBody:
     def constant(self, array: NDArray[Any], dtype: DType) -> HloValue:
         """Known values, in the storage of a dtype."""
         type_ = TensorType(dtype, array.shape)
-        return self.one("constant", (), type_, value=dense(array, dtype))
+        return self.emit("constant", (), type_, value=dense(array, dtype))
 
     def iota(self, dtype: DType, shape: Sizes, axis: int) -> HloValue:
         """At each element its place on an axis."""
-        return self.one("iota", (), TensorType(dtype, shape), iota_dimension=f"{axis} : i64")
+        return self.emit("iota", (), TensorType(dtype, shape), iota_dimension=f"{axis} : i64")
 
     def region(
         self, types: Iterable[TensorType], function: Callable[..., HloValue | Sequence[HloValue]]
@@ -137,7 +137,7 @@ class HloValue:
         """An elementwise op on this value and others, its result of this dtype or `to`."""
         whole = together(self, self, *others)
         type_ = whole[0].type.cast(to or self.dtype)
-        return self.body.one(name, whole, type_, **attrs)
+        return self.body.emit(name, whole, type_, **attrs)
 
     def compare(self, direction: str, other: Any) -> HloValue:
         """Whether elements are EQ, NE, LT, LE, GT or GE."""
@@ -181,12 +181,12 @@ class HloValue:
         if self.shape == shape and [*axes] == [*range(self.rank)]:
             return self
         places, type_ = ints(axes), TensorType(self.dtype, shape)
-        return self.body.one("broadcast_in_dim", [self], type_, broadcast_dimensions=places)
+        return self.body.emit("broadcast_in_dim", [self], type_, broadcast_dimensions=places)
 
     def reshape(self, shape: Sizes) -> HloValue:
         """The same elements in row-major order."""
         same = self.shape == shape
-        return self if same else self.body.one("reshape", [self], TensorType(self.dtype, shape))
+        return self if same else self.body.emit("reshape", [self], TensorType(self.dtype, shape))
 
     def reduce(
         self, function: Callable[[HloValue, HloValue], HloValue], init: Any, axis: Iterable[int]
@@ -196,7 +196,7 @@ class HloValue:
         shape = tuple(size for i, size in enumerate(self.shape) if i not in axes)
         region = self.body.region([TensorType(self.dtype)] * 2, function)
         type_, operands = TensorType(self.dtype, shape), [self, self.number(init)]
-        return self.body.one("reduce", operands, type_, region, dimensions=ints(axes))
+        return self.body.emit("reduce", operands, type_, region, dimensions=ints(axes))
 
     def __add__(self, other: Any) -> HloValue:
         return self.op("add", other)
@@ -273,7 +273,7 @@ def where(condition: HloValue, x: Any, y: Any) -> HloValue:
     """Elements of x where the condition holds, else of y; one of the two may be a number."""
     like = x if isinstance(x, HloValue) else y
     operands = together(like, condition, x, y)
-    return like.body.one("select", operands, operands[0].type.cast(like.dtype))
+    return like.body.emit("select", operands, operands[0].type.cast(like.dtype))
 
 
 def _names(values: Iterable[HloValue]) -> str:

@@ -99,7 +99,7 @@ def test_a_target_takes_a_graph():
     traced = trace(same, ("float32", (3,)))
     assert (
         refused(lambda: targets.python(traced))
-        == "a Graph is needed, not a Traced; give its .graph"
+        == "a Graph is needed, not a Trace; give its .graph"
     )
     assert refused(lambda: lower(same)) == "a Graph is needed, not a function"  # pyright: ignore[reportArgumentType]
 

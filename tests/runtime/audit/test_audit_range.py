@@ -100,7 +100,7 @@ def test_the_row_stays_and_its_counts_are_right(name: str) -> None:
     found = row.measured
     assert found.elements == len(values)
     assert (found.changed, found.overflowed) == counts(values, dtype)
-    assert report.outputs[0].known
+    assert report.outputs[0].is_known
     assert report.outputs[0].differing
 
 

@@ -111,8 +111,8 @@ def test_the_error_before_what_is_not_seen_is_unknown(
 ) -> None:
     recording, report = audited(OPAQUE[name])
     (output,) = report.outputs
-    assert output.known == (name in FOLLOWED)
-    if output.known:
+    assert output.is_known == (name in FOLLOWED)
+    if output.is_known:
         real = np.asarray(recording.result)
         monkeypatch.setattr("tests.runtime.audit.test_audit_unseen.half", lambda x: x)
         assert output.differing == np.count_nonzero(real != OPAQUE[name](X))
@@ -161,12 +161,12 @@ def test_operands_without_error_hide_none() -> None:
     assert "no error is hidden" in str(report).splitlines()[0]
     # In narrow arithmetic the step rounds by itself.
     report = record(lambda x: np.linalg.inv(x[:16].reshape(4, 4)), X.astype("f4")).audit()
-    assert not report.outputs[0].known
+    assert not report.outputs[0].is_known
 
 
 def test_outputs_that_do_not_depend_on_it_are_known() -> None:
     _, report = audited(lambda x: (half(x), np.fft.fft(half(x)).real))
-    assert [output.known for output in report.outputs] == [True, False]
+    assert [output.is_known for output in report.outputs] == [True, False]
     assert report.outputs[0].differing == np.count_nonzero(half(X) != X)
     for row in report.only(exact=False):  # those of the operand of the step too
         assert row.measured.changed == np.count_nonzero(half(X) != X)
@@ -181,7 +181,7 @@ def test_data_of_the_program_is_data() -> None:
         lambda x: (x * np.frombuffer(b"\0" * 192)).astype("f4"),
     ):
         report = audited(program)[1]
-        assert report.outputs[0].known, report
+        assert report.outputs[0].is_known, report
 
 
 SCRIPT = """
