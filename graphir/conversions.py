@@ -242,7 +242,7 @@ def rounding(target: DType, tf32: str = "even") -> partial[Any]:
     NVIDIA's `cvt.rna.tf32.f32` rounds (PTX ISA, cvt). Raises GraphError for any other mode.
     """
     if tf32 not in ("even", "away"):
-        raise GraphError(f'tensor_float32 rounds ties "even" or "away", not {tf32!r}')
+        raise GraphError('tensor_float32 rounds ties to "even" or "away"', got=f"tf32={tf32!r}")
     form = target.format
     assert form is not None  # of a float
     if has_range_of_float32(target):

@@ -126,5 +126,6 @@ def _require_legal(symbol: Symbol) -> None:
         if machine(dtype) is not dtype:
             raise GraphError(
                 f"decompose: {symbol.op.name} of {dtype} at {symbol.location} computes in "
-                f"{machine(dtype)} and rounds once; use decompose(lower(graph))"
+                f"{machine(dtype)} and rounds once",
+                fix="use decompose(lower(graph))",
             )

@@ -70,7 +70,7 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
     """
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         has = "; give its .graph" if hasattr(graph, "graph") else ""
-        raise GraphError(f"a Graph is needed, not a {type(graph).__name__}{has}")
+        raise GraphError("a Graph is needed", got=f"a {type(graph).__name__}{has}")
     lowered_graph = graph.memo("lower")
     if lowered_graph is None:
         passes = [_freeing(each, graph) for each in LOWERING]

@@ -52,7 +52,9 @@ def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -
             problem, fix = f"graph {graph.name!r} has no input {name!r}", f"it takes ({takes})"
             raise ExecutionError(problem, fix=fix)
         if name in first:
-            raise ExecutionError(f"input {name!r} of graph {graph.name!r} is given twice")
+            raise ExecutionError(
+                f"graph {graph.name!r} takes one value for input {name!r}", got="two values"
+            )
     missing = [name for name in names[len(inputs) :] if name not in keywords]
     if missing:
         problem, fix = (

@@ -45,7 +45,7 @@ def counts_references() -> bool:
 
 @cache
 def _counts_holders() -> bool:
-    """Whether the count rises by one with each new reference, and falls when they go."""
+    """Whether the count rises by one with each new reference, and falls at each removal."""
     item = object()
     alone = sys.getrefcount(item)
     holders = [item, item]

@@ -34,7 +34,10 @@ def marks(lattice: Lattice[Any], paths: Paths) -> Marks:
     steps = [step for chain in chains for step in pairwise(chain)]
     for low, high in steps:
         if high not in lattice.edges.get(low, ()):
-            raise GraphError(f"lattice {lattice.name!r} has no edge from {low} to {high}")
+            raise GraphError(
+                f"lattice {lattice.name!r} has no edge from {low} to {high}",
+                fix="mark an edge of lattice.edges",
+            )
     nodes = [node for chain in chains for node in chain]
     if missing := [node for node in nodes if node not in lattice]:
         raise GraphError(f"{missing[0]} is not in lattice {lattice.name!r}")

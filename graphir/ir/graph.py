@@ -101,7 +101,7 @@ class Graph(Makers, GraphFacade):
             return self.inputs[position]
         except (IndexError, TypeError):
             raise GraphError(
-                f"graph {self.name!r} has {len(self.inputs)} inputs, and none at {position!r}"
+                f"graph {self.name!r} has {len(self.inputs)} inputs", got=f"g[{position!r}]"
             ) from None
 
     def __iter__(self) -> Iterator[Symbol]:
@@ -223,7 +223,7 @@ class Graph(Makers, GraphFacade):
                 fix="pass all outputs to one call of output()",
             )
         if not symbols:
-            raise GraphError("output() needs at least one symbol")
+            raise GraphError("no outputs", op="output", fix="pass at least one symbol: g.output(x)")
         for symbol in symbols:
             if not isinstance(symbol, Symbol):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise GraphError(

@@ -136,11 +136,13 @@ def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str
         start, stop = 0, start
     start, step = _finite(start), _finite(step)
     if not step:
-        raise ShapeError("the step of a range cannot be 0")
+        raise ShapeError("the step of a range is not 0", got="0", op="range")
     if isinstance(stop, (str, Dim)):
         if type(start) is not int or type(step) is not int or step < 1:
             raise ShapeError(
-                "a range up to a symbolic dim has an int start and a positive int step"
+                "a range up to a symbolic dim has an int start and a positive int step",
+                got=f"start={start!r}, step={step!r}",
+                op="range",
             )
         size = (Dim.of(stop) - start + (step - 1)) // step
     else:

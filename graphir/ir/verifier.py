@@ -41,7 +41,9 @@ def verify(graph: Graph) -> None:
         raise GraphError(f"the inputs of graph {graph.name!r} are not its input symbols, in order")
     names = graph.input_names
     if not (len(names) == len(set(names)) == len(inputs) and all(map(str.isidentifier, names))):
-        raise GraphError(f"the inputs of graph {graph.name!r} need an identifier each, not {names}")
+        raise GraphError(
+            f"the inputs of graph {graph.name!r} need an identifier each", got=f"{names}"
+        )
     for output in graph.outputs:
         if not _holds(graph, output):
             raise GraphError(f"an output of graph {graph.name!r} is not one of its symbols")

@@ -33,8 +33,9 @@ def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
     """
     if not isinstance(path, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError(
-            f"a lattice is read from the path of a JSON file, not from {path!r}; edges at hand "
-            "make one by Lattice('mine', {low: [high, ...]})"
+            "a lattice is read from the path of a JSON file",
+            got=repr(path),
+            fix="for edges at hand use Lattice('mine', {low: [high, ...]})",
         )
     try:
         name, source, edges = _fields(_load(Path(path)))
@@ -56,7 +57,7 @@ def _load(path: Path) -> Any:
         return json.loads(text, object_pairs_hook=_distinct)
     except _TwiceError as error:
         where = " and ".join(map(str, _lines(text, str(error))))
-        raise GraphError(f"key {str(error)!r} is there twice, on lines {where}") from None
+        raise GraphError(f"key {str(error)!r} stands twice, on lines {where}") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise GraphError(f"{place}: not JSON: {error.msg}") from None
@@ -92,7 +93,7 @@ def _fields(content: Any) -> tuple[str, str, Mapping[str, Any]]:
         raise GraphError(f"unknown field {min(extra)!r}", fix="use name, source and edges")
     name, source = whole.get("name", ""), whole.get("source", "")
     if not (isinstance(name, str) and isinstance(source, str)):
-        raise GraphError("name and source must be text")
+        raise GraphError("name and source are text")
     return name, source, whole["edges"]
 
 
@@ -117,7 +118,7 @@ def _names(low: str, above: Any) -> list[str]:
     _check_name(low, "a key")
     if not isinstance(above, list):
         raise GraphError(
-            f"{low}: must be a list of what lies directly above, not {_value_text(above)}"
+            f"{low}: must be a list of what lies directly above", got=f"{_value_text(above)}"
         )
     for i, name in enumerate(cast("list[Any]", above)):
         _check_name(name, f"{low}[{i}]")
@@ -126,7 +127,7 @@ def _names(low: str, above: Any) -> list[str]:
 
 def _check_name(name: Any, place: str) -> None:
     if not (isinstance(name, str) and name.strip() and name.isprintable()):
-        raise GraphError(f"{place}: must be a name, not {_value_text(name)}")
+        raise GraphError(f"{place}: must be a name", got=f"{_value_text(name)}")
     if len(name) > LONGEST_NAME:
         count = f"{len(name):,} characters"
         raise GraphError(
@@ -146,7 +147,7 @@ def _check_spelling(names: list[str]) -> None:
     for name in names:
         dtype = element(name)
         if isinstance(dtype, DType) and spellings.setdefault(dtype, name) != name:
-            raise GraphError(f"{dtype} is there under two names, {spellings[dtype]!r} and {name!r}")
+            raise GraphError(f"{dtype} has two names, {spellings[dtype]!r} and {name!r}")
     if (bytewise := _IN_BYTES & set(names)) and (either := _IN_EITHER & set(names)):
         raise GraphError(
             f"{min(bytewise)!r} counts bytes, as NumPy does, and short names such as "
@@ -157,7 +158,7 @@ def _check_spelling(names: list[str]) -> None:
 
 def _object(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise GraphError(f"must be an object, not {_value_text(content)}")
+        raise GraphError("must be an object", got=f"{_value_text(content)}")
     return cast("dict[str, Any]", content)
 
 

@@ -176,7 +176,8 @@ class Lattice(Generic[Node]):
         matches = [each for each in self.nodes if str(each) == node]
         if not matches:
             raise PromotionError(
-                f"{node} is not in lattice {self.name!r}, which has {_nodes_text(self.nodes, 50)}"
+                f"lattice {self.name!r} has no {node}",
+                fix=f"use one of {_nodes_text(self.nodes, 50)}",
             )
         return matches[0]
 
@@ -187,7 +188,7 @@ class Lattice(Generic[Node]):
         """
         ends = self._node(low), self._node(high)
         if not self.below(*ends):
-            raise PromotionError(f"{low} does not lie below {high} in {self.name!r}")
+            raise PromotionError(f"{low} is not below {high} in lattice {self.name!r}")
         if ends not in self._paths:
             self._paths[ends] = tuple(_networkx().shortest_path(self.graph(), *ends))
         return self._paths[ends]
@@ -374,7 +375,7 @@ def _edges(name: str, edges: Any) -> dict[Any, tuple[Any, ...]]:
     """
     if not isinstance(edges, Mapping):
         raise GraphError(
-            f"lattice {name!r} is made of {{node: [nodes directly above it]}}, not {edges!r}"
+            f"lattice {name!r} is made of {{node: [nodes directly above it]}}", got=f"{edges!r}"
         )
     edges_above: dict[Any, tuple[Any, ...]] = {}
     for low, above in cast("Mapping[Any, Any]", edges).items():

@@ -244,7 +244,7 @@ def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
 
 def _refuse(name: str, argument: str) -> NoReturn:
     fix = _FIXES.get(argument, "leave it out")
-    raise GraphError(f"of symbols it takes no {argument}=; {fix}")
+    raise GraphError(f"a call with symbols takes no {argument}=", fix=fix)
 
 
 def _has_none(name: str) -> NoReturn:
@@ -256,7 +256,7 @@ def _has_none(name: str) -> NoReturn:
     near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
     near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
     hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)
-    raise GraphError(f"no op does this, so a symbol cannot be given to it; nearest: {hint}")
+    raise GraphError("no op does this", fix=f"the nearest: {hint}")
 
 
 # -- a call of a ufunc, and its methods

@@ -57,7 +57,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
 
 
 def _alike(symbols: list[Symbol]) -> list[Symbol]:
-    """Return the factors in their common dtype, to which each casts before any sum."""
+    """Return the factors, cast to their common dtype before any sum."""
     graph = symbols[0].graph
     if len({x.dtype for x in symbols}) == 1:
         return symbols
@@ -94,7 +94,7 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     output = output.replace("...", "".join(free)) if arrow else "".join(free) + once
     if not set(output) <= set("".join(terms_expanded)) or len(set(output)) < len(output):
         raise ShapeError(
-            f"a label of the output of {subscripts!r} is repeated, or labels no axis of an input"
+            "a label of the output is repeated, or labels no axis of an input", got=repr(subscripts)
         )
     return terms_expanded, output
 
@@ -106,7 +106,7 @@ def _factor(axes: str, x: Symbol) -> Term:
             first = axes.index(axis)
             second = axes.index(axis, first + 1)
             if x.shape[first] != x.shape[second]:
-                raise ShapeError(f"axes {axis!r} of {x.type} differ in size")
+                raise ShapeError(f"axes {axis!r} differ in size", got=str(x.type))
             x = diagonal(x, 0, first, second)
             axes = axes[:first] + axes[first + 1 : second] + axes[second + 1 :] + axis
     return Term(x, axes)

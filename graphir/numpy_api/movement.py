@@ -44,7 +44,7 @@ def axes_of(x: Symbol, axis: Any) -> list[int]:
 
 def _distinct(axis: Any, axes: list[int]) -> list[int]:
     if len({*axes}) < len(axes):
-        raise ShapeError(f"an axis is repeated in {axis!r}")
+        raise ShapeError("an axis is repeated", got=f"axis={axis!r}")
     return axes
 
 

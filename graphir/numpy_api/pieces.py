@@ -38,7 +38,8 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
         return [ary[(*(slice(None),) * axis, slice(*each))] for each in pairwise(ends)]
     if indices_or_sections < 1 or size % indices_or_sections:
         raise ShapeError(
-            f"an axis of {size} does not split into {indices_or_sections} equal pieces"
+            f"an axis of {size} does not split into {indices_or_sections} equal pieces",
+            fix="use np.array_split",
         )
     return list(ary.split(size // indices_or_sections, axis))
 
@@ -50,7 +51,8 @@ def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[S
     size = ary.shape[axis_of(axis, (ary.type,))]
     if not isinstance(size, int) or indices_or_sections < 1:
         raise ShapeError(
-            f"an axis of {size} does not split into {indices_or_sections} pieces of known sizes"
+            f"an axis of symbolic size {size} does not split into {indices_or_sections} pieces",
+            fix="pass the indices of the cuts",
         )
     each, more = divmod(size, indices_or_sections)
     sizes = [each + (i < more) for i in range(indices_or_sections)]
@@ -60,7 +62,7 @@ def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[S
 def _splitting(axis: int) -> Function:
     def split(ary: Symbol, indices_or_sections: Any) -> Any:
         if ary.rank <= (axis if axis != 1 else 0):
-            raise ShapeError(f"{ary.type} has no axis {axis}")
+            raise ShapeError(f"axis {axis} is out of range", got=str(ary.type))
         return _split(ary, indices_or_sections, min(axis, ary.rank - 1))
 
     return split

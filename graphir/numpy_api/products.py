@@ -132,7 +132,7 @@ def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Sy
     if order == 0:
         return ops.sum((x != 0).cast(ops.abs(x).dtype), axis=axis, keepdims=keepdims)
     if isinstance(order, str):
-        raise GraphError(f"vectors have no norm {order!r}")
+        raise GraphError(f"vectors have no norm {order!r}", fix="use ord=2, a number or inf")
     size = ops.abs(x)
     if order in (np.inf, -np.inf):
         return (ops.max if order > 0 else ops.min)(size, axis=axis, keepdims=keepdims)
@@ -148,7 +148,7 @@ def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -
         return _vector_norm(x, 2, axes, keepdims)
     if order not in (1, -1, np.inf, -np.inf):
         raise GraphError(
-            f"the norm {order!r} of a matrix has no op; there are 'fro', 1, -1, inf, -inf"
+            f"the norm {order!r} of a matrix has no op", fix="use ord='fro', 1, -1, inf or -inf"
         )
     sum_axis, other_axis = axes if abs(order) == 1 else axes[::-1]
     norms = ops.sum(ops.abs(x), axis=sum_axis, keepdims=True)

@@ -268,7 +268,9 @@ def _no_shuffles() -> Generator[None]:
             assert place is not None
             while place.tb_next is not None and not _is_compiled(place.tb_next.tb_frame):
                 place = place.tb_next
-            refusal = GraphError("rows that are views would be copied twice; use x[permutation]")
+            refusal = GraphError(
+                "rows that are views would be copied twice", fix="use x[permutation]"
+            )
             here = Location(place.tb_frame.f_code, place.tb_lasti)
             raise refusal.at(here, "shuffle") from None
 
@@ -378,7 +380,10 @@ def _match(tree: Any, value: Any, values: dict[Slot | NumberSlot, Any], path: st
     if inside is None:
         return  # a static value
     if children_given is None or [key for key, _ in inside] != [key for key, _ in children_given]:
-        raise GraphError(f"{path} are not of the structure that was traced")
+        raise GraphError(
+            f"{path} differ in structure from those of the trace",
+            fix="trace again with arguments of this structure",
+        )
     for (key, subtree), (_, other) in zip(inside, children_given, strict=True):
         _match(subtree, other, values, f"{path}[{key!r}]")
 
@@ -577,4 +582,4 @@ def _constant(graph: Graph, value: Any, path: str) -> Symbol:
             ) from None
     if isinstance(value, np.ndarray) or is_foreign_array(cast("type[Any]", type(value))):
         return graph.entering(value)
-    raise GraphError(f"{path} is {value!r}, and no symbol, array, number or None")
+    raise GraphError(f"{path} is no symbol, array, number or None", got=repr(value))

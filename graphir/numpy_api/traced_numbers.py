@@ -170,7 +170,10 @@ class NumberTrace:
         for question, key, answer in self.questions:
             if question.key(values) != key and question.answer(values) != answer:
                 texts = ", ".join(map(number_text, numbers))
-                raise GraphError(f"for the numbers {texts} the function makes another graph")
+                raise GraphError(
+                    f"with the numbers {texts} the function makes another graph",
+                    fix="trace it again with these numbers",
+                )
         return [feed.array(values) for feed in self.feeds]
 
     def close(self) -> None:
@@ -403,7 +406,8 @@ class TracedNumber(DeferredNumber):
             return np.array(concrete(self), dtype)
         kind, name = type(self.trace.values[self.index]).__name__, self.trace.names[self.index]
         raise GraphError(
-            "np.asarray: an array does not keep the kind of a number that differs between calls",
+            "an array does not keep the kind of a number that differs between calls",
+            op="np.asarray",
             got=f"{name!r}, {('an' if kind == 'int' else 'a')} {kind}",
             fix=f"use {kind}({name}), by which its value becomes part of the signature",
         )

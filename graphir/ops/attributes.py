@@ -28,7 +28,7 @@ def integer(value: Any, types: Types = ()) -> int:
 def natural(value: Any, types: Types = ()) -> int:
     """A non-negative int, such as a count."""
     if (number := integer(value)) < 0:
-        raise GraphError(f"a count cannot be negative: {number}")
+        raise GraphError("a count is at least 0", got=str(number))
     return number
 
 
@@ -56,7 +56,7 @@ def number(value: Any, types: Types = ()) -> int | float | complex:
     """A Python scalar; a NumPy scalar is converted to a Python scalar."""
     scalar = plain(value)
     if not isinstance(scalar, (bool, int, float, complex)):
-        raise GraphError(f"a number is needed here, not {scalar!r}")
+        raise GraphError("a number is needed here", got=f"{scalar!r}")
     return scalar
 
 
@@ -78,7 +78,9 @@ def choice(*names: str) -> Callable[[Any, Types], str]:
 
     def normalize(value: Any, types: Types = ()) -> str:
         if value not in names:
-            raise GraphError(f"one of {', '.join(map(repr, names))} is needed here, not {value!r}")
+            raise GraphError(
+                f"one of {', '.join(map(repr, names))} is needed here", got=f"{value!r}"
+            )
         return value
 
     normalize.__doc__ = f"One of {', '.join(map(repr, names))}."
@@ -108,7 +110,10 @@ def shape(value: Any, types: Types = ()) -> Shape:
 def _axis(value: Any, rank: int) -> int:
     axis_ = integer(value)
     if not -rank <= axis_ < rank:
-        raise AxisError(f"axis {axis_} is out of range for rank {rank}")
+        raise AxisError(
+            f"axis {axis_} is out of range for rank {rank}",
+            fix=f"use an axis from {-rank} to {rank - 1}" if rank else (),
+        )
     return axis_ % rank
 
 
@@ -140,7 +145,7 @@ def axes(value: Any, types: Types) -> tuple[int, ...]:
         return tuple(range(rank))
     axes_ = tuple(_axis(v, rank) for v in _integers(value))
     if len(set(axes_)) != len(axes_):
-        raise ShapeError(f"an axis is repeated in {value!r}")
+        raise ShapeError("an axis is repeated", got=f"axis={value!r}")
     return tuple(sorted(axes_))
 
 
@@ -149,7 +154,7 @@ def permutation(value: Any, types: Types) -> tuple[int, ...]:
     rank = types[0].rank
     order = tuple(_axis(v, rank) for v in _integers(value))
     if sorted(order) != list(range(rank)):
-        raise ShapeError(f"{value!r} does not name each of the {rank} axes once")
+        raise ShapeError(f"the axes are a permutation of range({rank})", got=repr(value))
     return order
 
 
@@ -157,7 +162,10 @@ def per_axis(value: Any, types: Types) -> tuple[int, ...]:
     """One count for each axis of the first operand."""
     counts = tuple(natural(v) for v in _integers(value))
     if len(counts) != types[0].rank:
-        raise ShapeError(f"{len(counts)} counts for {types[0].rank} axes of {types[0]}")
+        raise ShapeError(
+            f"each of {types[0].rank} axes takes one count",
+            got=f"{len(counts)} counts for {types[0]}",
+        )
     return counts
 
 
@@ -169,7 +177,9 @@ def pairs(value: Any, types: Types) -> tuple[tuple[int, int], ...]:
     if all(isinstance(each, Integral) for each in sequence):
         sequence = [sequence] * rank
     if len(sequence) != rank or any(len(_integers(pair)) != 2 for pair in sequence):
-        raise ShapeError(f"padding is (before, after) for each of the {rank} axes, not {value!r}")
+        raise ShapeError(
+            f"padding is (before, after) for each of the {rank} axes", got=f"{value!r}"
+        )
     return tuple((natural(before), natural(after)) for before, after in sequence)
 
 
@@ -177,7 +187,10 @@ def limits(value: Any, types: Types) -> Shape:
     """One dim for each axis of the first operand."""
     dims = shape_of(value)
     if len(dims) != types[0].rank:
-        raise ShapeError(f"{len(dims)} limits for {types[0].rank} axes of {types[0]}")
+        raise ShapeError(
+            f"each of {types[0].rank} axes takes one limit",
+            got=f"{len(dims)} limits for {types[0]}",
+        )
     return dims
 
 
@@ -187,7 +200,7 @@ def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ..
     if isinstance(value, (list, tuple)):
         both = cast("Sequence[Any]", value)
         if len(both) != 2:
-            raise ShapeError(f"axes are an int or a pair of axis lists, not {value!r}")
+            raise ShapeError("axes are an int or a pair of axis lists", got=f"{value!r}")
         return (
             tuple(_axis(v, left) for v in _integers(both[0])),
             tuple(_axis(v, right) for v in _integers(both[1])),
@@ -211,9 +224,10 @@ def new_shape(value: Any, types: Types) -> Shape:
     if len(free) > 1 or rest is None or (not free and product(fixed_dims) != total):
         text = shape_text(-1 if i in free else dim for i, dim in enumerate(fixed_dims))
         may_be = free or isinstance(product(fixed_dims) - total, Dim)
-        hint = "; if they do, say so with .rebind(...) first" if may_be else ""
         raise ShapeError(
-            f"{types[0]} has {total} elements, which are not known to fill {text}{hint}"
+            f"{total} elements do not fill {text}",
+            got=str(types[0]),
+            fix="if they do, use .rebind(...) first" if may_be else (),
         )
     return tuple(rest if i in free else dim for i, dim in enumerate(fixed_dims))
 

@@ -457,7 +457,7 @@ sub, mul, div, mod = subtract, multiply, divide, remainder
 def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
     """Return slices along an axis as a tuple; `sizes` is a list of dims, or each piece's size."""
     if not isinstance(x, GraphValue):
-        raise GraphError(f"split takes a symbol, not {brief(x)}; g.constant(...) makes one")
+        raise GraphError("split takes a symbol", fix="g.constant(...) makes one", got=f"{brief(x)}")
     symbol: Any = x
     return symbol.split(sizes, axis)
 

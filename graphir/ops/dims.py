@@ -30,7 +30,9 @@ class Dim:
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         if not isinstance(terms, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"a dim is made by Dim.of({terms!r})")
+            raise GraphError(
+                "a dim is not constructed from terms", fix="use Dim.of(...)", got=repr(terms)
+            )
         self.terms = tuple(sorted(((m, c) for m, c in terms.items() if c), key=_term_order))
         self._hash = hash(self.terms)
 
@@ -45,10 +47,10 @@ class Dim:
         if isinstance(value, Dim):
             return value
         if isinstance(value, bool) or not isinstance(value, Integral):
-            raise ShapeError(f"a dim is an int, a name or an expression of names, not {value!r}")
+            raise ShapeError("a dim is an int, a name or an expression of names", got=f"{value!r}")
         size = int(value)
         if size < 0:
-            raise ShapeError(f"a dim cannot be negative: {size}")
+            raise ShapeError("a dim is at least 0", got=str(size))
         return size
 
     def __eq__(self, other: object) -> bool:
@@ -86,7 +88,7 @@ class Dim:
 
     def __floordiv__(self, divisor: int) -> Size:
         if type(divisor) is not int or divisor <= 0:
-            raise ShapeError(f"a dim is divided by positive ints only, not {divisor}")
+            raise ShapeError("a dim is divided by positive ints only", got=f"{divisor}")
         if all(c % divisor == 0 for _, c in self.terms):
             return _lowered({m: c // divisor for m, c in self.terms})
         return Dim({(Floor(self, divisor),): 1})
@@ -124,7 +126,7 @@ class Dim:
 
 
 class Floor:
-    """The atom `dividend // divisor`, which strides need that may not divide the dividend."""
+    """The atom `dividend // divisor`: the size of a strided axis whose step may leave a rest."""
 
     __slots__ = ("_text", "dividend", "divisor")
 
@@ -225,7 +227,7 @@ def _terms(dim: Size) -> Iterable[tuple[Monomial, int]]:
     if isinstance(dim, Dim):
         return dim.terms
     if isinstance(dim, bool) or not isinstance(dim, Integral):
-        raise ShapeError(f"dims are computed with ints and dims, not with {dim!r}")
+        raise ShapeError("dims are computed with ints and dims", got=f"{dim!r}")
     return (((), int(dim)),)
 
 

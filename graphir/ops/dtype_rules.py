@@ -88,7 +88,10 @@ def _sign_predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attribut
 
 
 def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    """Resolve a logical op: each operand is a truth value by itself, but their dtypes must mix."""
+    """Resolve a logical op, whose operands convert to truth values separately.
+
+    The rules must also promote the operands' dtypes.
+    """
     truths = tuple(rules.family_dtype("truth", type_.dtype, op.name) for type_ in types)
     rules.meeting(types, op.name)
     return Resolved(truths, rules.verdict(types[0].dtype, op.name))
@@ -189,8 +192,9 @@ def _constant(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) ->
     dtype, storage = attrs["dtype"], attrs["value"].dtype
     if storage != dtype.storage:
         raise PromotionError(
-            f"a constant of {dtype} is stored as {dtype.storage}, not {storage}; "
-            f"g.constant[DType.{dtype}](...) converts what fits"
+            f"a constant of {dtype} is stored as {dtype.storage}",
+            fix=f"g.constant[DType.{dtype}](...) converts what fits",
+            got=f"{storage}",
         )
     return Resolved((), rules.supported(dtype))
 

@@ -233,7 +233,9 @@ def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:
     """
     storage = type_.dtype.storage
     if not isinstance(value, np.ndarray):
-        raise GraphError(f"a constant of type {type_} is a NumPy array, not {type(value).__name__}")
+        raise GraphError(
+            f"a constant of type {type_} is a NumPy array", got=f"{type(value).__name__}"
+        )
     array = cast("NDArray[Any]", value)
     if is_foreign(storage) and array.dtype == bits_of(storage):
         if type_.dtype.bits < 8 and (array >> type_.dtype.bits).any():
@@ -241,8 +243,9 @@ def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:
         array = array.view(storage)
     if array.dtype != storage or array.shape != type_.shape:
         raise GraphError(
-            f"it has dtype {array.dtype} and shape {list(array.shape)}; a constant of type {type_} "
-            f"is stored as {bits_of(storage) if is_foreign(storage) else storage}"
+            f"a constant of type {type_} is stored as "
+            f"{bits_of(storage) if is_foreign(storage) else storage}",
+            got=f"an array of {array.dtype}{list(array.shape)}",
         )
     return array
 
@@ -259,7 +262,7 @@ def bits_of(storage: np.dtype[Any]) -> np.dtype[Any]:
 
 def _over(a: Size, b: Size) -> Size:
     if not isinstance(b, int) or b < 1:
-        raise ShapeError(f"a dim is divided by positive ints only, not {b}")
+        raise ShapeError("a dim is divided by positive ints only", got=f"{b}")
     return a // b
 
 
@@ -303,7 +306,9 @@ def _exact(values: list[Any], dtype: DType) -> NDArray[Any]:
     inexact = ~same.reshape(len(values), 2 if dtype.is_complex else 1).all(axis=1)
     if inexact.any():
         value, near = exact[inexact][0].item(), back[inexact][0].item()
-        raise GraphError(f"{value!r} is not a value of {dtype}; the nearest to it is {near!r}")
+        raise GraphError(
+            f"{value!r} is not a value of {dtype}", fix=f"the nearest value is {near!r}"
+        )
     return array
 
 

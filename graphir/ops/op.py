@@ -123,19 +123,21 @@ class Op:
         for name in attrs:
             if name not in names:
                 takes = ", ".join(attr.name for attr in self.attrs) or "none"
-                raise GraphError(f"{self.name} has no attribute {name!r}; it takes {takes}")
+                raise GraphError(
+                    f"no attribute is named {name!r}", op=self.name, fix=f"it takes {takes}"
+                )
         full: dict[str, Any] = {}
         for attr in self.attrs:
             value = attrs.get(attr.name, attr.default)
             if value is REQUIRED:
-                raise GraphError(f"{self.name} needs the attribute {attr.name!r}")
+                raise GraphError(f"the attribute {attr.name!r} is missing", op=self.name)
             full[attr.name] = attr.normalize(value, types)
         return AttributeRecord.of(full)
 
     def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inference:
         """Return the result's type, the operands' required dtypes, and canonical attributes."""
         if self.variadic and not types:
-            raise GraphError(f"{self.name} needs at least one operand")
+            raise GraphError("an operand is missing", op=self.name, fix="pass at least one operand")
         attrs = self.normalized(attributes, types)
         rules.admit(self.name, attrs)
         resolution = self.signature.resolve(rules, self, types, attrs)
@@ -149,7 +151,9 @@ class Op:
         attrs = dict(keywords)
         if self.variadic:
             if not values or not isinstance(values[0], (list, tuple)) or not values[0]:
-                raise GraphError(f"{self.name} takes a list of at least one operand first")
+                raise GraphError(
+                    "the first argument is a list of at least one operand", op=self.name
+                )
             operands, rest = tuple(cast("Sequence[Any]", values[0])), values[1:]
         else:
             count = len(self.operands)
@@ -158,14 +162,15 @@ class Op:
             rest = values[count:]
             if len(operands) != count:
                 raise GraphError(
-                    f"{self.name} takes {count} operands ({', '.join(self.operands)}), "
-                    f"not {len(operands)}"
+                    f"the op has {count} operands ({', '.join(self.operands)})",
+                    op=self.name,
+                    got=f"{len(operands)} operands",
                 )
         if len(rest) > len(self.attrs):
             raise GraphError(f"{self.name} takes fewer arguments", got=str(len(values)))
         for attr, value in zip(self.attrs, rest, strict=False):
             if attr.name in attrs:
-                raise GraphError(f"the attribute {attr.name!r} of {self.name} is given twice")
+                raise GraphError(f"two values for the attribute {attr.name!r}", op=self.name)
             attrs[attr.name] = value
         return operands, attrs
 

@@ -37,11 +37,11 @@ def _meet(a: Size, b: Size, left: Shape, right: Shape) -> Size:
         return a
     if a == 1:
         return b
-    hint = ""
-    if isinstance(a - b, Dim):  # a difference without a name is a nonzero int
-        hint = f"; if {a} and {b} are equal, say so with .rebind({shape_text(left)})"
+    # A difference without a name is a nonzero int.
+    may_agree = isinstance(a - b, Dim)
     raise ShapeError(
-        f"shapes {shape_text(left)} and {shape_text(right)} do not broadcast: {a} meets {b}{hint}"
+        f"shapes {shape_text(left)} and {shape_text(right)} do not broadcast: {a} meets {b}",
+        fix=f"if {a} and {b} are equal, use .rebind({shape_text(left)})" if may_agree else (),
     )
 
 
@@ -100,11 +100,12 @@ def tensordot(op: Op, types: Types, attrs: Attributes) -> Shape:
     axes: tuple[tuple[int, ...], tuple[int, ...]] = attrs["axes"]
     (left, right), a, b = axes, types[0].shape, types[1].shape
     if len({*left}) != len(left) or len({*right}) != len(right):
-        raise ShapeError(f"tensordot: an axis is repeated in {left} and {right}")
+        raise ShapeError("an axis is repeated", op=op.name, got=f"{left} and {right}")
     if len(left) != len(right) or any(a[i] != b[j] for i, j in zip(left, right, strict=False)):
         raise ShapeError(
-            f"tensordot of {shape_text(a)} and {shape_text(b)} over axes {left} and {right}: "
-            "contracted dims must agree in pairs"
+            f"contracted axes {left} and {right} differ in size",
+            op=op.name,
+            got=f"{shape_text(a)} and {shape_text(b)}",
         )
     return tuple(d for i, d in enumerate(a) if i not in left) + tuple(
         d for i, d in enumerate(b) if i not in right
@@ -115,7 +116,10 @@ def outer(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The lengths of the two vectors."""
     if types[0].rank != 1 or types[1].rank != 1:
         raise ShapeError(
-            f"outer takes vectors, not {types[0]} and {types[1]}", fix=".reshape(-1) first"
+            "the operands are vectors",
+            op=op.name,
+            got=f"{types[0]} and {types[1]}",
+            fix="use .reshape(-1) first",
         )
     return types[0].shape + types[1].shape
 
@@ -126,7 +130,9 @@ def layer_norm(op: Op, types: Types, attrs: Attributes) -> Shape:
     if not x or any(shape != x[-1:] for shape in rest):
         shapes = " and ".join(map(shape_text, rest))
         raise ShapeError(
-            f"layer_norm of {shape_text(x)} takes scale and shift {shape_text(x[-1:])}", got=shapes
+            f"scale and shift have shape {shape_text(x[-1:])}, the last axis of x",
+            op=op.name,
+            got=shapes,
         )
     return x
 
@@ -152,7 +158,9 @@ def broadcast_to(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The attribute shape, to which the operand must broadcast."""
     target: Shape = attrs["shape"]
     if broadcast_shapes((types[0].shape, target)) != target:
-        raise ShapeError(f"{types[0]} does not broadcast to {shape_text(target)}")
+        raise ShapeError(
+            f"the operand does not broadcast to {shape_text(target)}", got=str(types[0])
+        )
     return target
 
 
@@ -161,7 +169,7 @@ def rebind(op: Op, types: Types, attrs: Attributes) -> Shape:
     old, new = types[0].shape, attrs["shape"]
     never = [(a, b) for a, b in zip(old, new, strict=False) if type(a) is type(b) is int and a != b]
     if len(old) != len(new) or never:
-        raise ShapeError(f"{types[0]} can never have shape {shape_text(new)}")
+        raise ShapeError(f"no operand of this type has shape {shape_text(new)}", got=str(types[0]))
     return new
 
 
@@ -183,7 +191,8 @@ def squeezed(op: Op, types: Types, attrs: Attributes) -> Shape:
     shape, axis = types[0].shape, attrs["axis"]
     if shape[axis] != 1:
         raise ShapeError(
-            f"axis {axis} of {types[0]} is {shape[axis]}, not 1, and cannot be squeezed"
+            f"axis {axis} has size {shape[axis]}, and only an axis of size 1 is squeezed",
+            got=str(types[0]),
         )
     return shape[:axis] + shape[axis + 1 :]
 
@@ -202,7 +211,11 @@ def concatenated(op: Op, types: Types, attrs: Attributes) -> Shape:
         if t.rank != len(first) or t.shape[:axis] + t.shape[axis + 1 :] != (
             first[:axis] + first[axis + 1 :]
         ):
-            raise ShapeError(f"concat along axis {axis}: {types[0]} and {t} differ elsewhere")
+            raise ShapeError(
+                f"the operands differ in an axis other than {axis}",
+                op=op.name,
+                got=f"{types[0]} and {t}",
+            )
         total = total + t.shape[axis]
     return (*first[:axis], total, *first[axis + 1 :])
 
@@ -212,7 +225,7 @@ def stacked(op: Op, types: Types, attrs: Attributes) -> Shape:
     axis, first = attrs["axis"], types[0].shape
     for t in types:
         if t.shape != first:
-            raise ShapeError(f"stack needs equal shapes; {types[0]} and {t} differ")
+            raise ShapeError("the operands differ in shape", op=op.name, got=f"{types[0]} and {t}")
     return (*first[:axis], len(types), *first[axis:])
 
 
@@ -250,13 +263,13 @@ def _fit(op: Op, updates: TensorType, shape: Shape) -> None:
 
 def _length(start: Size, stop: Size, step: int, dim: Size) -> Size:
     if step < 1:
-        raise ShapeError(f"the step of a slice is positive, not {step}", fix="flip first")
+        raise ShapeError("the step of a slice is positive", got=f"{step}", fix="flip first")
     beyond = stop - dim
     if isinstance(beyond, int) and beyond > 0:
-        raise ShapeError(f"a slice cannot end at {stop} on an axis of {dim}")
+        raise ShapeError(f"the stop of a slice lies beyond an axis of {dim}", got=f"stop {stop}")
     span = stop - start
     if isinstance(span, int) and span < 0:
-        raise ShapeError(f"a slice cannot end at {stop} before its start at {start}")
+        raise ShapeError("a slice stops before its start", got=f"start {start}, stop {stop}")
     return span if step == 1 else (span + (step - 1)) // step
 
 
@@ -276,7 +289,9 @@ def scattered(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The shape of x; updates and indices agree in shape, and with x except on the axis."""
     _alike_but(attrs["axis"], op, (types[0], types[2]))
     if types[1].shape != types[2].shape:
-        raise ShapeError(f"scatter: updates {types[1]} and indices {types[2]} differ in shape")
+        raise ShapeError(
+            "updates and indices differ in shape", op=op.name, got=f"{types[1]} and {types[2]}"
+        )
     return types[0].shape
 
 
@@ -284,14 +299,16 @@ def _alike_but(axis: int, op: Op, types: Types) -> None:
     x, indices = types[0].shape, types[-1].shape
     if len(x) != len(indices) or x[:axis] + x[axis + 1 :] != indices[:axis] + indices[axis + 1 :]:
         raise ShapeError(
-            f"{op.name} along axis {axis}: {types[0]} and indices {types[-1]} differ elsewhere"
+            f"the operand and the indices differ in an axis other than {axis}",
+            op=op.name,
+            got=f"{types[0]} and {types[-1]}",
         )
 
 
 def searched(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The shape of the values to look up."""
     if types[0].rank != 1:
-        raise ShapeError(f"searchsorted looks values up in a sorted vector, not in {types[0]}")
+        raise ShapeError("the sorted operand has one axis", op=op.name, got=str(types[0]))
     return types[1].shape
 
 
@@ -321,7 +338,7 @@ def rank_vector(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def ranged(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """A vector of the attribute size."""
+    """One axis, of the size in the attribute `size`."""
     return (attrs["size"],)
 
 

@@ -71,5 +71,5 @@ def tensor_types(types: Iterable[TensorType]) -> tuple[TensorType, ...]:
     result = (types,) if isinstance(types, TensorType) else tuple(types)
     for type_ in result:
         if not isinstance(type_, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"in_types and out_types are TensorTypes, not {type_!r}")
+            raise GraphError("in_types and out_types are TensorTypes", got=f"{type_!r}")
     return result

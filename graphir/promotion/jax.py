@@ -285,7 +285,7 @@ class JaxX32(Jax):
         return demote(super().common(narrow))
 
     def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
-        """Return the dtype of the rules with 64 bits, demoted."""
+        """Return the dtype of `jax`, demoted to 32 bits."""
         return demote(super().family_dtype(family, dtype, op))
 
     def position(self, op: str) -> DType:

@@ -103,7 +103,9 @@ class JaxLax(Jax):
         """Return any dtype unchanged; real and imag accept complex numbers alone."""
         if op in ("real", "imag") and not dtype.is_complex:
             raise PromotionError(
-                f"{op} takes complex numbers under {self.name!r}, not {dtype}", fix="leave it out"
+                f"{op} takes complex numbers under {self.name!r}",
+                got=f"{dtype}",
+                fix="leave it out",
             )
         return dtype
 

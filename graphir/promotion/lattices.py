@@ -33,7 +33,7 @@ def lattice_of(rules: PromotionRules) -> Lattice[Any]:
     """Return the lattice of a rule set; raise GraphError if the rule set has none."""
     if rules.lattice is None:
         raise GraphError(
-            f"rule set {rules.name!r} has no lattice: its common dtypes are no joins of one order; "
-            f"`graphir table --rules {rules.name}` shows them"
+            f"rule set {rules.name!r} has no lattice: its common dtypes are no joins of one order",
+            fix=f"see `graphir table --rules {rules.name}`",
         )
     return rules.lattice

@@ -69,7 +69,7 @@ class LibraryRules(PromotionRules):
         return cell_of(value)
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """Return the dtype in which operands meet.
+        """Return the common dtype of operands.
 
         Raise PromotionError if the library lacks a dtype.
         """

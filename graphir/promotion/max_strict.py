@@ -295,8 +295,9 @@ class Strict(LibraryRules):
         if dtype in _INDICES[op]:
             return dtype
         raise PromotionError(
-            f"the indices of {op} are {' or '.join(map(str, _INDICES[op][-2:]))} under "
-            f"{self.name!r}, not {dtype}",
+            f"the indices of {op} are {' or '.join(map(str, _INDICES[op][-2:]))} "
+            f"under {self.name!r}",
+            got=f"{dtype}",
             fix=".cast(DType.int64)",
         )
 

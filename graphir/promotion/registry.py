@@ -54,7 +54,8 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
         names = [*_REGISTRY, *declared_names("graphir.rules")]
         near = difflib.get_close_matches(str(which), names, n=3) or names
         raise GraphError(
-            f"no rule set is named {which!r}; there is {', '.join(near)}, and register() adds one"
+            f"no rule set is named {which!r}",
+            fix=(f"use {', '.join(near)}", "add one by register()"),
         )
     return matches
 

@@ -397,7 +397,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         A literal has the dtype that it takes here.
         """
         if not values:
-            raise PromotionError("promote() needs at least one operand")
+            raise PromotionError("no operands", op="promote", fix="pass at least one operand")
         values = [
             self.entering(operand) if isinstance(operand, np.generic) else operand
             for operand in values

@@ -302,7 +302,8 @@ class Torch(LibraryRules):
         if dtype is DType.int64 or (dtype is DType.int32 and op != "take_along"):
             return dtype
         raise PromotionError(
-            f"the indices of {op} are int64 under {self.name!r}, not {dtype}",
+            f"the indices of {op} are int64 under {self.name!r}",
+            got=f"{dtype}",
             fix=".cast(DType.int64)",
         )
 
@@ -310,8 +311,9 @@ class Torch(LibraryRules):
         """Return any dtype; imag accepts complex numbers alone."""
         if op == "imag" and not dtype.is_complex:
             raise PromotionError(
-                f"imag takes complex numbers under {self.name!r}, not {dtype}; the imaginary part "
-                "of a real number is 0"
+                f"imag takes complex numbers under {self.name!r}",
+                got=str(dtype),
+                fix="use 0, the imaginary part of a real number",
             )
         return dtype
 

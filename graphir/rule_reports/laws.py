@@ -65,8 +65,9 @@ def _cells(table: Table) -> dict[tuple[DType, DType], DType | None]:
     rows: list[Any] = [*table.values()] if isinstance(subject, Mapping) else [subject]
     if not all(isinstance(row, Mapping) for row in rows):
         raise GraphError(
-            f"laws are those of a rule set, its name, a lattice or a table such as "
-            f"{{'int8': {{'int16': 'int16'}}}}, not of {subject!r}"
+            "laws are those of a rule set, its name, a lattice or a table such as "
+            "{'int8': {'int16': 'int16'}}",
+            got=f"{subject!r}",
         )
     return {
         (DType(a), DType(b)): None if cell is None else DType(cell)

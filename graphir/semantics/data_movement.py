@@ -47,7 +47,9 @@ def rebind(x: Array, shape: Sizes) -> Array:
     """Return x unchanged; ExecutionError unless it has the asserted shape."""
     if x.shape != shape:
         raise ExecutionError(
-            f"rebind: the array has shape {list(x.shape)}, not {list(shape)} as was asserted"
+            f"the asserted shape is {list(shape)}",
+            op="rebind",
+            got=f"an array of shape {list(x.shape)}",
         )
     return x
 
@@ -85,7 +87,7 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
     for axis, (low, high, size) in enumerate(zip(start, stop, x.shape, strict=True)):
         if not 0 <= low <= high <= size:
             raise ExecutionError(
-                f"slice: {low}:{high} is out of range for axis {axis} of size {size}"
+                f"the range {low}:{high} exceeds axis {axis} of size {size}", op="slice"
             )
     return x[(*map(slice, start, stop, step), ...)]
 
@@ -192,8 +194,9 @@ def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
         low, high = int(wide.min()), int(wide.max())
         if low < -size or high >= size:
             raise ExecutionError(
-                f"{name}: index {high if high >= size else low} is out of range for axis {axis}, "
-                f"whose size is {size}"
+                f"index {high if high >= size else low} is out of range for axis {axis}, "
+                f"whose size is {size}",
+                op=f"{name}",
             )
     return wide.astype(np.intp, copy=False)
 
@@ -236,7 +239,8 @@ def part_of_range(dtype: DType, start: Any, step: Any, first: int, size: int) ->
         return _integers(dtype, index(start) + index(step) * first, index(step), size)
     except (TypeError, OverflowError):
         raise ExecutionError(
-            f"range: {start!r} and {step!r} are not both numbers that {dtype} is for",
+            f"{start!r} and {step!r} are not both numbers that {dtype} is for",
+            op="range",
             fix="give it another dtype",
         ) from None
 
@@ -256,7 +260,7 @@ def _integers(dtype: DType, start: int, step: int, size: int) -> Array:
     for value in (start, start + step * (size - 1)) if size else ():
         if not dtype.min <= value <= dtype.max:
             raise ExecutionError(
-                f"range: {value} does not fit {dtype}", fix="give it a wider dtype"
+                f"{value} does not fit {dtype}", op="range", fix="give it a wider dtype"
             )
     # Both ends fit the dtype, so every element between them fits too. Arithmetic modulo 2**64 is
     # then exact.

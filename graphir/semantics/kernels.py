@@ -196,8 +196,9 @@ def _not_empty(name: str, x: Array, axes: tuple[int, ...]) -> None:
     empty = [axis for axis in axes if not x.shape[axis]]
     if empty:
         raise ExecutionError(
-            f"{name} over axis {empty[0]} of shape {list(x.shape)}, which has no elements and so "
-            f"no {name[-3:]}imum"
+            f"the {name[-3:]}imum is undefined over an empty axis",
+            op=name,
+            got=f"shape {list(x.shape)}, axis={empty[0]}",
         )
 
 

@@ -80,7 +80,9 @@ class _Beside(dict[str, NDArray[Any]]):
                 self._archive = self._open_archive()
             if name not in self._archive.names:
                 names = ", ".join(self._archive.names)
-                raise GraphError(f"{self.path} has no array named {name!r}, only {names}")
+                raise GraphError(
+                    f"{self.path} has no array named {name!r}", fix=f"use one of {names}"
+                )
             array = self[name] = self._archive.read(name)
         except FileNotFoundError:
             why = f"{self.path}, which has the values of large constants, is missing"

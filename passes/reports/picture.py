@@ -15,7 +15,7 @@ def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002
     `graphir.drawing.graphs`). Raises GraphError for another format.
     """
     if format not in GRAPH_FORMATS:
-        raise GraphError(f"a graph is drawn as {', '.join(GRAPH_FORMATS)}, not {format!r}")
+        raise GraphError(f"a graph is drawn as {', '.join(GRAPH_FORMATS)}", got=f"{format!r}")
     report = cast_report(subject) if isinstance(subject, Graph) else subject
     return GRAPH_FORMATS[format](report.explicit, marks_of(report))
 

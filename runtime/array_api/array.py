@@ -131,7 +131,9 @@ class Array(ArrayOperators):
         """Return the array itself, since there is one device; ValueError for another device."""
         device_of(device)
         if stream is not None:
-            raise GraphError("stream must be None, since the CPU has no streams")
+            raise GraphError(
+                "stream is None, since the CPU has no streams", got=f"stream={stream!r}"
+            )
         return self
 
     # -- items

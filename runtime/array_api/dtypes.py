@@ -84,7 +84,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         several = cast("tuple[Any, ...]", kind)
         if any(isinstance(each, tuple) for each in several):
-            raise PromotionError(f"kinds in a tuple are names and dtypes, no tuples: {kind!r}")
+            raise PromotionError("a tuple of kinds holds names and dtypes", got=repr(kind))
         return any(isdtype(dtype, each) for each in several)
     if not isinstance(kind, str):
         return dtype_of(dtype) is dtype_of(kind)
@@ -159,5 +159,5 @@ def require(what: str, x: Array, *kinds: str) -> None:
 def _dtype_among(operand: Any, *kinds: str) -> DType:
     dtype = operand.dtype if isinstance(operand, Array) else dtype_of(operand)
     if not isdtype(dtype, kinds):
-        raise PromotionError(f"{dtype} is not of the kind {' or '.join(kinds)}")
+        raise PromotionError(f"the dtype is of the kind {' or '.join(kinds)}", got=str(dtype))
     return dtype

@@ -70,7 +70,9 @@ def _assignable(x: Array, value: Any) -> Any:
     if TAPE.rules.answer(x.dtype, dtype) is not x.dtype:
         what = repr(value) if kinds else str(dtype)
         way = f"{x.dtype.family.lstrip('u')}(y)" if kinds else "astype(y, x.dtype)"
-        raise PromotionError(f"x[...] = y: an array of {x.dtype} takes no {what}; {way} first")
+        raise PromotionError(
+            f"an array of {x.dtype} takes no {what}", op="x[...] = y", fix=f"{way} first"
+        )
     return value if kinds else values(value)
 
 
@@ -98,7 +100,7 @@ def _int(entry: Any) -> int:
     except TypeError:
         pass
     raise IndexingError(
-        f"{entry!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
+        "an index is an int, a slice, ..., None, a mask or an array of integers", got=repr(entry)
     )
 
 

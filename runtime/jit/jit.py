@@ -169,7 +169,9 @@ class Jitted:
             args, keywords = self._statics.marked(args, keywords)
         entry = self._lookup_or_compile(args, keywords)
         if entry is None:
-            raise GraphError("a call on symbols adds to their graph, and has no Program")
+            raise GraphError(
+                "a call on symbols adds to their graph and has no Program", fix="call it on arrays"
+            )
         return entry[0]
 
     def _lookup_or_compile(

@@ -85,8 +85,9 @@ class Statics:
             parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters
         ):
             raise GraphError(
-                f"{self._what} has no parameter {', '.join(map(repr, sorted(missing)))} to be "
-                f"static; it takes ({', '.join(map(str, parameters))})"
+                f"{self._what} has no parameter "
+                f"{', '.join(map(repr, sorted(missing)))} to be static",
+                fix=f"use one of ({', '.join(map(str, parameters))})",
             )
         self._places = [
             (place, name) for place, name in enumerate(positional) if name in self._names

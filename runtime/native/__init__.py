@@ -27,15 +27,15 @@ def tier(mode: Mode) -> tuple[Tier | None, str]:
     ExecutionError for other values of the mode or of these variables.
     """
     if mode not in ("auto", "now", "off"):
-        raise ExecutionError(f'native is "auto", "now" or "off", not {mode!r}')
+        raise ExecutionError('native is "auto", "now" or "off"', got=f"{mode!r}")
     setting = os.environ.get("GRAPHIR_NATIVE", "")
     if setting not in ("", "0", "1"):
-        raise ExecutionError(f'GRAPHIR_NATIVE in the environment is "0" or "1", not {setting!r}')
+        raise ExecutionError('GRAPHIR_NATIVE in the environment is "0" or "1"', got=f"{setting!r}")
     cpu_name = os.environ.get("GRAPHIR_NATIVE_CPU", "")
     if cpu_name and cpu_name not in PROCESSORS:
         cpu_names = " or ".join(f'"{name}"' for name in PROCESSORS)
         raise ExecutionError(
-            f"GRAPHIR_NATIVE_CPU in the environment is {cpu_names}, not {cpu_name!r}"
+            f"GRAPHIR_NATIVE_CPU in the environment is {cpu_names}", got=f"{cpu_name!r}"
         )
     if mode == "off" or setting == "0":
         return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"

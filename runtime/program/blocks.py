@@ -264,5 +264,5 @@ def require_count(what: str, value: int | None) -> int | None:
     except TypeError:
         count = 0
     if count < 1:
-        raise ExecutionError(f"{what} is a count of at least 1, not {value!r}")
+        raise ExecutionError(f"{what} is a count of at least 1", got=f"{value!r}")
     return count

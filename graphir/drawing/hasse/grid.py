@@ -92,7 +92,7 @@ class Grid:
         return (self.widths[left] + self.widths[right]) / 2 + GAP * (1, 0.5, 0)[lanes]
 
     def alike(self, number: int, side: int) -> int | None:
-        """Return the neighbour above (1) or below (0) of the same dtype family, or the same line.
+        """Return the neighbour above (1) or below (0) that continues a dtype family or a line.
 
         The result is None unless exactly one neighbour qualifies.
         """

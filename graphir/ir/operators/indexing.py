@@ -60,7 +60,10 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
     if not isinstance(sizes, (list, tuple)):
         sizes = natural(sizes)
         if not isinstance(whole, int) or sizes < 1 or whole % sizes:
-            raise ShapeError(f"axis {axis} of {x.type} does not split into pieces of {sizes}")
+            raise ShapeError(
+                f"an axis of {whole} does not split into equal pieces of {sizes}",
+                got=f"axis {axis} of {x.type}",
+            )
         dims: list[Size] = [sizes] * (whole // sizes)
     else:
         dims = [Dim.of(size) for size in sizes]
@@ -68,7 +71,10 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
     for dim in dims:
         total = total + dim
     if total != whole:
-        raise ShapeError(f"pieces of {', '.join(map(str, dims))} make {total}, not {whole}")
+        raise ShapeError(
+            f"sizes that sum to {total} do not split an axis of {whole}",
+            got=", ".join(map(str, dims)),
+        )
     parts: list[Symbol] = []
     start: Size = 0
     for dim in dims:
@@ -125,7 +131,7 @@ def _slice_span(key: slice, dim: Size) -> _Span:
     start, stop = _bound(key.start), _bound(key.stop)
     step = 1 if key.step is None else integer(key.step)
     if step == 0:
-        raise ShapeError("the step of a slice cannot be 0")
+        raise ShapeError("the step of a slice is not 0", got="x[::0]")
     if isinstance(dim, int) and not isinstance(start, Dim) and not isinstance(stop, Dim):
         first, last, step = slice(start, stop, step).indices(dim)
         if step > 0:

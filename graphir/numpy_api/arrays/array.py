@@ -206,7 +206,7 @@ def _moving(name: str) -> Callable[..., Any]:
             places = np.empty_like(self.plain, dtype=np.intp)
             places[...] = np.arange(places.size).reshape(places.shape)
             if order != "F" and not self.plain.flags.forc:
-                raise GraphError(f"order={order!r} of a strided array; use order='C'")
+                raise GraphError(f"order={order!r} of a strided array", fix="use order='C'")
             symbol = Pick(getattr(places, name)(*args, **kwargs)).forward(memory, self.read())
         return memory.array(Cell(memory, real, symbol))
 
@@ -246,7 +246,9 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     @at_user_line(".shape")
     def shape(self, value: Any) -> None:
         if self.is_argument:
-            raise GraphError("the caller's array would change its shape; use x = x.reshape(shape)")
+            raise GraphError(
+                "the caller's array would change its shape", fix="use x = x.reshape(shape)"
+            )
         view = self.plain.view()
         plainly(setattr, view, "shape", plains(value))
         self._view, self._read = view, None
@@ -313,12 +315,19 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     def __len__(self) -> int:
         if not self.dims:
-            raise ArrayTypeError("len() of an array without axes; its .shape is ()")
+            raise ArrayTypeError(
+                "an array without axes has no length", op="len", got="shape ()", fix="use x.size"
+            )
         return self.dims[0] if isinstance(self.dims[0], int) else len(self.read())
 
     def __iter__(self) -> Iterator[Any]:
         if not self.dims:
-            raise ArrayTypeError("iteration over an array without axes; its .shape is ()")
+            raise ArrayTypeError(
+                "an array without axes has no rows to iterate over",
+                op="iter",
+                got="shape ()",
+                fix="use x.reshape(-1)",
+            )
         if not isinstance(self.dims[0], int):
             return iter(self.read())
         return (self[i] for i in range(len(self)))
@@ -383,7 +392,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         dtype = None if dtype is np.ndarray else dtype
         if type is not np.ndarray or (dtype is not None and np.dtype(dtype) != self.dtype):
             raise GraphError(
-                "a view in another dtype reads bytes, which have no op; use .astype(...)"
+                "a view in another dtype reads bytes, which have no op", fix="use .astype(...)"
             )
         return self.of_view(self.plain.view())
 
@@ -425,7 +434,11 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         new = symbol.astype(dtype) if not symbol.dtype.is_complex else _of_complex(symbol, dtype)
         source, to = symbol.dtype.to_numpy(), new.dtype.to_numpy()
         if not np.can_cast(source, to, cast("Any", casting)):
-            raise ArrayTypeError(f"{source} is not cast to {to} with casting={casting!r}")
+            raise ArrayTypeError(
+                f"NumPy does not cast {source} to {to} with casting={casting!r}",
+                op="astype",
+                fix="use casting='unsafe'",
+            )
         if new.dtype is symbol.dtype:
             return self._copied(order) if copy else self
         if self.layout is None or self.in_order:
@@ -454,7 +467,11 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     @at_user_line(".imag")
     def imag(self, value: Any) -> None:
         if self.dtype.kind != "c":
-            raise ArrayTypeError("array does not have imaginary part to set")
+            raise ArrayTypeError(
+                "a real array has no imaginary part to set",
+                op="x.imag = y",
+                fix="use x.astype(complex)",
+            )
         self.imag[...] = value
 
     # -- writes
@@ -463,14 +480,14 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     def fill(self, value: Any) -> None:
         """Set every element to a number."""
         if np.ndim(value):
-            raise GraphError("fill takes a number; got an array; use x[...] = y")
+            raise GraphError("fill takes a number", fix="use x[...] = y", got="an array")
         calls.assign_all(self, value)
 
     @at_user_line(".sort")
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, **more: Any) -> None:
         """Sort the elements in place."""
         if order is not None:
-            raise GraphError("order= is of structured arrays; leave it out")
+            raise GraphError("order= is of structured arrays", fix="leave it out")
         self[...] = np.sort(cast("Any", self), axis)
 
     @at_user_line(".put")

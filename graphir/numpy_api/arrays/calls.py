@@ -261,7 +261,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         return writers.add_at(memory, ufunc, *inputs)
     if any(isinstance(value, SelectionValue) for value in inputs):
         if method != "__call__" or kwargs or ufunc.signature:
-            raise GraphError(f"np.{ufunc.__name__} of x[mask]: its size depends on values")
+            raise GraphError(
+                "the size of x[mask] depends on values",
+                op=f"np.{ufunc.__name__}",
+                fix="use np.where(mask, x, 0)",
+            )
         return _selected(memory, ufunc, inputs)
     inputs = tuple(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
@@ -292,8 +296,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         return _write_outputs(memory, out, result, where, casting, method == "__call__")
     if where is not True:
         raise GraphError(
-            f"np.{ufunc.__name__}: elements where the mask is false are not set; got where= "
-            "without out=; use out=np.zeros_like(x)"
+            "elements where the mask is false are not set",
+            op=f"np.{ufunc.__name__}",
+            fix="use out=np.zeros_like(x)",
+            got="where= without out=",
         )
     if method == "__call__" and not ufunc.signature:
         return elementwise(memory, result, inputs, scalar=True)
@@ -336,7 +342,9 @@ def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> l
         return values  # a predicate: `dtype=` is that of its result
     loop = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
     if loop not in ufunc.types:
-        raise GraphError(f"np.{ufunc.__name__}: dtype={dtype} has no op; use x.astype(...)")
+        raise GraphError(
+            f"dtype={dtype} has no op", op=f"np.{ufunc.__name__}", fix="use x.astype(...)"
+        )
     operands: list[Any] = []
     for value in values:
         if is_literal(value):
@@ -344,7 +352,11 @@ def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> l
             continue
         source = value.dtype.to_numpy() if isinstance(value, Symbol) else value.dtype
         if not np.can_cast(source, dtype, cast("Any", casting)):
-            raise ArrayTypeError(f"np.{ufunc.__name__}: {value.dtype} is not cast to {dtype}")
+            raise ArrayTypeError(
+                f"NumPy does not cast {value.dtype} to dtype={dtype} with casting={casting!r}",
+                op=f"np.{ufunc.__name__}",
+                fix=f"use x.astype({str(dtype)!r})",
+            )
         operands.append(value.astype(dtype))
     return operands
 
@@ -428,7 +440,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a maker of arrays gives for `like=x`, which NumPy leaves out of the arguments."""
+    """Return the result of an array constructor with `like=x`; NumPy omits `like` from the call."""
     if any(isinstance(each, (*VALUES, SelectionValue)) for each in leaves([args, kwargs])):
         return call_function(function, args, kwargs)
     return adopted(x.memory, plainly(function, *args, **kwargs), ())

@@ -77,17 +77,23 @@ def _key(memory: TraceMemory, key: Any) -> Any:
         key = memory.value_of(key, scalar=True)
     if isinstance(key, ScalarValue):
         if key.symbol.dtype is DType.bool:
-            raise GraphError("x[b]: b is a bool known when the graph runs; use np.where(b, x, y)")
+            raise GraphError(
+                "b is a bool that depends on values", op="x[b]", fix="use np.where(b, x, y)"
+            )
         if not key.symbol.dtype.is_integer:
             raise ArrayIndexError(
-                f"x[i]: i is a {key.symbol.dtype}; use an int, a slice or an array"
+                "an index is an int, a slice or an array of integers",
+                op="x[i]",
+                got=f"i of {key.symbol.dtype}",
             )
         return key
     if isinstance(key, ArrayValue):
         return key.plain.copy() if key.is_known else key
     if isinstance(key, slice) and not is_known(key):
         raise GraphError(
-            "x[a:b]: the size would depend on values; use np.where, or bounds from the arguments"
+            "the size would depend on values",
+            op="x[a:b]",
+            fix="use np.where, or bounds from the arguments",
         )
     return plains(key)
 
@@ -115,11 +121,15 @@ def _mask(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol | None:
         return None
     if len(keys) > 1:
         raise GraphError(
-            "x[mask, ...]: the size would depend on values; use np.where(mask, x, other)"
+            "the size would depend on values", op="x[mask, ...]", fix="use np.where(mask, x, other)"
         )
     mask: Symbol = next(iter(keys)).read()
     if mask.shape != x.dims[: mask.rank]:
-        raise ArrayIndexError(f"x[mask]: mask is {mask.type}, and x is of shape {x.dims}")
+        raise ArrayIndexError(
+            "the shape of a mask is that of the leading axes",
+            op="x[mask]",
+            got=f"mask {mask.type} for x of shape {list(x.dims)}",
+        )
     return mask
 
 
@@ -271,11 +281,13 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         _put_masked(x, mask, value)
         return
     if isinstance(value, SelectionValue):
-        raise GraphError("x[key] = y[mask]: the size depends on values; use np.where(mask, y, x)")
+        raise GraphError(
+            "the size depends on values", op="x[key] = y[mask]", fix="use np.where(mask, y, x)"
+        )
     if x.layout is None:
         if any(key is not Ellipsis and key != slice(None) for key in keys):
             raise GraphError(
-                "x[key] = y: sizes of x are known when the graph runs; use np.where, or fixed sizes"
+                "sizes of x depend on values", op="x[key] = y", fix="use np.where, or fixed sizes"
             )
         assign(x, value)
     elif any(map(_is_advanced, keys)):
@@ -347,15 +359,19 @@ def _put_masked(x: ArrayValue, mask: Symbol, value: Any) -> None:
     memory, whole = x.memory, x.read()
     if isinstance(value, SelectionValue):
         if not is_same(value.mask, mask) or value.symbol.shape != whole.shape:
-            raise GraphError("x[mask] = y[other]: the masks differ; use np.where(mask, y, x)")
+            raise GraphError(
+                "the masks differ", op="x[mask] = y[other]", fix="use np.where(mask, y, x)"
+            )
         value = value.symbol
     else:
         value = assigned(memory, value, x.element)
         beyond = whole.shape[mask.rank :]
         if value.rank > len(beyond) and value.shape != (1,) * value.rank:
             raise GraphError(
-                f"x[mask] = y: which y goes where depends on values; got y {value.type}; use "
-                "np.where(mask, y, x)"
+                "the position of each element of y depends on the mask",
+                op="x[mask] = y",
+                got=f"y {value.type}",
+                fix="use np.where(mask, y, x)",
             )
         value = broadcast(memory, value, whole.shape if not value.rank else beyond)
     wide = memory.reshaped(mask, (*mask.shape, *(1,) * (whole.rank - mask.rank)))

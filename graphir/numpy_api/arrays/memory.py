@@ -56,7 +56,7 @@ def active_memory() -> TraceMemory | None:
 
 @contextmanager
 def tracing_with(memory: TraceMemory | None) -> Generator[None]:
-    """Inside the block, arrays that NumPy makes on this thread belong to that memory."""
+    """Inside the block, NumPy's array constructors on this thread add arrays to `memory`."""
     outer, _ACTIVE.memory = _ACTIVE.memory, memory
     try:
         yield
@@ -161,8 +161,11 @@ class TraceMemory(ViewBuilder):
         if len(self.graph.symbols) <= LONGEST_TRACE:
             return
         raise GraphError(
-            f"the loop here is unrolled into more than {LONGEST_TRACE:,} ops; write it as "
-            "operations on whole arrays, or call the function from a plain Python loop"
+            f"the loop here is unrolled into more than {LONGEST_TRACE:,} ops",
+            fix=(
+                "write it as operations on whole arrays, or call the function from a "
+                "plain Python loop"
+            ),
         )
 
 
@@ -275,7 +278,10 @@ class ArrayValue(GraphValue):
         """The ndarray with the layout of this array; raises GraphError if the layout is unknown."""
         view = self.layout
         if view is None:
-            raise GraphError(f"how the elements of {self.read().type} lie in memory is not known")
+            raise GraphError(
+                "the memory layout of an array is unknown, because its sizes depend on values",
+                got=str(self.read().type),
+            )
         return view
 
     @property
@@ -310,7 +316,11 @@ class ArrayValue(GraphValue):
         assert whole is not None
         steps = steps_between(whole, view)
         if steps is None:
-            raise GraphError(f"no ops lead from {whole.dtype}{whole.shape} to this view of it")
+            raise GraphError(
+                "no op selects the elements of this view",
+                got=f"a view of {whole.dtype}{list(whole.shape)}",
+                fix="use x.copy()",
+            )
         return (*self.prefix, *steps)
 
     def read(self) -> Symbol:
@@ -349,7 +359,9 @@ class ArrayValue(GraphValue):
             reason = "it is read-only"
         if reason:
             raise GraphError(
-                f"an array is not written to; got {self.read().type}, {reason}; write to x.copy()"
+                "this array refuses writes",
+                got=f"{self.read().type}, {reason}",
+                fix="write to x.copy()",
             )
 
     def of_view(self, view: Array) -> ArrayValue:

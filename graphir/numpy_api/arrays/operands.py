@@ -150,7 +150,9 @@ def array_from(memory: TraceMemory, value: Any, dtype: Any = None) -> Any:
         return memory.plain_array(plainly(np.array, plains(value), dtype))
     real = plainly(np.array, mapped(_layout, value), dtype)
     if real.dtype.kind == "O":
-        raise ArrayTypeError("np.array: the elements differ in shape; got a list of such; pad them")
+        raise ArrayTypeError(
+            "the elements of a list differ in shape", op="np.array", fix="pad them to one shape"
+        )
     to = DType.from_numpy(real.dtype)
     symbol = memory.reshaped(_stacked(memory, value, to), real.shape)
     return memory.value_of(symbol, scalar=False)
@@ -199,7 +201,7 @@ def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
         return _literal(memory, value, to)
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
         return cast_symbol(memory.graph.entering(cast("Any", value)), to)
-    raise ArrayTypeError(f"x[...] = y: y is no array or number; got {type(value).__name__}")
+    raise ArrayTypeError("y is no array or number", op="x[...] = y", got=f"{type(value).__name__}")
 
 
 def _fitting(x: Symbol, to: DType) -> Symbol:
@@ -239,15 +241,17 @@ def _assigned_number(value: TracedNumber, to: DType) -> Symbol:
     graph, number = value.trace.open_graph(), cast("Any", value)
     if isinstance(number, bool) or to is DType.bool:
         if isinstance(number, int) and not graph.ask(graph.rules.fits, value, DType.int64):
-            raise ArrayOverflowError("x[...] = y: the int y does not fit 64 bits")
+            raise ArrayOverflowError("the int y does not fit 64 bits", op="x[...] = y")
         return value.symbol().cast(to)
     if isinstance(number, complex) and not to.is_complex:
-        raise ArrayTypeError(f"x[...] = y: a complex number does not go into {to}; write y.real")
+        raise ArrayTypeError(
+            f"a complex number does not go into {to}", op="x[...] = y", fix="write y.real"
+        )
     if to.is_integer:
         if not isinstance(number, int):
             return _literal_of(value, to)
         if not graph.ask(graph.rules.fits, value, to):
-            raise ArrayOverflowError(f"x[...] = y: the int y does not fit {to}")
+            raise ArrayOverflowError(f"the int y does not fit {to}", op="x[...] = y")
         return value.filled(to)
     wide = value.symbol()
     if isinstance(number, int) and wide.dtype.is_integer:
@@ -272,7 +276,9 @@ def broadcast(memory: TraceMemory, symbol: Symbol, shape: tuple[Any, ...]) -> Sy
     pairs = zip(reversed(rest), reversed(shape), strict=False)
     if any(size != 1 for size in lead) or any(a not in (1, b) for a, b in pairs):
         raise ShapeError(
-            f"x[...] = y: could not broadcast y of shape {numpy_shape(symbol.shape)} into {numpy_shape(shape)}"
+            f"could not broadcast y into shape {numpy_shape(shape)}",
+            got=f"shape {numpy_shape(symbol.shape)}",
+            op="x[...] = y",
         )
     return memory.broadcast(symbol, shape)
 
@@ -291,11 +297,16 @@ def cast_to_out(
     """
     if not isinstance(out, ArrayValue):
         kind = type(out).__name__
-        raise GraphError(f"writes to an array of elsewhere; got out= a {kind}; use np.empty here")
+        raise GraphError(
+            "out= is an array that the traced function has not created",
+            got=f"out= a {kind}",
+            fix="use np.empty inside the function",
+        )
     new = storable(result, out.element, casting)
     if result.shape != out.dims:
         raise ShapeError(
-            f"the result is of shape {numpy_shape(result.shape)}, and is written to {numpy_shape(out.dims)}"
+            f"out= has shape {numpy_shape(out.dims)}",
+            got=f"a result of shape {numpy_shape(result.shape)}",
         )
     return new
 
@@ -307,7 +318,7 @@ def storable(result: Symbol, to: DType, casting: str = "same_kind") -> Symbol:
     """
     if not np.can_cast(result.dtype.to_numpy(), to.to_numpy(), cast("Any", casting)):
         raise PromotionError(
-            f"the result is {result.dtype}, which NumPy does not cast to {to} with "
-            f"casting={casting!r}; use .astype({str(to)!r})"
+            f"NumPy does not cast a result of {result.dtype} to {to} with casting={casting!r}",
+            fix=f"use .astype({str(to)!r})",
         )
     return cast_symbol(result, to)

@@ -25,8 +25,10 @@ class SelectionValue(GraphValue):
     def refuse(self, what: str) -> NoReturn:
         """Raise GraphError: the size of the selection depends on values."""
         raise GraphError(
-            f"{what}: the size of x[mask] depends on values; got {self.symbol.type}; use "
-            "np.where(mask, x, 0) and the like"
+            "the size of x[mask] depends on values",
+            op=what,
+            got=str(self.symbol.type),
+            fix="use np.where(mask, x, 0)",
         )
 
 

@@ -31,7 +31,10 @@ from graphir.numpy_api.counting import joined_at
 def _target(x: Any, name: str) -> ArrayValue:
     if not isinstance(x, ArrayValue):
         raise GraphError(
-            f"np.{name}: writes to an array of elsewhere; got a {type(x).__name__}; use np.array(x)"
+            "the first argument is an array that the traced function has not created",
+            op=f"np.{name}",
+            got=f"a {type(x).__name__}",
+            fix="use np.array(x)",
         )
     x.check_writable()
     return x
@@ -72,14 +75,16 @@ def _put_flat(x: ArrayValue, places: Any, values: Any) -> None:
         if several.cell is x.cell:
             raise GraphError("values are of the array that they are put into", fix="pass a copy")
         if several.size != places.size:
-            raise GraphError(f"got {several.size} values for {places.size} places; give as many")
+            raise GraphError(
+                f"each of {places.size} places takes one value", got=f"{several.size} values"
+            )
         values = several.reshape(-1)
     put(x, tuple(at), values)
 
 
 def _places(x: ArrayValue, ind: Any, mode: str) -> Any:
     if not is_known(ind):
-        raise GraphError("np.put: places are known when the graph runs; use x[i] = v")
+        raise GraphError("the indices depend on values", op="np.put", fix="use x[i] = v")
     places = np.asarray(plains(ind))
     size = x.plain.size
     if mode != "raise":

@@ -77,7 +77,7 @@ class ViewStep:
 
         The method raises ViewWriteError if the view's elements have no unique position.
         """
-        raise ViewWriteError("what is written there has no one place")
+        raise ViewWriteError("several elements of the view share one place in memory")
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ def cast_report(graph: Graph) -> CastReport:
 
 def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
     if value is not None and value not in choices:
-        raise GraphError(f"{what} {', '.join(choices)}, not {value!r}")
+        raise GraphError(f"{what} {', '.join(choices)}", got=f"{value!r}")
 
 
 def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:

@@ -47,7 +47,7 @@ class Policy:
         widest: DTypeLike | Iterable[DTypeLike] = (),
     ) -> None:
         if casts not in get_args(Action):
-            raise GraphError(f"casts is 'allow', 'warn' or 'forbid', not {casts!r}")
+            raise GraphError("casts is 'allow', 'warn' or 'forbid'", got=f"{casts!r}")
         limits = {limit(DType(each)) for each in _several(widest)}
         self.__dict__.update(
             casts=casts,
@@ -120,7 +120,7 @@ def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
 
         for word in kinds:
             if not isinstance(word, str):
-                raise GraphError(f"a kind of cast is text such as 'to:float64', not {word!r}")
+                raise GraphError("a kind of cast is text such as 'to:float64'", got=f"{word!r}")
         for word in sorted(kinds):
             cast_pattern(word)
     return tuple(sorted({word.strip() for word in kinds}))

@@ -45,7 +45,7 @@ def asarray(
         return _of_array(obj, to, copy)
     if any(isinstance(each, Array) for each in _leaves(obj)):
         if copy is False:
-            raise GraphError("copy=False: stacking a sequence of arrays needs a copy")
+            raise GraphError("copy=False: a sequence of arrays needs a copy", fix="use copy=None")
         return _stack(obj, to or result_type(*_leaves(obj)))
     return array_of_values(_own_values(obj, to, copy))
 
@@ -61,7 +61,7 @@ def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
     dtype_of(value.dtype)
     shares = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(obj))
     if copy is False and not shares:
-        raise GraphError("copy=False: making an array of these values needs a copy")
+        raise GraphError("copy=False: the array of these values needs a copy", fix="use copy=None")
     return native(value.copy() if shares and copy is not False else value)
 
 
@@ -73,7 +73,9 @@ def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
     if to is None or to is x.dtype:
         return Array(x.symbol) if copy else x
     if copy is False:
-        raise GraphError(f"copy=False: converting {x.dtype} to {to} needs a copy")
+        raise GraphError(
+            f"copy=False: the conversion of {x.dtype} to {to} needs a copy", fix="use copy=None"
+        )
     return astype(x, to)
 
 

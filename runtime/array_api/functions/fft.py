@@ -79,7 +79,7 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
     device_of(device)
     to = dtype_of(dtype, FLOAT)
     if to not in KINDS[_REAL]:
-        raise PromotionError(f"frequencies are {_REAL}, not {to}")
+        raise PromotionError(f"frequencies are {_REAL}", got=f"{to}")
     return array_of_values(function(n, d).astype(to.storage))
 
 

@@ -68,7 +68,9 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     least = -min(array_of(x1).ndim, array_of(x2).ndim)
     if not least <= axis < 0 or not x1.shape[axis] == x2.shape[axis] == 3:
         raise ShapeError(
-            f"cross: {x1.shape} and {x2.shape} have no axis {axis} of 3 counted from the end"
+            f"axis {axis}, counted from the end, has size 3 in both arrays",
+            op="cross",
+            got=f"{x1.shape} and {x2.shape}",
         )
     return expanded(np.cross, x1, x2, axis=axis)
 
@@ -163,7 +165,7 @@ def _tolerance(x: NDArray[Any], rtol: Any) -> NDArray[Any]:
 def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     """Return the QR factors of matrices, "reduced" or "complete"."""
     if mode not in ("reduced", "complete"):
-        raise GraphError(f'the mode of qr is "reduced" or "complete", not {mode!r}')
+        raise GraphError('the mode of qr is "reduced" or "complete"', got=f"{mode!r}")
     return QRResult(*_of(np.linalg.qr, _matrices, x, mode=mode))
 
 

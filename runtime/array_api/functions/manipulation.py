@@ -42,7 +42,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Array:
 def _arrays(arrays: Any) -> list[Array]:
     several = list(map(array_of, arrays))
     if not several:
-        raise GraphError("at least one array is needed")
+        raise GraphError("no arrays", fix="pass at least one array")
     return several
 
 
@@ -117,9 +117,9 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     """Return the slices of x at `indices`, a vector, along an axis."""
     if array_of(indices).ndim != 1:
-        raise GraphError("take: the indices must be a vector", got=f"shape {indices.shape}")
+        raise GraphError("the indices must be a vector", op="take", got=f"shape {indices.shape}")
     if axis is None and array_of(x).ndim != 1:
-        raise GraphError(f"take: an axis is needed for an array of shape {x.shape}")
+        raise GraphError("an array of several axes needs axis=", op="take", got=f"shape {x.shape}")
     return record(ops.gather, x, indices, axis=axis or 0)
 
 

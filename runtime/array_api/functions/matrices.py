@@ -30,9 +30,13 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Return the vector dot product along `axis`, a negative axis; conjugates x1."""
     least = -min(array_of(x1).ndim, array_of(x2).ndim)
     if not least <= axis < 0:
-        raise ShapeError(f"vecdot: axis {axis} is not from {least} to -1")
+        raise ShapeError(f"axis lies between {least} and -1", op="vecdot", got=f"axis={axis}")
     if x1.shape[axis] != x2.shape[axis]:
-        raise ShapeError(f"vecdot: {x1.shape} and {x2.shape} differ on axis {axis}")
+        raise ShapeError(
+            f"the arrays differ in size on axis {axis}",
+            op="vecdot",
+            got=f"{x1.shape} and {x2.shape}",
+        )
     left, right = broadcast_arrays(record(ops.conj, x1), x2)
     products = record(ops.multiply, left, right)
     return record(ops.sum, products, axis=axis, dtype=result_type(x1, x2))

@@ -42,7 +42,7 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Return the indices of the nonzero elements, one vector for each axis."""
     if not array_of(x).ndim:
-        raise ShapeError("nonzero: a 0-d array has no places")
+        raise ShapeError("a 0-d array has no indices", op="nonzero", fix="use reshape(x, (1,))")
     return eager(np.nonzero, x)
 
 

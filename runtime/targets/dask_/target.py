@@ -98,8 +98,9 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
     require_type(graph, symbol, name, value, type(value._meta))
     if any(math.isnan(size) for axis in value.chunks for size in axis):
         raise ExecutionError(
-            f"input {name!r} of graph {graph.name!r} is {symbol.type}; the array has chunks of "
-            f"unknown size: call {name}.compute_chunk_sizes() first"
+            f"input {name!r} of graph {graph.name!r} is {symbol.type}",
+            got="an array with chunks of unknown size",
+            fix=f"call {name}.compute_chunk_sizes() first",
         )
     if not symbol.dtype.emulated:
         return solid(value)

@@ -76,7 +76,7 @@ class OnnxBody:
         }
 
     def element(self, dtype: DType) -> int:
-        """The number of an element type."""
+        """Return ONNX's number of an element type (TensorProto.DataType)."""
         return int(self.helper.np_dtype_to_tensor_dtype(dtype.storage))
 
     # -- nodes

@@ -1,4 +1,4 @@
-"""Functions of values that ONNX has no op for, made of those it has, as kernels.py means them.
+"""Functions without an op in ONNX, in terms of its ops, with the meaning of kernels.py.
 
 Where the format has an op that means less, such as Sigmoid, which engines let reach 0 early, it is
 not used.
@@ -17,7 +17,7 @@ Function: TypeAlias = Callable[..., OnnxValue]
 
 
 def direct(kind: str) -> Function:
-    """The function that is one op."""
+    """Return the function that adds one node of an ONNX op."""
 
     def function(x: OnnxValue, *others: OnnxValue) -> OnnxValue:
         return x.op(kind, *others)
@@ -26,12 +26,12 @@ def direct(kind: str) -> Function:
 
 
 def less_of(x: OnnxValue, y: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
-    """Two values as ONNX orders them: bools as integers."""
+    """Return two values in dtypes that ONNX can compare: bools become integers."""
     return (x.cast(DType.uint8), y.cast(DType.uint8)) if x.dtype is DType.bool else (x, y)
 
 
 def compared(kind: str) -> Function:
-    """A comparison."""
+    """Return the function that adds a comparison."""
 
     def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
         x, y = less_of(x, y)
@@ -41,17 +41,20 @@ def compared(kind: str) -> Function:
 
 
 def greater(x: OnnxValue, y: Any) -> OnnxValue:
-    """The greater of two; integers by a comparison, as onnxruntime's Max of int64 errs."""
+    """Return the elementwise maximum.
+
+    Integers use a comparison, because Max of int64 in onnxruntime is wrong.
+    """
     return x.op("Max", y) if x.dtype.is_float else (x > y).where(x, y)
 
 
 def lesser(x: OnnxValue, y: Any) -> OnnxValue:
-    """The lesser of two."""
+    """Return the elementwise minimum; integers use a comparison, as in `maximum`."""
     return x.op("Min", y) if x.dtype.is_float else (x < y).where(x, y)
 
 
 def or_of_bools(kind: str, function: Function) -> Function:
-    """A function; of bools a logical op."""
+    """Return the function that adds an op; bools get the logical op instead."""
 
     def apply(x: OnnxValue, y: Any) -> OnnxValue:
         return x.op(kind, y) if x.dtype is DType.bool else function(x, y)
@@ -60,19 +63,19 @@ def or_of_bools(kind: str, function: Function) -> Function:
 
 
 def everywhere(number: Any, x: OnnxValue) -> OnnxValue:
-    """A number in the dtype and the shape of a value."""
+    """Return a constant with the dtype and the shape of a value."""
     shape = x.body.op("Shape", [x], DType.int64)
     return x.body.op("Expand", [x.body.number(number, x.dtype), shape], x.dtype)
 
 
 def _divisor(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """An integer divisor that no engine stumbles over: 1 instead of 0 and -1."""
+    """Return an integer divisor with 1 in place of 0 and -1, for which engines fail."""
     awkward = y.equal(0) | y.equal(-1) if y.dtype.family == "int" else y.equal(0)
     return awkward.where(1, y)
 
 
 def floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """The floor of the quotient of integers, 0 where y is 0; that of floats decomposes."""
+    """Return the floored quotient of integers, 0 where y is 0; that of floats decomposes."""
     safe = _divisor(x, y)
     quotient = x / safe
     if x.dtype.family == "int":
@@ -83,19 +86,19 @@ def floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
 
 
 def fmod(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """The remainder with the sign of x; of integers 0 where y is 0."""
+    """Return the remainder with the sign of x; for integers 0 where y is 0."""
     if x.dtype.is_float:
         return x.op("Mod", y, fmod=1)
     return y.equal(0).where(0, x.op("Mod", _divisor(x, y), fmod=1))
 
 
 def float_pow(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """The power; x * x where y is 2."""
+    """Return the power; x * x where y is 2."""
     return y.equal(2).where(x * x, x.op("Pow", y))
 
 
 def integer_pow(x: OnnxValue, y: OnnxValue, bits: int) -> OnnxValue:
-    """The power modulo 2**width, by squaring; `bits` of the exponent may be set."""
+    """Return the power modulo 2**width by repeated squaring, for exponents of `bits` bits."""
     power = None
     for bit in range(bits):
         factor = (y & 2**bit).equal(0).where(1, x)
@@ -108,7 +111,7 @@ def integer_pow(x: OnnxValue, y: OnnxValue, bits: int) -> OnnxValue:
 
 
 def shifted(direction: str) -> Function:
-    """A shift; past the width, or by less than 0, it is 0 or the sign."""
+    """Return a shift; the result is 0 or the sign for counts past the width or below 0."""
 
     def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
         if direction == "LEFT" or x.dtype.family == "uint":
@@ -120,7 +123,7 @@ def shifted(direction: str) -> Function:
 
 
 def _shifted(direction: str, x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """A shift of the same bits in uint64; 0 past the width."""
+    """Return a logical shift, computed in uint64; the result is 0 for counts past the width."""
     inside = y.cast(DType.uint64) < x.dtype.bits  # negative ones are great there
     by = inside.where(y, 0).cast(DType.uint64)
     result = x.cast(DType.uint64).op("BitShift", by, direction=direction)
@@ -128,13 +131,13 @@ def _shifted(direction: str, x: OnnxValue, y: OnnxValue) -> OnnxValue:
 
 
 def copysign(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """The magnitude of x with the sign of y."""
+    """Return the magnitude of x with the sign of y."""
     size = abs(x)
     return y.negative().where(-size, size)
 
 
 def nextafter(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """The float after x towards y."""
+    """Return the next representable float after x towards y."""
     bits = x.pattern()
     away = ((y > x) ^ x.negative()).where(bits + 1, bits - 1).bits(x.dtype)
     least = copysign(x.body.number(x.dtype.format.least, x.dtype), y)  # pyright: ignore
@@ -146,7 +149,7 @@ def nextafter(x: OnnxValue, y: OnnxValue) -> OnnxValue:
 
 
 def expm1(x: OnnxValue) -> OnnxValue:
-    """exp(x) - 1, by what the rounding of exp(x) is worth (Kahan)."""
+    """Return exp(x) - 1, corrected for the rounding error of exp(x) (Kahan's formula)."""
     power = x.op("Exp")
     less = power - 1
     near = power.equal(1).where(x, less * (x / power.op("Log")))
@@ -154,7 +157,7 @@ def expm1(x: OnnxValue) -> OnnxValue:
 
 
 def log1p(x: OnnxValue) -> OnnxValue:
-    """log(1 + x), by what the rounding of 1 + x is worth (Kahan)."""
+    """Return log(1 + x), corrected for the rounding error of 1 + x (Kahan's formula)."""
     whole = x + 1
     back = whole - 1
     near = whole.op("Log") * back.equal(x).where(1, x / back)
@@ -162,7 +165,7 @@ def log1p(x: OnnxValue) -> OnnxValue:
 
 
 def atan2(y: OnnxValue, x: OnnxValue) -> OnnxValue:
-    """The angle of a point, by that of its reflection in the first quadrant."""
+    """Return the angle of a point, from the angle of its reflection in the first quadrant."""
     above, right = abs(y), abs(x)
     ratio = above.equal(right).where(above.equal(0).where(above, 1), above / right)
     angle = ratio.op("Atan")

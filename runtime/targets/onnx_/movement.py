@@ -1,4 +1,4 @@
-"""What movement and creation become in ONNX."""
+"""Movement and creation ops in ONNX."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from runtime.targets.onnx_.values import OnnxValue
 
 
 def with_shape(body: OnnxBody, x: OnnxValue, shape: Sequence[Size]) -> OnnxValue:
-    """The same elements in a shape."""
+    """Return the elements in another shape."""
     return body.op("Reshape", [x, body.shape(shape)], x.dtype, allowzero=1)
 
 
 def reshape(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    """The same elements in the shape of a symbol."""
+    """Return the elements in the shape of a symbol."""
     return with_shape(body, args[0], symbol.shape)
 
 
@@ -32,7 +32,7 @@ def _expand(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
 
 
 def turned(body: OnnxBody, x: OnnxValue, order: Sequence[int]) -> OnnxValue:
-    """The axes in another order."""
+    """Return the value with its axes in another order."""
     return x if [*order] == sorted(order) else body.op("Transpose", [x], x.dtype, perm=order)
 
 
@@ -41,7 +41,7 @@ def _permute(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxV
 
 
 def _along(kind: str) -> Row:
-    """An op whose axis is an operand."""
+    """Return the function that adds an op whose axis is an operand."""
 
     def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         return body.op(kind, [args[0], body.ints([symbol.attrs["axis"]])], args[0].dtype)
@@ -50,7 +50,7 @@ def _along(kind: str) -> Row:
 
 
 def _sliced(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    """A part, within what is there: where that is symbolic it is asserted."""
+    """Return a slice; a check at run time asserts the bounds of a symbolic axis."""
     (x,), attrs = args, symbol.attrs
     limits = list(zip(attrs["start"], attrs["stop"], symbol.args[0].shape, strict=True))
     if any(not isinstance(limit_, int) for limit in limits for limit_ in limit):
@@ -71,7 +71,7 @@ def _flipped(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxV
 
 
 def _positions_below(body: OnnxBody, size: Size) -> OnnxValue:
-    """The numbers 0, 1, ... below a size."""
+    """Return the numbers 0, 1, ... below a size."""
     end = body.op("Reshape", [body.size(size), body.ints([])], DType.int64)
     ends = [body.number(0, DType.int64), end, body.number(1, DType.int64)]
     return body.op("Range", ends, DType.int64)
@@ -105,7 +105,10 @@ def _concat(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
 
 
 def _indexed(kind: str) -> Row:
-    """An op with indices last; those that no int64 is stay out of range."""
+    """Return the function of an op whose last operand has the indices.
+
+    An index beyond int64 stays out of range.
+    """
 
     def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         *data, places = args
@@ -142,7 +145,7 @@ def _range_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> Onnx
 
 
 def _longest(dtype: DType, start: int, step: int) -> int:
-    """How many values from `start` on fit a dtype."""
+    """Return the number of range values from `start` on that fit a dtype."""
     room = (dtype.max - start if step > 0 else start - dtype.min) // abs(step) if step else 2**62
     return min(int(room) + 1, 2**62) if dtype.min <= start <= dtype.max else 0
 

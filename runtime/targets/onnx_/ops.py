@@ -19,12 +19,12 @@ from runtime.targets.onnx_.values import OnnxValue
 
 
 def _of(function: Callable[..., OnnxValue]) -> Row:
-    """A function of values, and of the op's attributes if it has any."""
+    """Return the row of a function of values and of the op's attributes."""
     return lambda body, symbol, args: function(*args, **symbol.attrs)
 
 
 def _logical(kind: str) -> Row:
-    """An op on truth values."""
+    """Return the row of a logical op on bools."""
 
     def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         first, *rest = args

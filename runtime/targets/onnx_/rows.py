@@ -1,4 +1,4 @@
-"""What reductions, functions of rows and contractions become in ONNX."""
+"""Reductions, functions of rows and contractions in ONNX."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def _reduce(body: OnnxBody, symbol: Symbol, x: OnnxValue, kind: str = "ReduceSum
 
 
 def _total(reducing: str, of_bools: Row, adding: str, unit: int) -> Row:
-    """A sum or a product; of integers the last of those so far: reductions pass through float64."""
+    """Return a sum or a product.
+
+    For integers it is the last element of a scan, since reductions pass through float64.
+    """
 
     def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         (x,), axes = args, symbol.attrs["axis"]
@@ -54,14 +57,17 @@ def _all_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
 
 
 def _not_empty(body: OnnxBody, symbol: Symbol, x: OnnxValue, axes: Sequence[int]) -> OnnxValue:
-    """The operand; the run fails where there is nothing to choose from."""
+    """Return the operand, with a check that fails when the reduced axes are empty."""
     shape = symbol.args[0].shape
     sizes = [shape[i] for i in axes if not (isinstance(shape[i], int) and shape[i])]
     return body.require(x, body.shape(sizes) > 0) if sizes else x
 
 
 def _extreme(largest: bool, nan: float) -> Row:
-    """The greatest or least, by keys, an axis at a time: NaN if any is, 0.0 above -0.0."""
+    """Return the maximum or minimum, one axis at a time, by sort keys.
+
+    NaN wins over all values, and 0.0 is above -0.0.
+    """
 
     def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         axes = symbol.attrs["axis"]
@@ -109,7 +115,7 @@ def _last(body: OnnxBody, x: OnnxValue, axis: int, kind: str = "ReduceSum") -> O
 
 
 def _below_max(body: OnnxBody, x: OnnxValue, axis: int) -> OnnxValue:
-    """The values less the greatest of their row; NaN where that is infinite."""
+    """Return the values minus the maximum of their row; NaN where the maximum is infinite."""
     return x - _last(body, x, axis, "ReduceMax")
 
 
@@ -126,7 +132,7 @@ def _logsoftmax(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> On
 
 
 def _order(body: OnnxBody, symbol: Symbol, x: OnnxValue, largest: bool) -> OnnxValue:
-    """The order that sorts, equal values in theirs, as TopK promises."""
+    """Return the indices of the stable sorted order, by TopK."""
     axis, shape = symbol.attrs["axis"], cast(Any, symbol.shape)
     inputs = [key(x), body.size(shape[axis])]
     return body.op("TopK", inputs, DType.int64, of=(1, 2), axis=axis, largest=int(largest))
@@ -142,7 +148,7 @@ def _sort(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValu
 
 
 def _searchsorted(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    """How many values of the sorted vector are below each, or not above."""
+    """Return the insertion points: the number of sorted values below each, or not above it."""
     x, values = map(key, args)
     values = body.op("Unsqueeze", [values, body.ints([-1])], values.dtype)
     before = x < values if symbol.attrs["side"] == "left" else x <= values
@@ -160,7 +166,7 @@ def _product(body: OnnxBody, x: OnnxValue, y: OnnxValue) -> OnnxValue:
 
 
 def _matmul(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    """The product of matrices; onnxruntime errs at vectors of none."""
+    """Return the matrix product, without MatMul for empty vectors: onnxruntime errs there."""
     places = body.ints([0]), body.ints([1])
     whole = [
         body.op("Unsqueeze", [x, place], x.dtype) if operand.rank == 1 else x

@@ -103,7 +103,8 @@ class _Writer:
             self.inputs.items(), self.graph.input_names, strict=True
         ):
             shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
-            yield f"{name} = checked_input({word(input_name)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
+            dtype = numpy_name(symbol.dtype)
+            yield f"{name} = checked_input({word(input_name)}, {name}, {dtype}, {shape})"
             if symbol.dtype.emulated:
                 storage = DType.from_numpy(symbol.dtype.storage)
                 rounding = cast_expression(name, storage, symbol.dtype, self.graph.tf32, self.uses)

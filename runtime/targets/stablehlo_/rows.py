@@ -21,7 +21,10 @@ Pair = Callable[[HloValue, HloValue], HloValue]
 
 
 def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., HloValue]:
-    """The op that reduces by a function of two values."""
+    """Return the emitter of a reduction by a function of two values.
+
+    `init(dtype)` is the neutral element of the function.
+    """
 
     def row(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
         return _keep_axes(x.reduce(function, init(x.dtype), axis), x, axis, keepdims)
@@ -30,7 +33,7 @@ def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., HloVa
 
 
 def _keep_axes(result: HloValue, x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
-    """With axes of 1 where they are kept."""
+    """Return a reduction's result; under `keepdims` the reduced axes stay, with size 1."""
     if not keepdims:
         return result
     return result.reshape(tuple(1 if i in axis else size for i, size in enumerate(x.shape)))
@@ -43,7 +46,10 @@ all_of = reduced(HloValue.__and__, lambda dtype: True)
 
 
 def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloValue]:
-    """The greatest or the least; of no elements there is none."""
+    """Return the emitter of a maximum or minimum.
+
+    The emitter raises NotImplementedError for an empty axis. `ends(dtype)` is the start value.
+    """
     row = reduced(function, ends)
 
     def check_input(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
@@ -57,12 +63,12 @@ def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloVa
 
 
 def least(dtype: DType) -> Any:
-    """What every value is at least."""
+    """Return the least value of a dtype."""
     return dtype.min if dtype.format is None else _end(dtype, -math.inf)
 
 
 def greatest(dtype: DType) -> Any:
-    """What every value is at most."""
+    """Return the greatest value of a dtype."""
     return dtype.max if dtype.format is None else _end(dtype, math.inf)
 
 
@@ -75,7 +81,7 @@ least_of = extreme(minimum, greatest)
 
 
 def located(name: str) -> Callable[..., HloValue]:
-    """The place of the first greatest or least, NaN before all: int64. Complex ones decompose."""
+    """Return the emitter of argmax or argmin of real values: the int64 index, NaN first."""
 
     def row(x: HloValue, axis: int | None, keepdims: bool) -> HloValue:
         axes = tuple(range(x.rank)) if axis is None else (axis,)
@@ -93,7 +99,7 @@ def located(name: str) -> Callable[..., HloValue]:
 
 
 def _spread(reduced_value: HloValue, x: HloValue, axes: Sizes) -> HloValue:
-    """What was reduced, as often as it was."""
+    """Return a reduction's result, broadcast back to the shape of `x`."""
     return reduced_value.broadcast(x.shape, [i for i in range(x.rank) if i not in axes])
 
 
@@ -101,7 +107,7 @@ def _spread(reduced_value: HloValue, x: HloValue, axes: Sizes) -> HloValue:
 
 
 def accumulated(function: Pair, init: Any) -> Callable[..., HloValue]:
-    """The op that gives at each place what a function made of all up to it."""
+    """Return the emitter of a scan by a function of two values, with neutral element `init`."""
 
     def row(x: HloValue, axis: int) -> HloValue:
         size, shape = x.shape[axis], [1] * x.rank
@@ -121,17 +127,23 @@ def accumulated(function: Pair, init: Any) -> Callable[..., HloValue]:
 
 
 def sort(x: HloValue, axis: int, descending: bool) -> HloValue:
-    """Sorted, NaN last; the descending order is decomposed."""
+    """Return the values in ascending order, NaN last.
+
+    The descending order has a decomposition, so `descending` is False here.
+    """
     return _sorted([x], axis)[0]
 
 
 def argsort(x: HloValue, axis: int, descending: bool) -> HloValue:
-    """The order that sorts, equal values in theirs; the descending one is decomposed."""
+    """Return the int64 indices of the stable ascending order, NaN last.
+
+    The descending order has a decomposition, so `descending` is False here.
+    """
     return _sorted([x, x.body.iota(DType.int64, x.shape, axis)], axis)[1]
 
 
 def _sorted(values: Sequence[HloValue], axis: int) -> list[HloValue]:
-    """Values in the order that sorts the first of them."""
+    """Return all arrays, in the order that sorts the first array; the sort is stable."""
     scalars = [TensorType(value.dtype) for value in values for _ in range(2)]
 
     def compare(x: HloValue, y: HloValue, *others: HloValue) -> HloValue:
@@ -144,7 +156,10 @@ def _sorted(values: Sequence[HloValue], axis: int) -> list[HloValue]:
 
 
 def searchsorted(x: HloValue, values: HloValue, side: str) -> HloValue:
-    """How many elements of a sorted vector come before values: a place found bit by bit."""
+    """Return the insertion points of values in a sorted vector, by binary search.
+
+    Each step decides one bit of the insertion point.
+    """
     size = x.shape[0]
     count = x.body.iota(DType.int64, (1,), 0).reshape(()).broadcast(values.shape)
     for bit in reversed(range(size.bit_length())):

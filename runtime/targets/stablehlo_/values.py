@@ -1,4 +1,4 @@
-"""StableHLO in the making: a body of lines, and values whose operators add lines to it."""
+"""Builder of StableHLO text: a function body, and values whose operators add lines to it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class HloBody:
-    """The lines of a function; each has the location of the symbol at hand.
+    """The lines of a function body; each line has the location of the symbol that it computes.
 
-    Locations are told once, and referred to by name.
+    Each location is defined once, as an alias that the lines name.
     """
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class HloBody:
         self._locations: dict[str, str] = {}
 
     def at(self, location: str) -> str:
-        """The reference to a location, at which from now on all is."""
+        """Set the location of the next lines, and return the reference to it."""
         alias = self._locations.setdefault(location, f"#loc{len(self._locations)}")
         self.location = f"loc({alias})"
         return self.location
 
     @property
     def locations(self) -> list[str]:
-        """The lines that tell what is referred to."""
+        """The definitions of the location aliases."""
         return [f"{alias} = {location}" for location, alias in self._locations.items()]
 
     def line(
@@ -48,7 +48,10 @@ class HloBody:
         *regions: str,
         **attrs: str,
     ) -> list[HloValue]:
-        """An op in the generic form, of StableHLO if it names no dialect: its results."""
+        """Add an op in MLIR's generic form, and return its results.
+
+        A name without a dialect is an op of StableHLO.
+        """
         new = f"%{next(self._names)}"
         names = [new] if len(types) == 1 else [f"{new}#{i}" for i in range(len(types))]
         results = f"{new}:{len(types)}" if len(types) > 1 else new
@@ -71,22 +74,22 @@ class HloBody:
         *regions: str,
         **attrs: str,
     ) -> HloValue:
-        """An op that has one result."""
+        """Add an op with one result, and return the result."""
         return self.line(name, operands, [type_], *regions, **attrs)[0]
 
     def constant(self, array: NDArray[Any], dtype: DType) -> HloValue:
-        """Known values, in the storage of a dtype."""
+        """Add a constant, stored as `dtype` is stored, and return it."""
         type_ = TensorType(dtype, array.shape)
         return self.emit("constant", (), type_, value=dense(array, dtype))
 
     def iota(self, dtype: DType, shape: Sizes, axis: int) -> HloValue:
-        """At each element its place on an axis."""
+        """Return an array whose elements are their own indices along an axis."""
         return self.emit("iota", (), TensorType(dtype, shape), iota_dimension=f"{axis} : i64")
 
     def region(
         self, types: Iterable[TensorType], function: Callable[..., HloValue | Sequence[HloValue]]
     ) -> str:
-        """The lines that a function of values of these types adds, as a block that returns."""
+        """Return the MLIR region of a function: a block with parameters of `types` and a return."""
         outside, self.lines = self.lines, []
         parameters = [HloValue(self, f"%{next(self._names)}", type_) for type_ in types]
         result = function(*parameters)
@@ -103,9 +106,9 @@ class HloBody:
 
 
 class HloValue:
-    """A value by its name and type; operators compute on, elementwise, as NumPy broadcasts.
+    """A value of the body, by its name and type; operators add elementwise ops to the body.
 
-    Nothing is promoted: operands share a dtype, and a Python number takes it.
+    Operands broadcast as in NumPy. Operands share a dtype, and a Python number takes it.
     """
 
     __slots__ = ("body", "name", "type")
@@ -129,27 +132,30 @@ class HloValue:
         return self.type.rank
 
     def number(self, value: Any, shape: Sizes = ()) -> HloValue:
-        """One number of this dtype, everywhere in a shape."""
+        """Return a constant of this dtype whose elements all equal a number."""
         value_array = np.asarray(value).astype(self.dtype.storage)
         return self.body.constant(np.broadcast_to(value_array, shape), self.dtype)
 
     def op(self, name: str, *others: Any, to: DType | None = None, **attrs: str) -> HloValue:
-        """An elementwise op on this value and others, its result of this dtype or `to`."""
+        """Add an elementwise op on this value and others; the result has this dtype or `to`."""
         whole = together(self, self, *others)
         type_ = whole[0].type.cast(to or self.dtype)
         return self.body.emit(name, whole, type_, **attrs)
 
     def compare(self, direction: str, other: Any) -> HloValue:
-        """Whether elements are EQ, NE, LT, LE, GT or GE."""
+        """Return the mask of a comparison; `direction` is EQ, NE, LT, LE, GT or GE."""
         how = f"#stablehlo<comparison_direction {direction}>"
         return self.op("compare", other, to=DType.bool, comparison_direction=how)
 
     def convert(self, to: DType) -> HloValue:
-        """The values in another dtype, as the engine converts."""
+        """Return the values in another dtype, with the conversion of the engine."""
         return self if self.dtype is to else self.op("convert", to=to)
 
     def astype(self, dtype: Any) -> HloValue:
-        """As the engine converts; of what is stored alike nothing but the dtype's name."""
+        """Return the values in another dtype, with the conversion of the engine.
+
+        Between dtypes of equal storage only the name of the dtype changes.
+        """
         to = DType(dtype)
         if to.storage == self.dtype.storage:
             return HloValue(self.body, self.name, self.type.cast(to))
@@ -157,25 +163,28 @@ class HloValue:
         return self.op("complex", 0, to=to) if made_complex else self.op("convert", to=to)
 
     def view(self, dtype: Any) -> HloValue:
-        """The bits as those of another dtype."""
+        """Return the bits, reinterpreted as another dtype."""
         return self.bitcast(DType(dtype))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, x: HloValue, *y: Any) -> HloValue:
-        """The functions of NumPy, besides operators, that conversions are made of."""
+        """Add the op of a NumPy function; graphir.conversions calls such functions."""
         if ufunc in (np.equal, np.not_equal):
             return x.compare("EQ" if ufunc is np.equal else "NE", *y)
         return x.op("abs" if ufunc is np.absolute else ufunc.__name__, *y)
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> HloValue:
-        """np.where."""
+        """Add the op of np.where, the one function of NumPy that graphir.conversions dispatches."""
         return where(*args)
 
     def bitcast(self, to: DType) -> HloValue:
-        """The bits as those of another dtype."""
+        """Return the bits, reinterpreted as another dtype."""
         return self.op("bitcast_convert", to=to)
 
     def broadcast(self, shape: Sizes, axes: Sequence[int] | None = None) -> HloValue:
-        """In another shape, of which `axes` are those of this value: by default the last."""
+        """Return the value broadcast to a shape.
+
+        `axes` are the positions of this value's axes in that shape; by default the last ones.
+        """
         if axes is None:
             axes = range(len(shape) - self.rank, len(shape))
         if self.shape == shape and [*axes] == [*range(self.rank)]:
@@ -184,14 +193,14 @@ class HloValue:
         return self.body.emit("broadcast_in_dim", [self], type_, broadcast_dimensions=places)
 
     def reshape(self, shape: Sizes) -> HloValue:
-        """The same elements in row-major order."""
+        """Return the value in another shape, with the elements in row-major order."""
         same = self.shape == shape
         return self if same else self.body.emit("reshape", [self], TensorType(self.dtype, shape))
 
     def reduce(
         self, function: Callable[[HloValue, HloValue], HloValue], init: Any, axis: Iterable[int]
     ) -> HloValue:
-        """The values over axes, by a function of two of them that leaves `init` out."""
+        """Return the reduction over axes by a function of two values; `init` is neutral in it."""
         axes = tuple(axis)
         shape = tuple(size for i, size in enumerate(self.shape) if i not in axes)
         region = self.body.region([TensorType(self.dtype)] * 2, function)
@@ -208,10 +217,10 @@ class HloValue:
         return self.op("multiply", other)
 
     def __truediv__(self, other: Any) -> HloValue:
-        """The quotient, rounded once.
+        """Return the quotient, rounded once.
 
-        By what is broadcast XLA would divide as a product with the reciprocal, which is 0 beside
-        great divisors. It does not see that a divisor which is x where x is NaN is one.
+        XLA divides by a broadcast divisor through the product with its reciprocal, which is 0 for
+        large divisors. A `select` on NaN hides from XLA that the divisor is a broadcast.
         """
         if self.dtype.is_float:
             other = where(self.ne(self), self, other)
@@ -270,7 +279,7 @@ def together(like: HloValue, *operands: Any) -> list[HloValue]:
 
 
 def where(condition: HloValue, x: Any, y: Any) -> HloValue:
-    """Elements of x where the condition holds, else of y; one of the two may be a number."""
+    """Return the elements of x where the condition holds, else of y; x or y may be a number."""
     like = x if isinstance(x, HloValue) else y
     operands = together(like, condition, x, y)
     return like.body.emit("select", operands, operands[0].type.cast(like.dtype))

@@ -365,5 +365,5 @@ def test_pictures_are_loaded_when_drawn() -> None:
 
 
 def test_what_is_no_format_is_refused() -> None:
-    with pytest.raises(GraphError, match="drawn as svg, dot, mermaid, not 'png'"):
+    with pytest.raises(GraphError, match="drawn as svg, dot, mermaid; got 'png'"):
         draw(mixed(), "png")

@@ -158,28 +158,28 @@ def test_a_published_lattice_written_in_full_names_is_read_back(name: str, tmp_p
     [
         ("{", "line 1, column 2: not JSON"),
         ('{"a": ["b"],\n "c": [b]}', "line 2, column 8: not JSON"),
-        ("[]", r"must be an object, not \[\]"),
-        ('"max"', 'must be an object, not "max"'),
+        ("[]", r"must be an object; got \[\]"),
+        ('"max"', 'must be an object; got "max"'),
         ("{}", "no edges"),
         ('{"edges": {}}', "no edges"),
-        ('{"a": "b"}', 'a: must be a list of what lies directly above, not "b"'),
+        ('{"a": "b"}', 'a: must be a list of what lies directly above; got "b"'),
         ('{"name": "x"}', "name: must be a list"),
-        ('{"a": ["b", 3]}', r"a\[1\]: must be a name, not 3"),
-        ('{"a": [["b"]]}', r'a\[0\]: must be a name, not \["b"\]'),
-        ('{"a": {"b": []}}', r'a: must be a list .* not {"b": \[\]}'),
-        ('{"a": ["b"], "c": [],\n "a": ["c"]}', "key 'a' is there twice, on lines 1 and 2"),
-        ('{"edges": {"a": ["b"]}, "edges": {}}', "key 'edges' is there twice, on lines 1 and 1"),
+        ('{"a": ["b", 3]}', r"a\[1\]: must be a name; got 3"),
+        ('{"a": [["b"]]}', r'a\[0\]: must be a name; got \["b"\]'),
+        ('{"a": {"b": []}}', r'a: must be a list .* got {"b": \[\]}'),
+        ('{"a": ["b"], "c": [],\n "a": ["c"]}', "key 'a' stands twice, on lines 1 and 2"),
+        ('{"edges": {"a": ["b"]}, "edges": {}}', "key 'edges' stands twice, on lines 1 and 1"),
         ('{"edges": {"a": ["b"]}, "nodes": []}', "unknown field 'nodes'; use name, source"),
-        ('{"edges": {"a": ["b"]}, "name": 3}', "name and source must be text"),
-        ('{"edges": {"a": ["b"]}, "source": null}', "name and source must be text"),
-        ('{"a": [""]}', r'a\[0\]: must be a name, not ""'),
-        ('{"a\\n": ["b"]}', r'a key: must be a name, not "a\\n"'),
-        ('{"a": ["\\ud800"]}', r'a\[0\]: must be a name, not "\\ud800"'),
-        ('{"int8": ["int16"], "i16": []}', "int16 is there under two names, 'int16' and 'i16'"),
+        ('{"edges": {"a": ["b"]}, "name": 3}', "name and source are text"),
+        ('{"edges": {"a": ["b"]}, "source": null}', "name and source are text"),
+        ('{"a": [""]}', r'a\[0\]: must be a name; got ""'),
+        ('{"a\\n": ["b"]}', r'a key: must be a name; got "a\\n"'),
+        ('{"a": ["\\ud800"]}', r'a\[0\]: must be a name; got "\\ud800"'),
+        ('{"int8": ["int16"], "i16": []}', "int16 has two names, 'int16' and 'i16'"),
         ('{"u1": ["u2", "i2"], "u8": ["f4"]}', "'f4' counts bytes, .* such as 'i2' count bits"),
         ('{"a": [' + "9" * 5000 + "]}", "not readable as JSON"),
         ("[" * 100_000, "not readable as JSON"),
-        ('{"a": NaN}', "a: must be a list .* not NaN"),
+        ('{"a": NaN}', "a: must be a list .* got NaN"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_place(content: str, said: str, tmp_path: Path):
@@ -203,13 +203,13 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path):
     with pytest.raises(GraphError, match="Is a directory"):
         Lattice.load(tmp_path)
     edges: Any = {"int8": ["int16"]}
-    with pytest.raises(GraphError, match=r"the path of a JSON file, not from .*Lattice\('mine'"):
+    with pytest.raises(GraphError, match=r"the path of a JSON file; got .*Lattice\('mine'"):
         Lattice.load(edges)
 
 
 @pytest.mark.parametrize("edges", [None, ["a"], {"a": 3}, {"a": "bc"}, {"a": [["b"]]}])
 def test_a_lattice_is_made_of_lists_of_nodes(edges: Any):
-    with pytest.raises(GraphError, match=r"^lattice 'x'.*\bnot "):
+    with pytest.raises(GraphError, match=r"^lattice 'x'.*(not|got) "):
         Lattice("x", edges)
 
 

@@ -200,7 +200,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "planes": (lambda: np.cross(Z[:, :2], Z[:, :2]), "vectors of 3"),
     "pieces": (lambda: np.array_split(Z, 2), "does not split into 2 pieces"),
     "apart": (lambda: np.unstack(Z), "known size; got n"),
-    "no axis": (lambda: np.vsplit(Z[0, 0], 2), "has no axis 0"),
+    "no axis": (lambda: np.vsplit(Z[0, 0], 2), "axis 0 is out of range"),
     "compress": (lambda: np.compress(Z[:, 0] > 0, Z), "depends on values"),
     "delete": (lambda: np.delete(Z, 0, 0), "depends on values"),
     "shift": (lambda: np.fft.fftshift(Z), "known size; got n"),

@@ -190,7 +190,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "an unknown diagonal": (lambda: np.diagonal(Y), "known sizes; got n and 3"),
     "no matrix": (lambda: np.diag(Y[None]), "takes a vector or a matrix"),
     "no pieces": (lambda: np.split(X, 0), "into 0 equal pieces"),
-    "differences": (lambda: np.diff(X, -1), "negative"),
+    "differences": (lambda: np.diff(X, -1), "a count is at least 0"),
     "places": (lambda: np.where(X), "depends on values"),
     "unequal pieces": (lambda: np.split(X, 2), "into 2 equal pieces"),
     "to copy into": (lambda: np.copyto(A, X), "np.copyto: writes to an array.*np.where"),

@@ -182,18 +182,18 @@ def _of_another(x: Any) -> Any:
 
 
 REFUSED: list[tuple[Any, str]] = [
-    (lambda: trace(lambda x: "text", T), "the result is 'text', and no symbol"),
-    (lambda: trace(lambda x: {"a": [x, {1}]}, T), r"the result_a_1 is \{1\}, and no symbol"),
+    (lambda: trace(lambda x: "text", T), "the result is no symbol.*got 'text'"),
+    (lambda: trace(lambda x: {"a": [x, {1}]}, T), r"the result_a_1 is no symbol.*got \{1\}"),
     (lambda: trace(lambda x: None, T), "returns no symbol"),
     (lambda: trace(lambda x: [], T), "returns no symbol"),
     (lambda: trace(lambda x: x, T, T), "are not arguments of <lambda>: too many"),
     (lambda: trace(lambda x: x, y=T), "are not arguments of <lambda>: missing"),
     (lambda: trace(_of_another, T), "symbols of two graphs"),
-    (lambda: trace(lambda x: x, ({"a": ("float32", ("n", -1))},)), "cannot be negative"),
+    (lambda: trace(lambda x: x, ({"a": ("float32", ("n", -1))},)), "a dim is at least 0"),
     (lambda: trace(lambda x: x, T, rules="none"), "none"),
     (lambda: trace(lambda x: 1, T, rules="max"), "dtype"),
-    (lambda: trace(lambda x: x, [T]).inputs(T), "not of the structure that was traced"),
-    (lambda: trace(lambda x: x, {"a": T}).inputs({"b": T}), "not of the structure"),
+    (lambda: trace(lambda x: x, [T]).inputs(T), "differ in structure"),
+    (lambda: trace(lambda x: x, {"a": T}).inputs({"b": T}), "differ in structure"),
 ]  # fmt: skip
 
 

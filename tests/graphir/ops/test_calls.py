@@ -32,14 +32,17 @@ def test_operands_and_attributes_by_name_or_position():
 @pytest.mark.parametrize(
     ("build", "near"),
     [
-        (lambda x: ops.add(x), r"add takes 2 operands \(lhs, rhs\), not 1"),
+        (lambda x: ops.add(x), r"add: the op has 2 operands \(lhs, rhs\); got 1"),
         (lambda x: ops.add(x, x, x), "takes fewer arguments"),
         (lambda x: ops.sum(x, None, False, None, 3), "takes fewer arguments"),
-        (lambda x: ops.sum(x, axes=1), "no attribute 'axes'; it takes axis, keepdims, dtype"),
-        (lambda x: ops.sin(x, out=None), "no attribute 'out'; it takes none"),
-        (lambda x: ops.reshape(x), "needs the attribute 'shape'"),
+        (
+            lambda x: ops.sum(x, axes=1),
+            "no attribute is named 'axes'; it takes axis, keepdims, dtype",
+        ),
+        (lambda x: ops.sin(x, out=None), "no attribute is named 'out'; it takes none"),
+        (lambda x: ops.reshape(x), "the attribute 'shape' is missing"),
         (lambda x: ops.add(x, x, lhs=x), "lhs"),
-        (lambda x: ops.sum(x, 1, axis=0), "attribute 'axis' of sum is given twice"),
+        (lambda x: ops.sum(x, 1, axis=0), "sum: two values for the attribute 'axis'"),
     ],
 )
 def test_calls_that_do_not_fit_an_op(build: Any, near: str):

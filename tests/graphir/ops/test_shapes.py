@@ -217,11 +217,11 @@ def test_take_along_and_scatter_have_the_shape_of_indices_and_of_data():
     x, i = g.input("float32", ("n", 5)), g.input("int64", ("n", 2))
     assert ops.take_along(x, i).type is TensorType("float32", ("n", 2))
     assert ops.scatter(x, g.input("float32", ("n", 2)), i).type is x.type
-    with pytest.raises(ShapeError, match=r"take_along along axis 0.*differ elsewhere"):
+    with pytest.raises(ShapeError, match=r"take_along.*in an axis other than 0"):
         ops.take_along(x, i, axis=0)
-    with pytest.raises(ShapeError, match=r"scatter: updates .* differ in shape"):
+    with pytest.raises(ShapeError, match="updates and indices differ in shape"):
         ops.scatter(x, g.input("float32", ("n", 3)), i)
-    with pytest.raises(ShapeError, match=r"scatter along axis 1.*differ elsewhere"):
+    with pytest.raises(ShapeError, match=r"scatter.*in an axis other than 1"):
         ops.scatter(x, g.input("float32", (4, 2)), g.input("int64", (4, 2)))
 
 
@@ -229,7 +229,7 @@ def test_searchsorted_has_the_shape_of_the_values():
     g = Graph()
     x, values = g.input("float32", ("n",)), g.input("float32", ("m", 2))
     assert ops.searchsorted(x, values).type is TensorType("int64", ("m", 2))
-    with pytest.raises(ShapeError, match="sorted vector"):
+    with pytest.raises(ShapeError, match="sorted operand has one axis"):
         ops.searchsorted(values, x)
 
 
@@ -250,12 +250,12 @@ def test_split_is_a_tuple_of_slices():
 @pytest.mark.parametrize(
     ("sizes", "axis", "near"),
     [
-        (4, 1, "does not split into pieces of 4"),
+        (4, 1, "does not split into equal pieces of 4"),
         (0, 1, "pieces of 0"),
         (2, 0, "does not split"),
-        ([1, 2], 1, "make 3, not 6"),
-        (["n"], 1, "make n, not 6"),
-        ([1], 0, "make 1, not n"),
+        ([1, 2], 1, "sum to 3 do not split an axis of 6"),
+        (["n"], 1, "sum to n do not split an axis of 6"),
+        ([1], 0, "sum to 1 do not split an axis of n"),
         (2, 2, "axis 2 is out of range"),
     ],
 )
@@ -278,7 +278,7 @@ def test_rebind_renames_dims():
     assert (x + y.rebind("n", 3)).type is TensorType("float32", ("n", 3))
     assert x.rebind((5, 3)).shape == (5, 3)
     for shape in ((4, 4), ("n",), ("n", 3, 1)):
-        with pytest.raises(ShapeError, match="can never have shape"):
+        with pytest.raises(ShapeError, match="no operand of this type has shape"):
             x.rebind(shape)
 
 
@@ -343,36 +343,40 @@ def test_reshapes_are_those_of_numpy(old: list[int], new: list[int]):
         ([("n", 3), ("m", 4)], lambda x, y: x @ y, "inner dims 3 and m differ.*rebind"),
         ([(), (3,)], lambda x, y: x @ y, "at least one axis"),
         ([(2, 3), (4,)], ops.outer, r"vectors.*float32\[2, 3\]"),
-        ([(2, 3), (3, 4)], ops.tensordot, "must agree|cannot be contracted"),
+        ([(2, 3), (3, 4)], ops.tensordot, "contracted axes .* differ in size|cannot be contracted"),
         ([(2,), (2,)], lambda x, y: ops.tensordot(x, y, axes=2), "2 axes cannot be contracted"),
         ([(2,), (2,)], lambda x, y: ops.tensordot(x, y, axes=([0], [1])), "axis 1 is out of range"),
-        ([("n", 2), ("m", 3)], lambda x, y: ops.concat([x, y]), "axis 0.*differ elsewhere"),
-        ([(2,), (2, 3)], lambda x, y: ops.concat([x, y]), "differ elsewhere"),
-        ([(2,), (3,)], lambda x, y: ops.stack([x, y]), "equal shapes"),
+        ([("n", 2), ("m", 3)], lambda x, y: ops.concat([x, y]), "in an axis other than 0"),
+        ([(2,), (2, 3)], lambda x, y: ops.concat([x, y]), "in an axis other than"),
+        ([(2,), (3,)], lambda x, y: ops.stack([x, y]), "the operands differ in shape"),
         ([("n",), ("m",)], lambda x, y: ops.layer_norm(x, y, y), "scale and shift"),
         ([()], ops.sort, "at least one axis|axis -1 is out of range"),
         ([()], ops.softmax, "at least one axis|axis -1 is out of range"),
         ([("n", 2)], lambda x: x.reshape(3, -1), r"2\*n elements.*\[3, -1\].*rebind"),
-        ([("n",)], lambda x: x.reshape("m"), "not known to fill"),
+        ([("n",)], lambda x: x.reshape("m"), "n elements do not fill .m.; got"),
         ([(6,)], lambda x: x.reshape(-1, -1), r"\[-1, -1\]"),
         ([(6,)], lambda x: x.reshape(4, -1), r"\[4, -1\]"),
-        ([(6,)], lambda x: x.reshape(-2, 3), "negative"),
-        ([("n",)], lambda x: x.squeeze(0), "not 1, and cannot be squeezed"),
+        ([(6,)], lambda x: x.reshape(-2, 3), "a dim is at least 0"),
+        ([("n",)], lambda x: x.squeeze(0), "only an axis of size 1 is squeezed"),
         ([(2, 3)], lambda x: x.sum(axis=2), "axis 2 is out of range for rank 2"),
         ([(2, 3)], lambda x: x.sum(axis=(0, -2)), "axis is repeated"),
-        ([(2, 3)], lambda x: x.permute(0, 0), "each of the 2 axes once"),
+        ([(2, 3)], lambda x: x.permute(0, 0), "permutation of range.2."),
         ([(2, 3)], lambda x: x.unsqueeze(4), "axis 4 is out of range"),
         ([(2, 3)], lambda x: x.broadcast_to(2, 4), "do not broadcast"),
         ([(2, 3)], lambda x: x.broadcast_to(3), "does not broadcast to"),
-        ([(2, 3)], lambda x: ops.slice(x, (0,), (1,), (1, 1)), "1 limits for 2 axes"),
+        ([(2, 3)], lambda x: ops.slice(x, (0,), (1,), (1, 1)), "takes one limit; got 1 limits"),
         (
             [(2, 3)],
             lambda x: ops.slice(x, (0, 0), (2, 4), (1, 1)),
-            "cannot end at 4 on an axis of 3",
+            "stop of a slice lies beyond an axis of 3; got stop 4",
         ),
-        ([(2, 3)], lambda x: ops.slice(x, (0, 0), (2, 3), (1, 0)), "positive, not 0"),
+        (
+            [(2, 3)],
+            lambda x: ops.slice(x, (0, 0), (2, 3), (1, 0)),
+            "step of a slice is positive; got 0",
+        ),
         ([(2, 3)], lambda x: ops.slice(x, (0, 2), (2, 1), (1, 1)), "before its start|before"),
-        ([(2, 3)], lambda x: ops.tile(x, (2,)), "1 counts for 2 axes"),
+        ([(2, 3)], lambda x: ops.tile(x, (2,)), "takes one count; got 1 counts"),
         ([(2, 3)], lambda x: ops.pad(x, [(1, 1)] * 3), "for each of the 2 axes"),
     ],
 )
@@ -384,7 +388,7 @@ def test_shapes_that_do_not_fit_are_refused(shapes: Shapes, build: Any, near: st
 def test_a_variadic_op_takes_a_list():
     x = Graph().input("float32", (2, 3))
     for build in (lambda: ops.concat(x), lambda: ops.stack(x, 0), lambda: ops.concat()):
-        with pytest.raises(GraphError, match="takes a list of at least one operand first"):
+        with pytest.raises(GraphError, match="a list of at least one operand"):
             build()
 
 

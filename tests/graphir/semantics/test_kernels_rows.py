@@ -107,10 +107,13 @@ def test_sums_of_nothing(dtype):
 def test_nothing_has_no_extreme(name):
     x = np.zeros((3, 0, 2), np.float32)
     axis = 1 if name.startswith("arg") else (0, 1)
-    with pytest.raises(ExecutionError, match=rf"{name} over axis 1 of shape \[3, 0, 2\]"):
+    with pytest.raises(
+        ExecutionError,
+        match=rf"{name[-3:]}imum is undefined over an empty axis; got shape \[3, 0, 2\], axis=1",
+    ):
         run(name, x, axis=axis, keepdims=False)
     if name.startswith("arg"):
-        with pytest.raises(ExecutionError, match="axis 1"):
+        with pytest.raises(ExecutionError, match="axis=1"):
             run(name, x, axis=None, keepdims=False)
     axis = 0 if name.startswith("arg") else (0,)
     assert run(name, x, axis=axis, keepdims=False).shape == (0, 2)

@@ -66,7 +66,7 @@ def test_version():
         (("nope",), "invalid choice: 'nope'"),
         (("promote",), "DTYPE"),
         (("promote", "flot32", "int8"), "'flot32'; near it are float32"),
-        (("promote", "int8", "--rules", "max_stric"), "'max_stric'; there is max_strict"),
+        (("promote", "int8", "--rules", "max_stric"), "'max_stric'; use max_strict"),
         (("promote", "int8", "[1]"), "no dtype is named '[1]'"),
         (("promote", "int8", "__import__('os').getpid()"), "no dtype is named"),
         (("table", "--format", "pdf"), "invalid choice: 'pdf'"),

@@ -159,6 +159,6 @@ def test_paths_that_do_not_meet_are_refused():
     said = refused(1, "lattice", "jep_not_lattice_right", "--path", "A", "B")
     assert "A and B have several minimal upper bounds in lattice 'jep_not_lattice_right'" in said
     assert "no upper bound" in refused(1, "lattice", "jep_not_lattice_left", "--path", "B", "C")
-    assert "int8 is not in lattice 'jep_python'" in refused(
+    assert "lattice 'jep_python' has no int8" in refused(
         1, "lattice", "jep_python", "--path", "int8", "int"
     )

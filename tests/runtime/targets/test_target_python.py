@@ -162,7 +162,7 @@ def test_it_reads_as_a_program_would_be_written() -> None:
     assert [line for line in lines if "#" not in line] == [
         '    """Returns tensor_float32[2], tensor_float32[2*n]."""',
         "    n = x.shape[0]",
-        '    x = given("x", x, np.float32, (n, 2))',
+        '    x = checked_input("x", x, np.float32, (n, 2))',
         '    x = round_fraction(x, mantissa=10, ties="even")',
         "    v2 = np.multiply(x, np.float32(2.0))",
         '    v3 = round_fraction(v2, mantissa=10, ties="even")',
