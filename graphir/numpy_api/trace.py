@@ -222,7 +222,9 @@ def trace_into(
             numbers.close()
     writes = arguments.written_arguments(outputs)
     if not outputs:
-        raise GraphError(f"{graph.name} returns no symbol, so there is nothing to compute")
+        raise GraphError(
+            "the function returns no symbol, so there is nothing to compute", op=graph.name
+        )
     if arguments.memory is not None:
         outputs += _dead_checks(graph, outputs)
     graph.output(*outputs)

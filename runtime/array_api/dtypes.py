@@ -84,7 +84,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         several = cast("tuple[Any, ...]", kind)
         if any(isinstance(each, tuple) for each in several):
-            raise PromotionError("a tuple of kinds holds names and dtypes", got=repr(kind))
+            raise PromotionError("a tuple of kinds holds names and dtypes", got=repr(several))
         return any(isdtype(dtype, each) for each in several)
     if not isinstance(kind, str):
         return dtype_of(dtype) is dtype_of(kind)

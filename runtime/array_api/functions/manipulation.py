@@ -126,5 +126,9 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """Return the elements of x at `indices` along an axis; the other axes broadcast."""
     if array_of(x).ndim != array_of(indices).ndim:
-        raise GraphError(f"take_along_axis: {x.ndim} axes and indices of {indices.ndim}")
+        raise GraphError(
+            "the array and the indices differ in rank",
+            op="take_along_axis",
+            got=f"{x.shape} and {indices.shape}",
+        )
     return expanded(np.take_along_axis, x, indices, axis=axis)

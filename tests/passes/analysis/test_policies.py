@@ -120,13 +120,13 @@ def test_an_unknown_kind_names_the_nearest(word: str, told: str, where: str) -> 
 
 @pytest.mark.parametrize("word", [3, None, DType.float64, ["lossy"]])
 def test_a_kind_is_text(word: Any) -> None:
-    with pytest.raises(GraphError, match="a kind of cast is text such as 'to:float64', not"):
+    with pytest.raises(GraphError, match="a kind of cast is text such as 'to:float64'; got"):
         Policy(forbid=[word])
 
 
 @pytest.mark.parametrize("casts", ["error", "", None, True, "Forbid"])
 def test_casts_is_one_of_three(casts: Any) -> None:
-    with pytest.raises(GraphError, match="casts is 'allow', 'warn' or 'forbid', not"):
+    with pytest.raises(GraphError, match="casts is 'allow', 'warn' or 'forbid'; got"):
         Graph("g", policy=Policy(casts=casts))
 
 
