@@ -90,6 +90,40 @@ def test_no_variable_is_named_by_a_participle(package: str) -> None:
         assert not names, (place, names)
 
 
+PUBLIC_VERBS = frozenset(["put", "traced"])
+"""`ndarray.put` is NumPy's name, and `jit(f).traced` is a documented method."""
+
+GENERATED = "runtime/targets/python_/support.py"
+"""The text of this module stands in exported programs, which import nothing of the project."""
+
+
+def definitions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every function, method and class of a module, by its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, node.lineno
+
+
+def test_no_function_class_or_module_is_named_by_a_participle() -> None:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            names = [name for name, _ in definitions(ast.parse(path.read_text(encoding="utf-8")))]
+            words = {name.strip("_").lower() for name in (*names, path.stem)}
+            assert not words & (PARTICIPLES - PUBLIC_VERBS), path
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    places: dict[str, set[str]] = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            place = path.relative_to(ROOT).as_posix()
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                is_public = isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+                if is_public and place != GENERATED:
+                    places.setdefault(node.name, set()).add(place)
+    assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -311,7 +311,7 @@ def _reduce(
     op = REDUCTIONS.get(ufunc)
     if op is None:
         to = None if dtype is None else numpy_code(dtype)
-        return _given(accumulations.reduced(ufunc, x, axis, to, keepdims), name)
+        return _result_or_refusal(accumulations.reduced(ufunc, x, axis, to, keepdims), name)
     attrs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if dtype is not None:
         if op not in (ops.sum, ops.prod):
@@ -333,7 +333,7 @@ def _accumulate(
     to = None if dtype is None else numpy_code(dtype)
     op = ACCUMULATIONS.get(ufunc)
     if op is None:
-        return _given(accumulations.accumulated(ufunc, x, axis, to), name)
+        return _result_or_refusal(accumulations.accumulated(ufunc, x, axis, to), name)
     return graph.apply(op, (x,), {"axis": axis, "dtype": to})
 
 
@@ -350,10 +350,10 @@ def _reduce_at(
     _refuse_settings(name, kwargs)
     to = None if dtype is None else numpy_code(dtype)
     (x,) = symbols_of(graph, ops.negative, (x,))
-    return _given(accumulations.reduced_at(ufunc, x, indices, axis, to), name)
+    return _result_or_refusal(accumulations.reduced_at(ufunc, x, indices, axis, to), name)
 
 
-def _given(result: Symbol | None, name: str) -> Symbol:
+def _result_or_refusal(result: Symbol | None, name: str) -> Symbol:
     """Return a result; raise GraphError for a ufunc that has none."""
     return _has_none(name) if result is None else result
 

@@ -32,11 +32,13 @@ MOST_PRODUCTS = 2**24
 # -- rounding
 
 
-def rounded(a: Symbol, decimals: Any = 0) -> Symbol:
+def round_decimals(a: Symbol, decimals: Any = 0) -> Symbol:
     """Round to decimals: scale by a power of ten, round to even, scale back."""
     decimals = operator.index(decimals)
     if a.dtype.is_complex:
-        return ops.as_complex(rounded(ops.real(a), decimals), rounded(ops.imag(a), decimals))
+        return ops.as_complex(
+            round_decimals(ops.real(a), decimals), round_decimals(ops.imag(a), decimals)
+        )
     if not decimals:
         return round(a)
     if a.dtype is DType.bool:

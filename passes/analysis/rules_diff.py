@@ -12,7 +12,7 @@ from graphir.rule_reports.facts import OF_OPS, facts, infer_op
 from graphir.rule_reports.tables import VERSION, aligned, cell_name
 
 
-class Cell(NamedTuple):
+class DtypePair(NamedTuple):
     """A pair of dtypes that two rule sets promote differently; None is a refusal."""
 
     lhs: DType
@@ -30,7 +30,7 @@ class Result(NamedTuple):
     after: DType | None
 
 
-class RulesDiff(Sequence[Cell]):
+class RulesDiff(Sequence[DtypePair]):
     """The table cells in which two rule sets differ, over the dtypes that both have.
 
     `str()` gives a table. `pairs` counts all pairs of dtypes, `both_refuse` the pairs that both
@@ -42,7 +42,7 @@ class RulesDiff(Sequence[Cell]):
         self.before, self.after = before, after
         self.dtypes = [d for d in DType if d in before.dtypes and d in after.dtypes]
         cells = [
-            Cell(a, b, before.answer(a, b), after.answer(a, b))
+            DtypePair(a, b, before.answer(a, b), after.answer(a, b))
             for a in self.dtypes
             for b in self.dtypes
         ]
@@ -54,13 +54,13 @@ class RulesDiff(Sequence[Cell]):
         return len(self.cells)
 
     @overload
-    def __getitem__(self, at: int) -> Cell: ...
+    def __getitem__(self, at: int) -> DtypePair: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Cell]: ...
-    def __getitem__(self, at: int | slice) -> Cell | Sequence[Cell]:
+    def __getitem__(self, at: slice) -> Sequence[DtypePair]: ...
+    def __getitem__(self, at: int | slice) -> DtypePair | Sequence[DtypePair]:
         return self.cells[at]
 
-    def __iter__(self) -> Iterator[Cell]:
+    def __iter__(self) -> Iterator[DtypePair]:
         return iter(self.cells)
 
     def only(self, rules_: PromotionRules) -> list[DType]:
@@ -96,7 +96,7 @@ class RulesDiff(Sequence[Cell]):
         document["only_before"] = [str(dtype) for dtype in self.only(self.before)]
         document["only_after"] = [str(dtype) for dtype in self.only(self.after)]
         names = [[None if item is None else str(item) for item in cell] for cell in self]
-        document["cells"] = [dict(zip(Cell._fields, cell, strict=True)) for cell in names]
+        document["cells"] = [dict(zip(DtypePair._fields, cell, strict=True)) for cell in names]
         keys = ("question", "before", "after")
         document["facts"] = [dict(zip(keys, fact, strict=True)) for fact in self.facts]
         results = [
@@ -146,7 +146,7 @@ class RulesDiff(Sequence[Cell]):
         return [f"only {name} has {' '.join(map(str, dtypes))}" for name, dtypes in both if dtypes]
 
 
-def _group(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+def _group(cells: Sequence[DtypePair]) -> list[tuple[str, ...]]:
     """Return table rows; cells with one change and equal lists of partners share a row.
 
     A pair that changes alike in both operand orders appears once.

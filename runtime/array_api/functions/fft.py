@@ -11,7 +11,7 @@ from graphir import PromotionError
 from runtime.array_api.array import Array, array_of_values, with_name
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import KINDS, dtype_of, require
-from runtime.array_api.evaluation.computed import call_numpy
+from runtime.array_api.evaluation.numpy_calls import call_numpy
 from runtime.array_api.expansions import expanded
 from runtime.array_api.functions.creation import FLOAT
 

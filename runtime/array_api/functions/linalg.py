@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from graphir import GraphError, ShapeError, ops
 from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.dtypes import astype, require, result_type
-from runtime.array_api.evaluation.computed import LinAlgError as LinAlgError
-from runtime.array_api.evaluation.computed import call_numpy
+from runtime.array_api.evaluation.numpy_calls import LinAlgError as LinAlgError
+from runtime.array_api.evaluation.numpy_calls import call_numpy
 from runtime.array_api.expansions import expanded
 from runtime.array_api.functions.manipulation import matrix_transpose, reshape
 from runtime.array_api.functions.matrices import matmul, tensordot, vecdot

@@ -321,7 +321,7 @@ def test_static_values_are_hashable(value: Any) -> None:
 
 
 def test_static_parameters_are_those_of_the_function() -> None:
-    with pytest.raises(GraphError, match=r"<lambda> has no parameter 'm' .*takes \(x, n\)"):
+    with pytest.raises(GraphError, match=r"<lambda> has no parameter 'm' .*use one of \(x, n\)"):
         decorator(lambda x, n: x, static=("n", "m"))
     f = decorator(lambda x, **named: x * named["k"], static="k", rules="numpy")
     assert np.array_equal(f(X, k=3), X * 3) and len(f._cache) == 1
