@@ -301,7 +301,7 @@ def _windows(x: Symbol, kernel: Symbol, count: int, width: int) -> Symbol:
 
 
 INTERPOLATION: dict[str, Function] = {
-    **dict.fromkeys(("round", "around"), rounded),
+    **dict.fromkeys(("round", "around"), round_decimals),
     "linspace": samples,
     "logspace": _logspace,
     "interp": interpolated,
