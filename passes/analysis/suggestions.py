@@ -139,7 +139,7 @@ def _source(
     keeps its array.
     """
     if 0 in dtypes and op.name in rules.in_place and _is_augmented(location):
-        return stored(location, values[0].dtype)
+        return cast_assignment(location, values[0].dtype)
     return _cast_operands_at(location, _without_literals(values, dtypes))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
 from graphir.ir.literals import literal_array, native
-from graphir.ir.operands import taken
+from graphir.ir.operands import resolve_literal
 from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
@@ -156,7 +156,7 @@ class RecordingBuilder(ViewBuilder):
         )
         key: Any = op, type(value), exact, position, types
         if key not in self._constants:
-            number, dtype = taken(self.graph.rules, op, operands, position)
+            number, dtype = resolve_literal(self.graph.rules, op, operands, position)
             self._constants[key] = self.weak(number, dtype, value)
         return self._constants[key]
 
