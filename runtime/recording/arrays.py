@@ -9,7 +9,14 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Numbers, number_of, reading
+from runtime.recording.leaving import (
+    AS_BYTES,
+    AS_NUMBER,
+    AS_TRUTH,
+    PythonNumbers,
+    number_of,
+    reading,
+)
 from runtime.recording.numpy_ import functions, ufuncs
 from runtime.recording.numpy_.methods import Methods
 from runtime.recording.recorder import Recorder
@@ -151,7 +158,7 @@ def _scalars() -> dict[type[Any], type[Any]]:
     The methods are copied into each subclass instead of inherited: NumPy takes the next class in
     the method resolution order to define the memory of the scalar.
     """
-    namespace = {**_operators(), **vars(Dispatching), **vars(Numbers), **vars(RecordedScalar)}
+    namespace = {**_operators(), **vars(Dispatching), **vars(PythonNumbers), **vars(RecordedScalar)}
     methods = {
         name: value
         for name, value in namespace.items()

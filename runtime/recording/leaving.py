@@ -45,7 +45,7 @@ def number_of(name: str, value: Any, number: Any) -> Any:
     return number
 
 
-class Numbers:
+class PythonNumbers:
     """The methods of recorded arrays and scalars that give Python numbers."""
 
     __slots__ = ()

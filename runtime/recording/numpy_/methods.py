@@ -11,7 +11,7 @@ from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.numpy_api.views.steps import Reshape
 from runtime.recording.fallback import rescued
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Numbers, reading
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, PythonNumbers, reading
 from runtime.recording.numpy_.method_ops import (
     Symbolic,
     by_places,
@@ -135,7 +135,7 @@ def _moving(name: str) -> Callable[..., Any]:
 _byteswap = traced("byteswap", not_an_op)
 
 
-class Methods(Numbers, RecordedValue):
+class Methods(PythonNumbers, RecordedValue):
     """The recorded methods of ndarray, under NumPy's names."""
 
     __slots__ = ()
@@ -343,7 +343,7 @@ def _rescued_methods() -> None:
     The methods that change the recorded and the plain array together get no fallback.
     """
     changing = {"shape", "setflags", "resize"}
-    for name, method in [*vars(Numbers).items(), *vars(Methods).items()]:
+    for name, method in [*vars(PythonNumbers).items(), *vars(Methods).items()]:
         if name in changing:
             continue
         of_numpy = getattr(_NDARRAY, name, None)
