@@ -179,8 +179,8 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
     if memory is None or function is MATMUL or function is divmod:
         return None
     if function in scalars.DIFFERING:
-        return memory.computed(_differing(memory, function, operands, values), scalar=True)
-    return memory.computed(function(*values), scalar=True)
+        return memory.value_of(_differing(memory, function, operands, values), scalar=True)
+    return memory.value_of(function(*values), scalar=True)
 
 
 def _differing(
