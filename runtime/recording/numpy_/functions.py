@@ -167,7 +167,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     **{
         function: in_ops(function, operands)
         for function, operands in {
-            np.concatenate: 0,
+            np.concatenate: 1,
             np.dot: 2,
             np.inner: 2,
             np.vdot: 2,

@@ -41,9 +41,13 @@ def in_ops(function: Any, operands: int = 1) -> Symbolic:
         settings: dict[str, Any] = {}
         for place, (name, value) in enumerate(bound.arguments.items()):
             kind = takes.parameters[name].kind
-            operand = (
-                recorder.symbol(value) if place < operands else _operand(recorder, function, value)
-            )
+            operand: Any
+            if function is np.concatenate and not place:
+                operand = [recorder.symbol(part) for part in value]
+            elif place < operands:
+                operand = recorder.symbol(value)
+            else:
+                operand = _operand(recorder, function, value)
             if kind is Parameter.VAR_POSITIONAL:
                 symbols += operand
             elif kind is Parameter.VAR_KEYWORD:

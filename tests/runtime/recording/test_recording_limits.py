@@ -93,6 +93,7 @@ def test_compiled_functions_in_the_table_of_numpys_functions_are_ops():
             np.bincount(i, minlength=4),
             np.lexsort((i, x[1, :3])),
             np.maximum.accumulate(x, axis=1),
+            np.concatenate(([1, 2], i, [i[0], 3])),
         )
 
     recording = record(program, np.arange(8.0).reshape(2, 4) % 3, np.array([2, 0, 2]))
