@@ -51,12 +51,12 @@ def mark_updates(
             if step.symbol.op in UPDATES and memory.owns(step.reads[0]):
                 step.in_place = latest[memory.roots[step.reads[0]]] <= number
             memory.enter_call(step)
-            written = [step.write]
+            targets = [step.write]
         elif isinstance(step, ScalarStep):
-            memory.enter_fresh(written := step.writes)
+            memory.enter_fresh(targets := step.writes)
         else:
-            memory.enter_fresh(written := [cell for cell, _ in step.writes])
-        for cell in written:
+            memory.enter_fresh(targets := [cell for cell, _ in step.writes])
+        for cell in targets:
             root = memory.roots.get(cell, cell)
             read = float("inf") if cell in outputs else last.get(cell, number)
             latest[root] = max(latest.get(root, number), read)
