@@ -156,7 +156,7 @@ def test_against_tells_what_other_rules_change(script: str) -> None:
         (("audit", "program.py:graph", "--input", "i.npy"), "is missing y; it takes"),
         (
             ("audit", "program.py:graph", "--input", "x=i.npy", "--input", "x=i.npy"),
-            "one value for input",
+            "given twice",
         ),
         (("audit", "program.py:normalise", *TWO, "--rules", "jax"), "jax"),
         (("audit", "program.py:normalise"), "(x, w): missing a required argument: 'x'"),
