@@ -105,7 +105,9 @@ class Conversions:
         if source.is_complex:
             if target.family not in ("bool", "complex"):
                 raise PromotionError(
-                    f"cast of {source} to {target}: a complex number is not a real one",
+                    "the imaginary part would be dropped",
+                    op="cast",
+                    got=f"{source} to {target}",
                     fix="take .real (or .imag) first and cast that",
                 )
             return (self.cast(source, target),)

@@ -551,8 +551,8 @@ def _no_name(value: Any, path: str) -> None:
     """Raise GraphError for a dtype's name alone; called if no argument is an input."""
     if isinstance(value, str) and _DTYPE.fullmatch(value):
         raise GraphError(
-            f"{path.partition('_')[2]} is {value!r}, which is handed over as it is, so there is no "
-            "input",
+            f"argument {path.partition('_')[2]} is a str, which makes no input of the graph",
+            got=repr(value),
             fix=f"write DType.{value} for a 0-d one, or ({value!r}, shape), shape a tuple or list",
         )
 

@@ -150,7 +150,7 @@ class Strict(LibraryRules):
                 fix=f"cast the operand or the result by .cast(DType.{dtype})",
             )
         if op != "input" and self.supported(dtype).bits < 8 and dtype is not DType.bool:
-            raise self._sub_byte(f"{op} makes no {dtype}", dtype)
+            raise self._sub_byte(op, dtype)
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """Return the join of all dtypes.
@@ -190,9 +190,11 @@ class Strict(LibraryRules):
             raise self._sub_byte(f"a literal cannot become {dtype}", dtype)
         return dtype
 
-    def _sub_byte(self, what: str, dtype: DType) -> PromotionError:
+    def _sub_byte(self, op: str, dtype: DType) -> PromotionError:
         return PromotionError(
-            f"{what}, which is narrower than a byte, under {self.name!r}",
+            f"under {self.name!r} no constant is narrower than a byte",
+            op=op,
+            got=str(dtype),
             fix=f"write it in a wider dtype and .cast(DType.{dtype})",
         )
 
@@ -307,7 +309,7 @@ class Strict(LibraryRules):
         pad makes a constant, so it refuses dtypes narrower than a byte.
         """
         if op == "pad" and dtype.narrow and dtype.bits < 8:
-            raise self._sub_byte(f"pad makes no {dtype}", dtype)
+            raise self._sub_byte(op, dtype)
         return dtype
 
 

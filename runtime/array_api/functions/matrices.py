@@ -30,7 +30,11 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Return the vector dot product along `axis`, a negative axis; conjugates x1."""
     least = -min(array_of(x1).ndim, array_of(x2).ndim)
     if not least <= axis < 0:
-        raise ShapeError(f"axis lies between {least} and -1", op="vecdot", got=f"axis={axis}")
+        raise ShapeError(
+            f"axis is negative, and at least {least}, for both arrays",
+            op="vecdot",
+            got=f"axis={axis} of {x1.shape} and {x2.shape}",
+        )
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(
             f"the arrays differ in size on axis {axis}",

@@ -40,7 +40,7 @@ def test_a_dim_that_is_none():
 
 def test_the_name_of_a_dtype_alone():
     text = refused(lambda: trace(lambda x: x + 1, "float32"))
-    assert "x is 'float32', which is handed over as it is" in text
+    assert "argument x is a str, which makes no input of the graph; got 'float32'" in text
     assert "write DType.float32 for a 0-d one, or ('float32', shape)" in text
     traced = trace(lambda x, to: x.astype(to), ("int8", (3,)), "float32")
     assert traced.graph.outputs[0].dtype.name == "float32"
