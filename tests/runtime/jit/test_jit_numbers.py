@@ -225,7 +225,7 @@ def test_the_graph_shows_what_numbers_are() -> None:
         "graph @f rules=numpy (%x: int8[3], %add_k: weak_int[], %k: weak_int[]) -> (int8[3]) {"
     )
     assert [one.tolist() for one in f.traced(X8, 5).inputs(X8, 7)] == [[1, 2, 3], 8, 7]
-    with pytest.raises(GraphirError, match="for the numbers 300 the function makes another graph"):
+    with pytest.raises(GraphirError, match="with the numbers 300 the function makes another graph"):
         f.traced(X8, 5).inputs(X8, 300)
     assert f.program(X8, 5) is f.program(X8, 6)
 
