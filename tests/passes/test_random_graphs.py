@@ -112,7 +112,7 @@ def test_graphs_of_every_op(op: Op) -> None:
 
     # A seed for each op, or all would have the same graphs around them.
     @seed(zlib.crc32(op.name.encode()))
-    @settings(max_examples=settings().max_examples // 4)
+    @settings(max_examples=max(settings().max_examples // 4, 12))
     @given(programs(op=op))
     def each(program: Program) -> None:
         nonlocal drawn

@@ -70,11 +70,12 @@ def cast_conversion(
     target: DType,
     number: complex | None,
     literal: bool = False,
+    concrete: DType | None = None,
 ) -> CastConversion:
     """Return the conversion of an operand of an op under the rule of an Origin.
 
     `number` is the value of a constant operand, or None. `literal` is True if the program writes
-    the number without a dtype.
+    the number without a dtype. `concrete` is the dtype in which a weak target is computed.
     """
     kind: Kind = kind_of_rule(rule)
     path = (source, target)
@@ -83,5 +84,5 @@ def cast_conversion(
     elif kind == "implicit":
         path = rules(rule).path(source, target)
         kind = "literal" if source.weak and number is not None else kind
-    losses = loss(source, target) if number is None else literal_loss(number, target)
+    losses = loss(source, concrete or target) if number is None else literal_loss(number, target)
     return CastConversion(kind, op, operand, rule, source, target, path, losses)

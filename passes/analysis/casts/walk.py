@@ -150,7 +150,8 @@ class CastWalk:
         try:
             return self._conversions[key]
         except KeyError:
-            result = cast_conversion(operand, op, rule, source, target, number, literal)
+            concrete = self.graph.concrete_dtype(target)
+            result = cast_conversion(operand, op, rule, source, target, number, literal, concrete)
             rule_target = result if self.predicate is None or self.predicate(result) else None
             self._conversions[key] = rule_target
             return rule_target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphir import Op, Symbol, ops
-from graphir.ir.operators.powers import power
+from graphir.ir.operators.powers import power, power_of_arrays
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError
@@ -19,8 +19,12 @@ def op_of(table: NamedOps, ufunc: np.ufunc) -> Op:
     return op
 
 
-def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -> Symbol:
+def emit(
+    recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None, scalars: bool = False
+) -> Symbol:
     """Emit the ops of a ufunc on operands, and return the symbol of the result.
+
+    `scalars` says that an operator of NumPy's scalars ran in place of the ufunc's loop.
 
     Raises UnrecordedError if `args` is None: the operands have no symbols, or the ufunc has no op.
     """
@@ -30,7 +34,8 @@ def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -
     short = _power(*args) if op is ops.pow else None
     if short is not None:
         return short
-    return recorder.emit(op, args) if op else COMPOUNDS[ufunc](recorder, *args)
+    result = recorder.emit(op, args) if op else COMPOUNDS[ufunc](recorder, *args)
+    return result if scalars else power_of_arrays(result)
 
 
 def _power(base: Symbol, exponent: Symbol) -> Symbol | None:

@@ -61,7 +61,7 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
     if not hasattr(real, "dtype"):
         return real
     args = _operands(recorder, ufunc, inputs)
-    return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args))
+    return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, True))
 
 
 def _operands(
