@@ -253,3 +253,11 @@ def test_no_use_is_lost_by_passes_or_by_text(program: Program) -> None:
     assert [str(row.location) for row in cast_report(Graph.parse(text))] == [
         *(str(row.location) for row in cast_report(explicit))
     ]
+
+
+@pytest.mark.parametrize(("rules", "exact"), [("jax", True), ("jax_x32", False)])
+def test_a_cast_to_a_weak_dtype_loses_what_its_concrete_dtype_loses(rules: str, exact: bool):
+    g = Graph(rules=rules)
+    g.output(g.input("int32", ("n",)).cast(DType.weak_float))
+    (row,) = cast_report(g)
+    assert row.exact is exact
