@@ -88,7 +88,7 @@ def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
 
     def compute(*scalars: Any) -> Any:
         out = np.empty((), dtype)
-        function(*map(np.asarray, scalars), out)
+        function(*map(np.asarray, scalars), out=out)
         return out[()]
 
     def call(*scalars: Any) -> Any:
