@@ -170,7 +170,7 @@ def test_every_dtype_is_drawn() -> None:
     seen: set[DType] = set()
 
     # Between them the two have every dtype, and few rule sets have index.
-    @settings(max_examples=settings().max_examples * 30)
+    @settings(max_examples=max(settings().max_examples * 30, 1500))
     @given(programs(steps=3, rules=("max", "jax")))
     def each(program: Program) -> None:
         seen.update(symbol.dtype for symbol in program.graph.symbols)

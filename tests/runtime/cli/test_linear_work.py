@@ -100,9 +100,9 @@ def test_commands_on_graphs(command: str, program: str, tmp_path: Path) -> None:
         start = 450  # where pictures are folded: layouts of smaller graphs are not linear
     else:
         # A call of some thousand characters is quoted at each operand; a longer one is not.
-        start = 1400 if program == "long_call" else 32
+        start = 1400 if program == "long_call" else 48
     main(arguments(command, program, 3, tmp_path))  # what is imported and cached is not counted
-    sizes = (start, 2 * start, 4 * start)[: 3 if start == 32 else 2]
+    sizes = (start, 2 * start)
     asked = [arguments(command, program, n, tmp_path) for n in sizes]
     works = check(lambda: list(map(work_of, asked)), f"{command} of {program}")
     assert works[-1].calls > 1000
