@@ -19,13 +19,13 @@ import numpy as np
 from graphir import DType
 from graphir.semantics import data_movement as movement
 from graphir.semantics.data_movement import Sizes
-from runtime.targets.dask_.pieces import dask_array, meta
+from runtime.targets.dask_.pieces import dask_array, meta, rechunked
 
 
 def solid(x: Any) -> Any:
     """Return the array without empty blocks, over which max and scans are undefined."""
     chunks = tuple(tuple(size for size in axis if size) or (0,) for axis in x.chunks)
-    return x if chunks == x.chunks else x.rechunk(chunks)
+    return x if chunks == x.chunks and x.size else rechunked(x, chunks)
 
 
 def as_dask(array: Any) -> Any:
@@ -76,7 +76,7 @@ def _index_update(x: Any, updates: Any, indices: Any, axis: int | None) -> Any:
     arguments: list[Any] = []
     for name, array in zip("xui", (x, updates, indices), strict=True):
         labels = [f"{name}{i}" for i in range(array.ndim)]
-        arguments += [array.rechunk(-1) if labels else array, labels]
+        arguments += [rechunked(array, -1) if labels else array, labels]
     settings: dict[str, Any] = {"axis": axis, "dtype": x.dtype, "meta": meta(x.dtype, x.ndim)}
     task = movement.index_update
     return dask_array().blockwise(task, arguments[1], *arguments, concatenate=True, **settings)

@@ -29,6 +29,15 @@ def dask_array() -> Any:
     return optional("dask.array", "dask", "the Dask target")
 
 
+def rechunked(x: Any, chunks: Any) -> Any:
+    """Return an array in other chunks; an array without elements in one.
+
+    Dask's own rechunk gives such arrays names by which two dtypes of ml_dtypes of one width are the
+    same array.
+    """
+    return x.rechunk(chunks) if x.size else dask_array().from_array(np.empty(x.shape, x.dtype), -1)
+
+
 def meta(dtype: Any, rank: int) -> Any:
     """Return an empty array that tells Dask a dtype and a rank."""
     return np.empty((0,) * rank, dtype)
@@ -120,7 +129,10 @@ class BlockPiece:
         arguments: list[Any] = []
         for symbol, own in self.operands:
             rechunking = {axis: -1 for axis, label in enumerate(own) if label == self.whole}
-            arguments += [values[symbol].rechunk(rechunking) if rechunking else values[symbol], own]
+            arguments += [
+                rechunked(values[symbol], rechunking) if rechunking else values[symbol],
+                own,
+            ]
         return dask_array().blockwise(
             task,
             labels,

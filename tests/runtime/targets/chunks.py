@@ -35,7 +35,8 @@ def pieces(draw: Any, size: int) -> tuple[int, ...]:
 
 
 def cut(array: Any, chunks: Any) -> Any:
-    return da.from_array(array, chunks=-1).rechunk(tuple(chunks))
+    dask_array = da.from_array(array, chunks=-1)
+    return dask_array.rechunk(tuple(chunks)) if array.size else dask_array
 
 
 def computed(found: Any) -> list[Any]:
