@@ -100,7 +100,8 @@ class Jax(LibraryRules):
             "pow": {DType.weak_int: DType.int64, **NO_SMALL_INTS},
             "relu": {DType.bool: DType.weak_int},
             "rsqrt sigmoid silu": NO_INTS,
-            "softmax logsoftmax softplus": {DType.bool: None},
+            "softmax logsoftmax": {DType.bool: None},
+            "softplus": {DType.bool: DType.weak_float},
             "logsoftmax": {DType.int4: None, DType.uint4: None},
             "sum prod cumulative_sum": NO_SMALL_INTS,
             "abs": {DType.int2: None, DType.int4: None},
@@ -117,7 +118,7 @@ class Jax(LibraryRules):
 
     strong = frozenset(
         {
-            *("log2", "log10", "gelu", "softmax", "logsoftmax"),
+            *("log2", "log10", "deg2rad", "heaviside", "gelu", "softmax", "logsoftmax"),
             *("mean", "var", "std", "max", "min"),
         }
     )
@@ -317,7 +318,9 @@ JAX_X32 = JaxX32("jax_x32", "jax.numpy with 64 bits off, as it comes.", JAX_LATT
 class JaxStrict(Jax):
     """jax.numpy with jax_numpy_dtype_promotion="strict"."""
 
-    exceptions = by_op({**Jax.exceptions, "relu": {DType.bool: None}, "logsoftmax": NO_INTS})
+    exceptions = by_op(
+        {**Jax.exceptions, "relu softplus": {DType.bool: None}, "logsoftmax": NO_INTS}
+    )
     """jax.nn.relu compares with the int 0, and log_softmax subtracts a float from x."""
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
