@@ -65,7 +65,7 @@ def test_complex_to_complex_rounds_each_part() -> None:
 @pytest.mark.parametrize("source", COMPLEX)
 def test_complex_to_real_is_refused(source: str) -> None:
     for name in (*INTEGERS, *FORMATS):
-        with pytest.raises(PromotionError, match=rf"{source} to {name}: .* take \.real"):
+        with pytest.raises(PromotionError, match=rf"{source} to {name}; take \.real"):
             to(name, np.zeros(2, DType(source).storage), source)
 
 
