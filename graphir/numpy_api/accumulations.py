@@ -51,7 +51,7 @@ def accumulated(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any = None) -> Sym
     else:
         if size > LONGEST:
             raise GraphError(
-                f"it is unrolled along axes of at most {LONGEST} elements", got=str(x.type)
+                f"an axis of more than {LONGEST} elements is too long to unroll", got=str(x.type)
             )
         lines = accumulate((x[i] for i in range(size)), op)
         result = ops.stack(list(lines), axis=0) if size else x

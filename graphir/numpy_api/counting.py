@@ -48,7 +48,8 @@ def sums_at(x: Symbol, places: Symbol, values: Symbol, op: Op = ops.sum) -> Symb
         return x + _whole_sums(rows, places, values)
     if values.size * max(rows, 2) > MOST_PRODUCTS:
         raise GraphError(
-            f"each of {values.size} values meets each of {rows} places",
+            "the table of values and places that the sums are made of would be too large",
+            got=f"{values.size} values and {rows} places",
             fix="call the function from plain Python, without jit",
         )
     width = max(rows, 2)  # a lone column would be added pairwise
@@ -215,7 +216,8 @@ def _histogram(
     if _edges_of(bins):
         if weights is not None:
             raise GraphError(
-                "the order of sums of weights is open", fix="pass bins=k and range=(a, b)"
+                "NumPy adds the weights of a bin in an order that depends on the values",
+                fix="pass bins=k and range=(a, b)",
             )
         number, edges = _ends(a, bins)
     else:

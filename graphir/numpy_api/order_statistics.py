@@ -125,13 +125,15 @@ def _lexsort(keys: Any, axis: int = -1) -> Symbol:
 
 def _partition(*_: Any, **__: Any) -> Symbol:
     raise GraphError(
-        "NumPy leaves the order inside the parts open", fix="use np.sort(x), or np.sort(x)[k]"
+        "NumPy leaves open in which order the elements of a part stand",
+        fix="use np.sort(x), or np.sort(x)[k]",
     )
 
 
 def _argpartition(*_: Any, **__: Any) -> Symbol:
     raise GraphError(
-        "NumPy leaves the order inside the parts open", fix="use np.argsort(x, kind='stable')"
+        "NumPy leaves open in which order the elements of a part stand",
+        fix="use np.argsort(x, kind='stable')",
     )
 
 

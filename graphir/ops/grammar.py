@@ -239,7 +239,7 @@ def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:
     array = cast("NDArray[Any]", value)
     if is_foreign(storage) and array.dtype == bits_of(storage):
         if type_.dtype.bits < 8 and (array >> type_.dtype.bits).any():
-            raise GraphError(f"its bits are not those of {type_.dtype}")
+            raise GraphError(f"its bytes have bits beyond those of {type_.dtype}")
         array = array.view(storage)
     if array.dtype != storage or array.shape != type_.shape:
         raise GraphError(

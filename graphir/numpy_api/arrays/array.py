@@ -206,7 +206,10 @@ def _moving(name: str) -> Callable[..., Any]:
             places = np.empty_like(self.plain, dtype=np.intp)
             places[...] = np.arange(places.size).reshape(places.shape)
             if order != "F" and not self.plain.flags.forc:
-                raise GraphError(f"order={order!r} of a strided array", fix="use order='C'")
+                raise GraphError(
+                    f"order={order!r} is not followed in an array that is not contiguous",
+                    fix="use order='C'",
+                )
             symbol = Pick(getattr(places, name)(*args, **kwargs)).forward(memory, self.read())
         return memory.array(Cell(memory, real, symbol))
 

@@ -165,7 +165,7 @@ def _chosen(
     Without `out=` NumPy leaves these elements uninitialized, and the graph has zeros there.
     """
     if condition is None:
-        raise UnrecordedError("where= is of what has no symbol")
+        raise UnrecordedError("the condition of where= has no symbol")
     if before is None:
         before = recorder.filled(0, (), result.dtype)
     elif before.dtype is not result.dtype:
