@@ -26,7 +26,7 @@ BINARY: dict[str, tuple[Any, Any]] = {
     "rshift": (_PYTHON.rshift, np.right_shift),
 }
 """The operators that have a reflected form."""
-MUL, MATMUL = BINARY["mul"][0], BINARY["matmul"][0]
+MUL, POW, MATMUL = (BINARY[name][0] for name in ("mul", "pow", "matmul"))
 COMPARISONS: dict[str, tuple[Any, Any]] = {
     "lt": (_PYTHON.lt, np.less),
     "le": (_PYTHON.le, np.less_equal),

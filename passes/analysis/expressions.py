@@ -48,7 +48,8 @@ class Expression(NamedTuple):
         An augmented assignment whose target is replaced becomes an assignment: `x += y` gives
         `x = x.astype(...) + y`.
         """
-        if 0 in texts and (sign := self._augmented_operator()):
+        if 0 in texts and self.is_augmented:
+            sign = self.text[self.spans[0][1] : self.spans[1][0]].strip(" ()").removesuffix("=")
             value = texts.get(1, self.operand(1))
             operand = value if primary(value) else f"({value})"
             return f"{self.operand(0)} = {texts[0]} {sign} {operand}"
@@ -58,14 +59,10 @@ class Expression(NamedTuple):
             new = f"{new[:start]}{texts[position]}{new[end:]}"
         return new
 
-    def _augmented_operator(self) -> str:
-        """The operator of an augmented assignment; "" for any other statement."""
-        match statement(self.text):
-            case ast.AugAssign():
-                between = self.text[self.spans[0][1] : self.spans[1][0]]
-                return between.strip(" ()").removesuffix("=")
-            case _:
-                return ""
+    @property
+    def is_augmented(self) -> bool:
+        """Whether the text is an augmented assignment."""
+        return isinstance(statement(self.text), ast.AugAssign)
 
     @property
     def brief(self) -> str:

@@ -30,6 +30,14 @@ from passes.analysis.expressions import Expression, expression, primary, stateme
 from passes.analysis.written_literals import is_literal
 
 
+class UncastOp(NamedTuple):
+    """An op under rules, on operand `values` before any cast."""
+
+    rules: PromotionRules
+    op: Op
+    values: Sequence[Symbol]
+
+
 class Promotion(NamedTuple):
     """An op on operand `values` before any cast, and the implicit `casts` of operands by position.
 
@@ -44,6 +52,11 @@ class Promotion(NamedTuple):
     position: int
     loss: Loss
     number: bool = False
+
+    @property
+    def uncast(self) -> UncastOp:
+        """The op, its rules and its operands."""
+        return UncastOp(self.rules, self.op, self.values)
 
     @property
     def meeting(self) -> Sequence[int]:
@@ -79,8 +92,7 @@ def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ())
             {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
         )
         return _casts_in_words(promotion.op, casts_to_write)
-    rules, op, values = promotion[:3]
-    return rewritten(rules, op, values, location, _target_dtypes(promotion, avoid))
+    return rewritten(promotion.uncast, location, _target_dtypes(promotion, avoid))
 
 
 def replacement(promotion: Promotion, location: Location) -> str:
@@ -91,8 +103,7 @@ def replacement(promotion: Promotion, location: Location) -> str:
     """
     if len(promotion.values) > MOST_OPERANDS:
         return ""
-    rules, op, values = promotion[:3]
-    return _source(rules, op, values, location, _target_dtypes(promotion, ()))
+    return _source(promotion.uncast, location, _target_dtypes(promotion, ()))
 
 
 def cast_assignment(location: Location, dtype: DType) -> str:
@@ -113,39 +124,24 @@ def cast_assignment(location: Location, dtype: DType) -> str:
 _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 
-def rewritten(
-    rules: PromotionRules,
-    op: Op,
-    values: Sequence[Symbol],
-    location: Location,
-    dtypes: Mapping[int, DType],
-) -> str:
+def rewritten(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -> str:
     """Return the expression at a location with operands cast; words if the source is unknown."""
-    if text := _source(rules, op, values, location, dtypes):
+    if text := _source(uncast, location, dtypes):
         return " ".join(text.split())
-    return _casts_in_words(op, _without_literals(values, dtypes))
+    return _casts_in_words(uncast.op, _without_literals(uncast.values, dtypes))
 
 
-def _source(
-    rules: PromotionRules,
-    op: Op,
-    values: Sequence[Symbol],
-    location: Location,
-    dtypes: Mapping[int, DType],
-) -> str:
+def _source(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -> str:
     """Return the expression at a location with operands cast, or "" if the source is unknown.
 
     Under rules that write `x += y` to the array x, the value is cast to the dtype of x: the name x
     keeps its array.
     """
-    if 0 in dtypes and op.name in rules.in_place and _is_augmented(location):
-        return cast_assignment(location, values[0].dtype)
-    return _cast_operands_at(location, _without_literals(values, dtypes))
-
-
-def _is_augmented(location: Location) -> bool:
-    expression_ = expression(location)
-    return expression_ is not None and isinstance(statement(expression_.text), ast.AugAssign)
+    if 0 in dtypes and uncast.op.name in uncast.rules.in_place:
+        expression_ = expression(location)
+        if expression_ and expression_.is_augmented:
+            return cast_assignment(location, uncast.values[0].dtype)
+    return _cast_operands_at(location, _without_literals(uncast.values, dtypes))
 
 
 def _without_literals(values: Sequence[Symbol], dtypes: Mapping[int, DType]) -> Mapping[int, DType]:

@@ -132,7 +132,7 @@ class RecordingBuilder(ViewBuilder):
         symbol.source = self.here
         return symbol
 
-    def entered(self, array: Array) -> Symbol:
+    def array_symbol(self, array: Array) -> Symbol:
         """Return an input for values without writers, such as indices."""
         return self.input(array)
 

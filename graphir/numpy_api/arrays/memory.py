@@ -124,7 +124,7 @@ class TraceMemory(ViewBuilder):
         """Add an op on symbols and return its symbol."""
         return self.graph.emit(op, args, attrs)
 
-    def entered(self, array: Array) -> Symbol:
+    def array_symbol(self, array: Array) -> Symbol:
         """Return the constant of an array that nobody writes to."""
         return self.graph.constant_of(array_of(array, None))
 
@@ -215,10 +215,10 @@ class Cell:
             return self.symbol
         if self.constant is None:
             assert self.buffer is not None
-            self.constant = self.entered(self.buffer)
+            self.constant = self.constant_of(self.buffer)
         return self.constant
 
-    def entered(self, values: Array) -> Symbol:
+    def constant_of(self, values: Array) -> Symbol:
         """Return the constant of known values."""
         graph = self.memory.graph
         if self.fill is not None:
@@ -332,7 +332,7 @@ class ArrayValue(GraphValue):
             elif self._view is None or self._view is cell.buffer:
                 self._read = cell.whole()
             else:
-                self._read = cell.entered(self._view)
+                self._read = cell.constant_of(self._view)
             self._version = cell.version
         return self._read
 

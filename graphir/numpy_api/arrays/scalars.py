@@ -6,7 +6,6 @@ library. Its loops over arrays use vector instructions.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -18,12 +17,12 @@ from graphir.ir.operators.powers import power_of_arrays
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api.arrays.memory import ScalarValue, TraceMemory
+from graphir.numpy_api.python_operators import BINARY, MUL, POW
 from graphir.numpy_api.traced_numbers import TracedNumber
 
-_PYTHON: Any = operator
-DIFFERING = frozenset((_PYTHON.mul, _PYTHON.pow))
+DIFFERING = frozenset((MUL, POW))
 """The operators whose results depend on whether the operands are scalars."""
-OPERATORS: dict[np.ufunc, Any] = {np.multiply: _PYTHON.mul, np.power: _PYTHON.pow}
+OPERATORS = {ufunc: function for function, ufunc in BINARY.values() if function in DIFFERING}
 _SCALARS = ScalarValue, int, float, complex, np.generic
 
 
@@ -38,7 +37,7 @@ def of_scalars(
 ) -> Symbol | None:
     """Return the product or power of scalars, or None where the operator on symbols serves."""
     graph = memory.graph
-    if function is _PYTHON.pow:
+    if function is POW:
         return graph.apply(ops.pow, tuple(values), {})
     x, y = symbols_of(graph, ops.multiply, tuple(values))
     dtype = graph.rules.promote(x.type, y.type)

@@ -37,7 +37,7 @@ class ViewBuilder:
         """Add an op on symbols and return its symbol."""
         raise NotImplementedError
 
-    def entered(self, array: NDArray[Any]) -> Symbol:
+    def array_symbol(self, array: NDArray[Any]) -> Symbol:
         """Return a new symbol with the values of an array that nobody writes to."""
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class ViewBuilder:
         """Return the symbol of an array that nobody writes to; equal arrays share a symbol."""
         key = array_content(array)
         if key not in self._constants:
-            self._constants[key] = self.entered(array)
+            self._constants[key] = self.array_symbol(array)
         return self._constants[key]
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:

@@ -14,7 +14,7 @@ from graphir.rule_reports.findings import count_text
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.policies.budget import limits_on, too_wide, within
 from passes.analysis.policies.verdict import Action, Verdict
-from passes.analysis.suggestions import Promotion, cast_assignment, fix, rewritten
+from passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
@@ -111,9 +111,8 @@ class WidthHit(NamedTuple):
         wide_positions = {cast.position for cast in _casts(symbol) if cast.target in wide}
         casts_within = _casts_within(symbol, self.limits)
         casts_to_write = {i: dtype for i, dtype in casts_within.items() if i in wide_positions}
-        rules, args = symbol.graph.rules, symbol.args
-        text = rewritten(rules, symbol.op, args, symbol.location, casts_to_write)
-        return text or f'dtype "{narrow}"'
+        uncast = UncastOp(symbol.graph.rules, symbol.op, symbol.args)
+        return rewritten(uncast, symbol.location, casts_to_write) or f'dtype "{narrow}"'
 
     @property
     def message(self) -> str:

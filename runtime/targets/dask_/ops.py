@@ -15,7 +15,16 @@ from graphir.ops import CATALOGUE
 from graphir.semantics.evaluation import settings_of
 from runtime.results import REFUSAL_ERRORS, refused
 from runtime.targets.dask_.movement import MOVES
-from runtime.targets.dask_.pieces import Arrays, BlockPiece, Labels, meta, numbered, quiet, single
+from runtime.targets.dask_.pieces import (
+    Arrays,
+    BlockPiece,
+    Labels,
+    meta,
+    numbered,
+    quiet,
+    single,
+    without_elements,
+)
 from runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted, reduced
 from runtime.targets.emission import emitter
 
@@ -48,12 +57,14 @@ class Movement:
     def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
         """Return the result. Raises ExecutionError if a shape contradicts an assertion."""
         (symbol,) = self.results
-        tf32 = symbol.graph.tf32
+        tf32, operands = symbol.graph.tf32, [values[arg] for arg in self.needs]
         settings = settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, tf32)
         try:
-            result = self.move(*[values[arg] for arg in self.needs], **settings)
+            result = self.move(*operands, **settings)
         except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
+        if operands and not result.size:
+            result = without_elements(result.shape, result.dtype, operands)
         return [_as(result, symbol.dtype, tf32)]
 
 

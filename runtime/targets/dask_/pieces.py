@@ -32,10 +32,31 @@ def dask_array() -> Any:
 def rechunked(x: Any, chunks: Any) -> Any:
     """Return an array in other chunks; an array without elements in one.
 
-    Dask's own rechunk gives such arrays names by which two dtypes of ml_dtypes of one width are the
-    same array.
+    Dask's own rechunk forgets what an array without elements was computed from: an op that refuses
+    its operands would not, and two dtypes of ml_dtypes of one width would be one array.
     """
-    return x.rechunk(chunks) if x.size else dask_array().from_array(np.empty(x.shape, x.dtype), -1)
+    return x.rechunk(chunks) if x.size else without_elements(x.shape, x.dtype, [x])
+
+
+def without_elements(shape: Sequence[int], dtype: Any, after: Sequence[Any]) -> Any:
+    """Return an array without elements, in one block, computed once the arrays `after` are."""
+    operands: list[Any] = []
+    for place, array in enumerate(after):
+        operands += [array, tuple(f"a{place}_{axis}" for axis in range(array.ndim))]
+    labels = {f"new{axis}": size for axis, size in enumerate(shape)}
+    return dask_array().blockwise(
+        partial(_no_elements, tuple(shape), dtype),
+        tuple(labels),
+        *operands,
+        new_axes=labels,
+        concatenate=True,
+        dtype=dtype,
+        meta=meta(dtype, len(labels)),
+    )
+
+
+def _no_elements(shape: Sequence[int], dtype: Any, *after: Any) -> Any:
+    return np.empty(shape, dtype)
 
 
 def meta(dtype: Any, rank: int) -> Any:
