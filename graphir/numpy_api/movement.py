@@ -314,10 +314,15 @@ def _diag(v: Symbol, k: int = 0) -> Symbol:
 
 
 def _triangle(lower: bool) -> Callable[..., Symbol]:
-    """Return the function that keeps the lower or the upper triangle, with the diagonal."""
+    """Return the function that keeps the lower or the upper triangle, with the diagonal.
+
+    Of a vector it is the triangle of the matrix whose rows are all the vector.
+    """
 
     def keep(m: Symbol, k: int = 0) -> Symbol:
-        rows, columns = _places(m.graph, m.shape[-2:])
+        if not m.rank:
+            raise ShapeError("a triangle needs at least one axis", got=str(m.type))
+        rows, columns = _places(m.graph, m.shape[-2:] if m.rank > 1 else m.shape * 2)
         there = rows + k >= columns if lower else rows + k <= columns
         return ops.where(there, m, m.graph.full(0, (), m.dtype))
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Graph, Op, Symbol, TensorType, ops
 from graphir.ir.op_builder import OpBuilder
+from graphir.ir.operators.indexing import index
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from runtime.array_api.array import Array
@@ -26,6 +28,11 @@ from runtime.recording.sites import is_ours
 
 _MANY = 1 << 12
 """The most expansions in the cache; a further expansion clears the cache."""
+
+_VIEWING = frozenset(
+    (np.broadcast_arrays, np.diff, np.moveaxis, np.squeeze, getattr(np, "unstack", None), index)
+)
+"""The functions whose results are views where they lie in the first array; others copy."""
 
 _EXPANSIONS: dict[Any, Expansion] = {}
 
@@ -54,8 +61,8 @@ class Expansion(NamedTuple):
 def expanded(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     """Return the result of a NumPy function, or of a function of symbols, on arrays.
 
-    Arrays may stand in lists; other arguments are settings. Several results are a list. A result
-    whose elements lie in the first array is a view of it.
+    Arrays may stand in lists; other arguments are settings. Several results are a list. Where NumPy
+    has views, a result whose elements lie in the first array is a view of it.
     """
     operands: list[Array] = []
     key = (function, *[_entry(arg, operands) for arg in args])
@@ -128,7 +135,8 @@ def _expansion(
         if symbol in live and symbol not in places:
             places[symbol] = len(places)
             steps.append(_step(symbol, [places[arg] for arg in symbol.args]))
-    results = [(places[symbol], _moves(symbol, inputs[0])) for symbol in symbols]
+    views = function in _VIEWING
+    results = [(places[symbol], _moves(symbol, inputs[0]) if views else None) for symbol in symbols]
     return Expansion(steps, results, several)
 
 

@@ -12,10 +12,9 @@ from sys import getrefcount
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from graphir import Symbol, ops
+from graphir import GraphError, Symbol, ops
 from graphir.ops.op import Op
 from graphir.semantics.kernels import KERNELS
 from runtime.array_api.array import Array, record
@@ -28,7 +27,8 @@ Moves: TypeAlias = tuple[Move, ...]
 Steps: TypeAlias = Sequence[tuple[Op, Move]]
 
 MOVES = frozenset({
-    ops.slice, ops.flip, ops.permute, ops.transpose, ops.reshape, ops.squeeze, ops.unsqueeze
+    ops.slice, ops.flip, ops.permute, ops.transpose, ops.reshape, ops.squeeze, ops.unsqueeze,
+    ops.broadcast_to,
 })  # fmt: skip
 """The movement ops whose results are views where NumPy's are."""
 
@@ -50,9 +50,7 @@ class ArrayView:
 
     def of(self, whole: NDArray[Any]) -> NDArray[Any]:
         """Return the view's part of `whole`, the values of the base."""
-        for move in self.moves:
-            whole = move(whole)
-        return whole
+        return _part(whole, self.moves)
 
 
 def write(x: Array, keys: Any, value: Any) -> None:
@@ -60,6 +58,13 @@ def write(x: Array, keys: Any, value: Any) -> None:
     base = x if x.part is None else x.part.base
     whole = _writable(base)
     part = whole if x.part is None else x.part.of(whole)
+    if not part.flags.writeable:
+        raise GraphError(
+            "the array is a read-only view",
+            op="x[...] = y",
+            got=str(x.type),
+            fix="write to asarray(x, copy=True)",
+        )
     part[keys] = value
     base.symbol = TAPE.constant(whole)
 
@@ -100,7 +105,7 @@ def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
     if x.part is not None:
         base, moves, in_order = x.part.base, x.part.moves, x.part.in_order
     for op, move in steps:
-        if op is ops.reshape and not in_order:
+        if op is ops.reshape and not in_order and _copies(base, moves, move):
             return Array(symbol)
         in_order = in_order and op in _IN_ORDER
         moves = (*moves, move)
@@ -109,17 +114,37 @@ def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
     return Array(symbol, ArrayView(base, moves, in_order))
 
 
-def _together(base: Array, moves: Moves) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """Combine moves into one strided move, with the offset of the first element and strides."""
-    whole = part = np.empty(base.shape, np.int8)
+def _copies(base: Array, moves: Moves, move: Move) -> bool:
+    """Whether NumPy must copy the elements of a view for a further move, a reshape."""
+    part = _part(np.empty(base.shape, np.int8), moves)
+    return part.size > 0 and not np.may_share_memory(part, move(part))
+
+
+def _part(whole: NDArray[Any], moves: Moves) -> NDArray[Any]:
     for move in moves:
-        part = move(part)
+        whole = move(whole)
+    return whole
+
+
+def _together(base: Array, moves: Moves) -> Move:
+    """Combine moves into one strided move, with the offset of the first element and strides."""
+    whole = np.empty(base.shape, base.dtype.storage)
+    part = _part(whole, moves)
     first = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return partial(_strided_view, first if part.size else 0, part.shape, part.strides)
+    writeable = part.flags.writeable
+    offset = first if part.size else 0
+    return partial(_strided_view, part.shape, part.dtype, offset, part.strides, writeable)
 
 
 def _strided_view(
-    first: int, shape: tuple[int, ...], steps: tuple[int, ...], whole: NDArray[Any]
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    offset: int,
+    strides: tuple[int, ...],
+    writeable: bool,
+    whole: NDArray[Any],
 ) -> NDArray[Any]:
-    strides = [step * whole.itemsize for step in steps]
-    return as_strided(whole.reshape(-1)[first:], shape, strides)
+    buffer: Any = whole
+    view: NDArray[Any] = np.ndarray(shape, dtype, buffer, offset, strides)
+    view.flags.writeable = writeable and whole.flags.writeable
+    return view

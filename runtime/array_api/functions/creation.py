@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, PromotionError, ops
+from graphir import DType, GraphError, PromotionError, ShapeError, ops
 from graphir.ir.literals import native, range_attributes
 from graphir.ops.attributes import several
 from runtime.array_api.array import Array, array_of, array_of_values, record, with_name
@@ -212,9 +212,15 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
     """Return matrices with the elements on and below the diagonal `k`, and zeros above."""
-    return expanded(np.tril, array_of(x), k)
+    return expanded(np.tril, _matrices("tril", x), k)
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
     """Return matrices with the elements on and above the diagonal `k`, and zeros below."""
-    return expanded(np.triu, array_of(x), k)
+    return expanded(np.triu, _matrices("triu", x), k)
+
+
+def _matrices(name: str, x: Array) -> Array:
+    if array_of(x).ndim < 2:
+        raise ShapeError(f"{name} takes matrices", got=f"shape {x.shape}")
+    return x

@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from graphir import DType, ops
 from graphir.ops.op import Op
 from runtime.array_api.array import Array, array_of, record, with_name
 from runtime.array_api.dtypes import require
+from runtime.array_api.views import viewed
 
 RECORDED = """
     abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert
     bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil conj copysign cos cosh
-    divide equal exp floor floor_divide greater greater_equal hypot imag isfinite isinf isnan
+    divide equal exp floor floor_divide greater greater_equal hypot isfinite isinf isnan
     less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
-    logical_xor maximum minimum multiply negative nextafter not_equal positive pow real
+    logical_xor maximum minimum multiply negative nextafter not_equal positive pow
     reciprocal remainder round signbit sin sinh sqrt square subtract tan tanh trunc
 """
 """The standard's functions that record one op, which has the function's name on its record."""
@@ -73,11 +76,29 @@ def _range(dtype: DType) -> tuple[Any, Any]:
     return (dtype.min, dtype.max) if dtype.is_integer else (-math.inf, math.inf)
 
 
+def real(x: Array, /) -> Array:
+    """Return the real parts of complex numbers, a view.
+
+    TypeError where the standard does not define it.
+    """
+    return viewed(x, record(ops.real, array_of(x)).symbol, [(ops.real, np.real)])
+
+
+def imag(x: Array, /) -> Array:
+    """Return the imaginary parts of complex numbers, a view.
+
+    TypeError where the standard does not define it.
+    """
+    return viewed(x, record(ops.imag, array_of(x)).symbol, [(ops.imag, np.imag)])
+
+
 _OPS = {name: op for op in ops.CATALOGUE.values() for name in (op.name, *op.numpy.split())}
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     **{name: _recorded(name, _OPS[name]) for name in RECORDED.split()},
     "expm1": expm1,
     "sign": sign,
     "clip": clip,
+    "real": real,
+    "imag": imag,
 }
 """The elementwise functions by their names."""

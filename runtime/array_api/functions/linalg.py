@@ -8,6 +8,7 @@ wrong shape, and LinAlgError for a matrix without a result.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import index
 from typing import Any, NamedTuple
 
@@ -20,9 +21,10 @@ from runtime.array_api.dtypes import astype, require, result_type
 from runtime.array_api.evaluation.numpy_calls import LinAlgError as LinAlgError
 from runtime.array_api.evaluation.numpy_calls import call_numpy
 from runtime.array_api.expansions import expanded
-from runtime.array_api.functions.manipulation import matrix_transpose, reshape
+from runtime.array_api.functions.manipulation import matrix_transpose
 from runtime.array_api.functions.matrices import matmul, tensordot, vecdot
 from runtime.array_api.functions.reductions import sum as sum_of
+from runtime.array_api.views import viewed
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
@@ -76,12 +78,18 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """Return the diagonals of matrices: the main, or one above (offset > 0) or below it."""
+    """Return the diagonals of matrices, a read-only view: the main, or one above or below it.
+
+    `offset` is positive above and negative below the main diagonal.
+    """
     *stack, rows, columns = _matrices("diagonal", x).shape
     down, right = max(-offset, 0), max(offset, 0)
     count = max(min(rows - down, columns - right), 0)
     step, first = columns + 1, down * columns + right
-    return reshape(x, (*stack, rows * columns))[..., first : first + count * step : step]
+    lines = record(ops.reshape, x, shape=(*stack, rows * columns))
+    diagonals = lines[..., first : first + count * step : step]
+    move = partial(np.linalg.diagonal, offset=offset)
+    return viewed(x, diagonals.symbol, [(ops.slice, move)])
 
 
 def outer(x1: Array, x2: Array, /) -> Array:

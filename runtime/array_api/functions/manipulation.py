@@ -20,8 +20,8 @@ __all__ = [
 
 
 def broadcast_to(x: Array, /, shape: Any) -> Array:
-    """Broadcast to a shape: repeat along axes of size 1 and along new leading axes."""
-    return record(ops.broadcast_to, array_of(x), shape=several(shape))
+    """Broadcast to a shape along axes of size 1 and new leading axes, as a read-only view."""
+    return view(ops.broadcast_to, array_of(x), shape=several(shape))
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:

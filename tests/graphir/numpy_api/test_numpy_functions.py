@@ -12,7 +12,7 @@ import pytest
 
 from graphir import Graph, GraphirError, Symbol
 from graphir.numpy_api.functions import FUNCTIONS
-from runtime import record
+from runtime import interpret, record
 from tests import ROOT
 from tests.support.numpy_calls import COMPOSITE_CALLS, DTYPES, agrees, allowed, run, symbols, values
 
@@ -232,3 +232,11 @@ def test_powers_of_nothing_and_no_powers() -> None:
     for size, count in ((0, None), (0, 2), (2, 0)):
         (x,) = symbols(np.ones(size, np.int16))
         assert np.vander(x, count).shape == np.vander(np.ones(size), count).shape
+
+
+@pytest.mark.parametrize("function", [np.tril, np.triu])
+def test_triangles_of_vectors_are_those_of_repeated_rows(function: Any) -> None:
+    x = np.arange(1.0, 4.0)
+    with Graph("triangles", rules="numpy") as g:
+        g.output(function(g.input("float64", (3,)), 1))
+    np.testing.assert_array_equal(interpret(g, x), function(x, 1))

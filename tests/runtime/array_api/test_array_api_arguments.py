@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphir import ShapeError
 from runtime import array_api as xp
 from runtime.array_api import Array
 
@@ -116,3 +117,10 @@ def test_an_axis_that_is_not_there_is_an_index_error_as_well(axis: int) -> None:
         for kind in (IndexError, ValueError):
             with pytest.raises(kind, match=f"axis {axis}"):
                 call()
+
+
+@pytest.mark.parametrize("function", [xp.tril, xp.triu])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_triangles_are_of_matrices(function: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match="takes matrices; got shape"):
+        function(xp.ones(shape))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import runtime.array_api as xp
-from graphir import ExecutionError
+from graphir import ExecutionError, GraphError
 
 VIEWS = {
     "row": lambda x: x[1, :],
@@ -23,6 +23,7 @@ VIEWS = {
     "moved": lambda x: _namespace(x).moveaxis(x, 0, 1),
     "squeezed": lambda x: _namespace(x).squeeze(x[:1, :], axis=0),
     "view of a view": lambda x: x.T[1:, :][..., 1],
+    "reshaped in strides": lambda x: _namespace(x).reshape(x[:, ::2], (3, 1, 2)),
     "copied": lambda x: _namespace(x).reshape(x.T, (-1,)),
     "gathered": lambda x: _namespace(x).take(x, _namespace(x).asarray([0, 1]), axis=0),
     "computed": lambda x: x + 0,
@@ -59,6 +60,40 @@ def test_a_change_of_either_is_of_both(view, change):
         CHANGES[change](x)
         results.append(np.asarray(part))
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_parts_of_complex_numbers_are_views(part):
+    x = xp.asarray([1 + 2j, 3 + 4j])
+    view = getattr(xp, part)(x[::-1])
+    view[0] = 9.0
+    x += 1 + 1j
+    expected = np.array([1 + 2j, 3 + 4j])
+    plain = getattr(np, part)(expected[::-1])
+    plain[0] = 9.0
+    expected += 1 + 1j
+    np.testing.assert_array_equal(np.asarray(x), expected)
+    np.testing.assert_array_equal(np.asarray(view), plain)
+    for _ in range(40):  # of many moves one strided move remains
+        view = xp.flip(view)
+    x *= 2
+    np.testing.assert_array_equal(np.asarray(view), 2 * plain)
+
+
+@pytest.mark.parametrize("view", ["broadcast_to", "diagonal"])
+def test_read_only_views_follow_their_base_and_refuse_writes(view):
+    x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    part = {
+        "broadcast_to": lambda: xp.broadcast_to(x, (2, 2, 2)),
+        "diagonal": lambda: xp.linalg.diagonal(x),
+    }[view]()
+    x[0, 0] = 7.0
+    expected = {"broadcast_to": [[[7, 2], [3, 4]]] * 2, "diagonal": [7, 4]}[view]
+    assert np.asarray(part).tolist() == expected
+    for write in (lambda: part.__setitem__(..., 1.0), lambda: part.__iadd__(1.0)):
+        with pytest.raises(GraphError, match=r"read-only view.*asarray\(x, copy=True\)"):
+            write()
+    assert np.asarray(part).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(VIEWS)), st.integers(0, 9)), max_size=6))

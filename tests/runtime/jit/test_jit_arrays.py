@@ -9,7 +9,7 @@ import pytest
 
 from graphir import GraphError, GraphirError, trace
 from runtime import interpret, jit
-from tests.runtime.jit.fuzz_views import copied, differs
+from tests.runtime.view_programs import copied, differs
 
 
 def _stencil(x: Any, y: Any) -> Any:
