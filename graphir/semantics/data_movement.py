@@ -178,11 +178,13 @@ def index_update(x: Array, updates: Array, indices: Array, axis: int | None) -> 
 
 
 def write_indices(x: Array, updates: Array, indices: Array, axis: int | None) -> Array:
-    """Write to a contiguous array as `index_update` does to a copy, and return the array."""
+    """Write to an array as `index_update` does to a copy, and return the array."""
     alike("index_update", x, updates)
-    whole = x.reshape(-1) if axis is None else x
-    key = _places("index_update", indices, whole, axis or 0)
-    whole[(*[slice(None)] * (axis or 0), key)] = updates
+    if axis is None:
+        whole = x.reshape(-1)  # a copy of an array that is not row-major
+        whole[_places("index_update", indices, whole, 0)] = updates
+        return x if np.may_share_memory(x, whole) else whole.reshape(x.shape)
+    x[(*[slice(None)] * axis, _places("index_update", indices, x, axis))] = updates
     return x
 
 

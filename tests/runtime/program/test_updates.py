@@ -111,6 +111,15 @@ def test_a_broadcast_value_is_copied_before_the_update():
     agree(graph, np.array(1.0))
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_update_at_places_of_an_array_in_column_order(order):
+    graph = Graph("columns")
+    x, i = graph.input("float64", (3, 3)), graph.input("int64", (2,))
+    both = ops.concat([x, x], axis=0)  # which NumPy lays out as its operands
+    graph.output(ops.index_update(both, 2.0, i))
+    agree(graph, np.asarray(np.arange(9.0).reshape(3, 3), order=order), np.array([0, -1]))
+
+
 def shift(a, b):
     a[1:] = a[:-1]
     a[::-1][:2] = a[:2]
