@@ -67,7 +67,7 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     )
     if report.outputs:
         yield _section("Outputs", "outputs", _outputs(report))
-    if report.rows:
+    if report.sites:
         yield _section("Source", "source", listing.html(table.anchors))
         yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
         rows = tag("div", table.html(), class_="scroll")
@@ -100,7 +100,7 @@ def _subtitle(report: CastReport) -> str:
 
 
 def _summary(report: CastReport) -> str:
-    if not report.rows:
+    if not report.sites:
         return tag("p", text(words.headline(report)))
     lossy = sum(not row.exact for row in report)
     causes = sum(row.cause is None for row in report)
@@ -110,13 +110,16 @@ def _summary(report: CastReport) -> str:
         (f"{causes:,}", "are causes, the rest follows"),
         (words.size_text(words.added(report)), "bytes of arrays made"),
     ]
+    if report.losses:
+        steps = sum(site.row.kind in words.VERBS for site in report.sites)
+        figures.append((f"{steps:,}", "steps of arithmetic lost values"))
     parts = [tag("div", tag("dd", text(figure, 40)), tag("dt", name)) for figure, name in figures]
     return tag("dl", *parts, class_="figures") + _bar(report)
 
 
 def _bar(report: CastReport) -> str:
     """Return a bar of the rows by level of loss, with a legend."""
-    counts = words.levels(report)
+    counts = words.levels((*report, *report.losses))
     pieces = [tag("i", class_=level, style=f"flex-grow:{count}") for level, count in counts.items()]
     legend = [
         tag("li", tag("i", class_=level), f"{count:,} {level}", tag("span", words.MEANINGS[level]))
@@ -180,7 +183,7 @@ def _toolbar(report: CastReport, most: int) -> str:
             aria_pressed="true",
             data_loss=level,
         )
-        for level in words.levels(report)
+        for level in words.levels((*report, *report.losses))
     ]
     count = tag("output", f"{min(rows, most):,} rows", id="count", aria_live="polite")
     note_text = f"The {most:,} worst of {rows:,} rows are here; JSON has all."

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphir.gc_pause import uncollected
+from passes.reports import words
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport
     from passes.analysis.casts.sites import CastSite
 
-VERSION = 2
+VERSION = 3
 """The version of the format; an incompatible change increments it."""
 
 
 @uncollected
 def report_json(report: CastReport) -> str:
     """Return the report as a JSON document, with one line for each site and each output."""
+    sites = _Sites()
     head = {
         "version": VERSION,
         "graph": report.graph.name,
@@ -28,11 +30,32 @@ def report_json(report: CastReport) -> str:
     lists = {
         "unseen": (text(step.to_json()) for step in report.unseen),
         "outputs": (text(output.to_json()) for output in report.outputs),
-        "casts": map(_Sites().text, report.sites),
+        "losses": (text(facts) for facts in _losses(report)),
+        "casts": (sites.text(site) for site in report.sites if site.row.kind not in words.VERBS),
     }
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
     fields += [f"{text(name)}: {json_array(values)}" for name, values in lists.items()]
     return "{\n  " + ",\n  ".join(fields) + "\n}"
+
+
+def _losses(report: CastReport) -> Iterator[dict[str, Any]]:
+    """Yield the JSON fields of the steps of arithmetic that lost values."""
+    for rank, site in enumerate(report.sites):
+        if site.row.kind in words.VERBS and site.measured is not None:
+            facts, row, measured = site.facts(), site.row, site.measured
+            yield {
+                "kind": row.kind,
+                "op": row.op,
+                "dtype": str(row.source),
+                "rank": rank,
+                "loss": words.loss(site),
+                "operands": [str(number) for number in measured.operands],
+                "weight": measured.weight,
+                **{name: facts[name] for name in _LOSS_FACTS},
+            }
+
+
+_LOSS_FACTS = ("location", "expression", "fix", "times", "elements", "measured", "shares")
 
 
 class _Sites:

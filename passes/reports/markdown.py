@@ -29,7 +29,7 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
     parts.append(_summary(report))
     if report.outputs:
         parts.append("\n".join(_outputs(report.outputs)))
-    if report.rows:
+    if report.sites:
         parts.append("\n".join(_table(report, most)))
         cascades = report.sites.cascades()
         parts += [_detail(cascade, report) for cascade in cascades[:details]]
@@ -61,11 +61,13 @@ def _block(lines: Sequence[str], most: int) -> Sequence[str]:
 
 
 def _summary(report: CastReport) -> str:
+    steps = f" {words.steps(report)}." if report.losses else ""
     if not report.rows:
-        return "No casts." if not report.of else f"None of {report.of} uses of casts."
+        return ("No casts." if not report.of else f"None of {report.of} uses of casts.") + steps
     counts = ", ".join(f"{count} {level}" for level, count in words.levels(report).items())
     sentence = f"{len(report)} uses of casts: {counts}."
-    return f"{sentence} They make {code(words.size_text(words.added(report)))} bytes of arrays."
+    made = code(words.size_text(words.added(report)))
+    return f"{sentence} They make {made} bytes of arrays.{steps}"
 
 
 def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
@@ -82,7 +84,7 @@ def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
 
 def _table(report: CastReport, most: int) -> Iterator[str]:
     has_audit, sites = report.audited, report.sites
-    has_times = len(sites) < len(report)
+    has_times = sites.repeat
     head = [
         "kind of loss",
         "where",
@@ -109,7 +111,7 @@ def _cells(site: CastSite, has_audit: bool) -> list[str]:
         _place(row),
         code(row.text or words.what(row)),
         code(words.conversion(row)),
-        str(row.loss),
+        words.loss(site),
     ]
     if has_audit:
         measure = site.measured
@@ -138,8 +140,9 @@ def _items(cascade: Cascade, report: CastReport) -> Iterator[str]:
     if site.times > 1:
         yield f"- times: {site.times}"
     yield f"- {words.what(row)}, {code(words.why(row))}"
-    yield f"- loss: {row.loss}"
-    yield f"- bytes: {code(words.widths(site))}"
+    yield f"- loss: {words.loss(site)}"
+    if bytes_text := words.widths(site):
+        yield f"- bytes: {code(bytes_text)}"
     if facts := words.measured(site):
         yield f"- measured: {', '.join(facts)}"
     if shares := words.shares(site, report):

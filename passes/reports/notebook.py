@@ -31,7 +31,7 @@ border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
 def report_fragment(report: CastReport, most: int = ROWS) -> str:
     """Return the `most` worst rows as an HTML table with styles scoped to the fragment."""
     has_audit, sites = report.audited, report.sites
-    has_times = len(sites) < len(report)
+    has_times = sites.repeat
     titles = [
         "Where",
         "Operand",
@@ -57,8 +57,8 @@ def _row(site: CastSite, has_audit: bool, has_times: bool) -> str:
         text(row.location, 80) + layer,
         code(row.text or words.what(row), 60),
         tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(site)),
-        text(row.loss),
-        text(words.size_text(site.bytes_added)),
+        text(words.loss(site)),
+        text(words.size_text(site.bytes_added)) if words.widths(site) else "",
     ]
     if has_audit:
         measure = site.measured

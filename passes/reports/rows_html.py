@@ -47,7 +47,7 @@ class RowsTable:
 
     def __init__(self, report: CastReport, listing: Listing, most: int) -> None:
         self.report, self.listing, self.has_audit = report, listing, report.audited
-        self.has_times = len(report.sites) < len(report)
+        self.has_times = report.sites.repeat
         self.sites: Sequence[CastSite] = report.sites[:most]
         self.anchors: Mapping[int, str] = {
             site.row.place: f"c{i}" for i, site in enumerate(self.sites)
@@ -102,7 +102,7 @@ class RowsTable:
         yield tag("td", code(row.text, 60) if row.text else text(words.what(row)))
         yield tag("td", chip(row))
         worst = words.level(row)
-        yield tag("td", text(row.loss), data_key=list(words.MEANINGS).index(worst))
+        yield tag("td", text(words.loss(site)), data_key=list(words.MEANINGS).index(worst))
         yield _number("Bytes", words.size_text(size), _nominal(size))
         yield _number("Damage", f"{row.damage:.1e}" if row.damage else "", row.damage)
         if self.has_audit:

@@ -57,7 +57,7 @@ def report_sarif(report: CastReport) -> str:
 
 
 def _driver() -> dict[str, Any]:
-    rules = [*map(_rule, words.MEANINGS), _UNSEEN_RULE]
+    rules = [*map(_rule, words.MEANINGS), _UNSEEN_RULE, *map(_loss_rule, words.VERBS)]
     return {"name": "graphir", "rules": rules, "properties": {"reportVersion": VERSION}}
 
 
@@ -102,6 +102,19 @@ def _rule(level: Level) -> dict[str, Any]:
     }
 
 
+def _loss_rule(kind: str) -> dict[str, Any]:
+    """Return the SARIF rule of a kind of loss in arithmetic."""
+    means = f"A step of arithmetic whose elements {words.VERBS[kind]}"
+    return {
+        "id": f"loss/{kind}",
+        "name": f"Loss{kind.capitalize()}",
+        "shortDescription": {"text": means},
+        "fullDescription": {"text": f"{means} in the audited run"},
+        "help": {"text": "Compute the step in a dtype that holds its result, or in another order."},
+        "defaultConfiguration": {"level": "warning"},
+    }
+
+
 class _Results:
     """Builder of SARIF results; a running number distinguishes otherwise equal fingerprints."""
 
@@ -113,6 +126,8 @@ class _Results:
     def of(self, site: CastSite) -> str:
         """Return the SARIF result of a site, as JSON."""
         row = site.row
+        if row.kind in words.VERBS:
+            return self._of_loss(site)
         loss_text, head = self._losses.get(id(row.conversion)) or self._loss(row)
         fix, instead = printable(row.fix), replacement(row)
         sentences = [loss_text, *([f"write {fix}"] if fix else []), *words.measured(site)]
@@ -135,6 +150,23 @@ class _Results:
                 {"relatedLocations": [_related_location(cause)]}
             )
         return f"{result_text[:-1]}, {related_text[1:]}"
+
+    def _of_loss(self, site: CastSite) -> str:
+        """Return the SARIF result of a step of arithmetic that lost values, as JSON."""
+        row, kinds = site.row, list(words.VERBS)
+        head = f"{words.conversion(row)} {words.why(row)}"
+        sentences = [head, *words.measured(site), *([f"write {row.fix}"] if row.fix else [])]
+        result: dict[str, Any] = {
+            "ruleId": f"loss/{row.kind}",
+            "ruleIndex": len(words.MEANINGS) + 1 + kinds.index(row.kind),
+            "level": "warning" if site.share != 0 else "note",
+            "locations": [_location(row)],
+            "message": {"text": _plain("; ".join(sentences))},
+            "partialFingerprints": {"cast/v1": self._fingerprint(row, head)},
+        }
+        if site.times > 1:
+            result["occurrenceCount"] = site.times
+        return text(result)
 
     def _loss(self, row: CastRow) -> tuple[str, dict[str, Any]]:
         """Return the loss text and the SARIF fields that all results of a conversion share."""

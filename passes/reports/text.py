@@ -41,12 +41,12 @@ def report_text(report: CastReport) -> str:
     """
     head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
     tail = ["", *comparison] if (comparison := words.against(report)) else []
-    if not report.rows:
+    if not report.sites:
         return "\n".join([*head, *tail])
-    has_audit, has_times = report.audited, len(report.sites) < len(report)
+    has_audit, has_times = report.audited, report.sites.repeat
     header = (*_HEADER, *_AUDIT_HEADER * has_audit, *("times",) * has_times)
     lines = [
-        (*_cells(site.row), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
+        (*_cells(site), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
         for site in report.sites
     ]
     return "\n".join([*head, *aligned([header, *lines]), *tail])
@@ -75,7 +75,12 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
         yield ((text_line, ""),)
 
 
-def _cells(row: CastRow) -> tuple[str, ...]:
+def _cells(site: CastSite) -> tuple[str, ...]:
+    row = site.row
+    if row.kind in words.VERBS:
+        place = printable(row.location.layered)
+        dtype = str(row.source)
+        return (place, f"result of {row.op}", dtype, dtype, row.kind, "", words.loss(site), "")
     return (
         printable(row.location.layered),
         f"{row.operand} of {row.op}",
@@ -130,8 +135,9 @@ def _facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
     row = site.row
     if site.times > 1:
         yield "times", str(site.times)
-    yield "loss", str(row.loss)
-    yield "bytes", words.widths(site)
+    yield "loss", words.loss(site)
+    if bytes_text := words.widths(site):
+        yield "bytes", bytes_text
     for name, phrases in (
         ("measured", words.measured(site)),
         ("share", words.shares(site, report)),

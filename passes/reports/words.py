@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from graphir.drawing.graphs.levels import Level
@@ -35,21 +36,74 @@ def level(row: CastRow) -> Level:
     return gravity(conversion.loss, conversion.source, conversion.target)
 
 
-def levels(report: CastReport) -> dict[Level, int]:
+def levels(rows: Iterable[CastRow]) -> dict[Level, int]:
     """Return the number of rows of each level that occurs, the gravest first."""
-    counts = Counter(map(level, report))
+    counts = Counter(map(level, rows))
     return {level_: counts[level_] for level_ in MEANINGS if level_ in counts}
 
 
 def headline(report: CastReport) -> str:
-    """Return the line with the number of rows and the number of lossy rows."""
-    name = printable(report.graph.name)
+    """Return the line with the numbers of casts, of lossy casts and of lossy steps."""
+    name, lost = printable(report.graph.name), f"; {steps(report)}" if report.losses else ""
     if not report.rows:
         none = f"none of {report.of} uses of casts" if report.of else "no casts"
-        return f"graph {name}: {none}"
+        return f"graph {name}: {none}{lost}"
     lossy = sum(not row.exact for row in report)
     uses = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
-    return f"graph {name}: {uses}, {lossy} can lose something"
+    return f"graph {name}: {uses}, {lossy} can lose something{lost}"
+
+
+def steps(report: CastReport) -> str:
+    """Return the number of steps of arithmetic that lost values, one for each place."""
+    count = sum(_is_loss(site.row) for site in report.sites)
+    return f"{count_text(count, 'step')} of arithmetic lost values"
+
+
+def _is_loss(row: CastRow) -> bool:
+    return row.kind in VERBS
+
+
+VERBS: dict[str, str] = {
+    "wrap": "wrapped",
+    "overflow": "overflowed",
+    "underflow": "became 0",
+    "invalid": "became NaN",
+    "cancellation": "are mostly the errors of the operands",
+    "absorption": "lost half of the smaller operand or more",
+    "accumulation": "carry the roundings of many steps",
+}
+"""What happened to the elements of a step that lost values, by the kind of loss."""
+
+
+def loss(site: CastSite) -> str:
+    """Return what a cast can lose, or what a step of arithmetic did to its worst element."""
+    row, measured = site.row, site.measured
+    if not _is_loss(row):
+        return str(row.loss)
+    if measured is None or measured.worst is None:
+        return row.kind
+    exact, actual = map(number_text, measured.worst)
+    operation = _operation(row.op, [number_text(x) for x in measured.operands])
+    meant = f"{operation} = {exact}" if operation else exact
+    return f"{meant} became {actual}"
+
+
+_SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "pow": "**",
+    "left_shift": "<<",
+}
+
+
+def _operation(op: str, operands: Sequence[str]) -> str:
+    """Return an op on numbers as source text; "" without operands."""
+    if not operands:
+        return ""
+    sign = _SIGNS.get(op) if len(operands) == 2 else None
+    return f" {sign} ".join(operands) if sign else f"{op}({', '.join(operands)})"
 
 
 MAX_UNSEEN = 20
@@ -104,7 +158,9 @@ def output(error: OutputError) -> str:
 
 
 def conversion(row: CastRow) -> str:
-    """Return the dtypes of a cast: `int16 -> float16`."""
+    """Return the dtypes of a cast: `int16 -> float16`; of a step its dtype and op: `uint8 add`."""
+    if _is_loss(row):
+        return f"{row.source} {row.op}"
     return f"{row.source} -> {row.target}"
 
 
@@ -121,6 +177,8 @@ def why(row: CastRow) -> str:
         return "no machine computes in it"
     if row.kind == "assignment":
         return "written to an array of that dtype"
+    if _is_loss(row):
+        return f"lost values: {row.kind}"
     return f"under {printable(row.rule)} ({path(row)})"
 
 
@@ -130,8 +188,13 @@ def what(row: CastRow) -> str:
 
 
 def widths(site: CastSite) -> str:
-    """Return the bytes of an element before and after, and the total bytes of the cast arrays."""
+    """Return the bytes of an element before and after, and the total bytes of the cast arrays.
+
+    Returns "" for a step of arithmetic.
+    """
     row = site.row
+    if _is_loss(row):
+        return ""
     return (
         f"{row.bytes_before} -> {row.bytes_after} an element, {size_text(site.bytes_added)} in all"
     )
@@ -156,7 +219,10 @@ def measured(site: CastSite) -> list[str]:
     measure = site.measured
     if measure is None:
         return []
-    phrases = [f"{measure.changed} of {count_text(measure.elements, 'element')} changed"]
+    verb = VERBS.get(site.row.kind, "changed")
+    phrases = [f"{measure.changed} of {count_text(measure.elements, 'element')} {verb}"]
+    if _is_loss(site.row):
+        return [*phrases, f"at worst {loss(site)}, relative error {measure.relative:.2g}"]
     for name in ("overflowed", "underflowed", "nan_made"):
         if count := getattr(measure, name):
             phrases.append(f"{count} {'made NaN' if name == 'nan_made' else name}")

@@ -14,6 +14,7 @@ from passes.analysis.casts import CastReport, Measured, cast_report
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
 from runtime.audit.congruence import moduli
+from runtime.audit.losses import LossySteps
 from runtime.audit.measuring import measure
 from runtime.audit.opaque import Beyond, Unknown
 from runtime.audit.subject import Subject
@@ -99,7 +100,11 @@ def _audited(
     count = Count(watch, subject.cost(blame, keep) if watch else 0)
     with np.errstate(all="ignore"):
         wide = subject.run()
-        measures, same = _measured(subject, wide, count.each(wide.walk(keep), 2), keep)
+        losses = LossySteps(wide, keep)
+        measures, same = _measured(subject, wide, count.each(wide.walk(keep), 2), keep, losses)
+        losses.accumulations(subject.reaches)
+        subject.kinds = wide.kinds = losses.kinds
+        measures = {**measures, **losses.measures}
         real = (
             wide.beside.outputs() if outputs_made is None else list(map(_contiguous, outputs_made))
         )
@@ -116,16 +121,18 @@ def _audited(
         ]
         if blame:
             sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
+            sites += [graph.symbols[place] for place in losses.kinds]
             runs = Blame(subject, wide if keep else None, measures, count)
             errors = runs.shared(sites, outputs, errors)
     count.finish()
-    return report.measured(measures, errors, owned(real, subject.arrays), hidden_errors.unseen())
+    results, unseen = owned(real, subject.arrays), hidden_errors.unseen()
+    return report.measured(measures, errors, results, unseen, losses.kinds)
 
 
 def _measured(
-    subject: Subject, wide: WideRun, walk: Iterable[Symbol], keep: bool
+    subject: Subject, wide: WideRun, walk: Iterable[Symbol], keep: bool, losses: LossySteps
 ) -> tuple[Mapping[int, Measured], Mapping[tuple[int, bool], bool]]:
-    """Measure the sites during the walk, while their values are available.
+    """Measure the sites and the lossy steps during the walk, while their values are available.
 
     Returns the measurements by symbol index, and for each operand of an opaque step whether it is
     equal in both runs (see Unknown).
@@ -140,6 +147,7 @@ def _measured(
             measures[at] = measure(*wide.masked(symbol, effect))
             if keep and measures[at].changed:
                 wide.effects[at] = effect
+        losses.visit(symbol)
         for truth in reads.get(at, ()):
             same[at, truth] = wide.is_same(symbol, truth)
     return measures, same

@@ -13,7 +13,7 @@ from dataclasses import replace
 from graphir import GraphirError, Symbol
 from passes.analysis.casts import Measured, OutputError
 from runtime.audit.comparing import Output
-from runtime.audit.subject import Subject, together
+from runtime.audit.subject import Subject
 from runtime.audit.wide import Array, WideRun
 from runtime.progress import Count
 
@@ -58,7 +58,7 @@ class Blame:
             )
             if result[2].is_known
         ]
-        groups = together(sites) if any(error.differing for error in errors) else []
+        groups = self.subject.together(sites) if any(error.differing for error in errors) else []
         for group in sorted(groups, key=self._change, reverse=True):
             if self.work >= MOST:
                 for *_, shares in results:

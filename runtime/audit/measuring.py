@@ -81,7 +81,7 @@ def _block(before: NDArray[Any], after: NDArray[Any], source: DType, target: DTy
 
 def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[int, int, int]:
     """Return the numbers of elements that overflowed, underflowed and became NaN."""
-    over = old.finite & (~new.finite | _beyond(old.parts[0], target))
+    over = old.finite & (~new.finite | beyond(old.parts[0], target))
     under = old.finite & ~old.zero & new.zero & ~over
     nan = ~old.nan & new.nan
     return int(over.sum()), int(under.sum()), int(nan.sum())
@@ -94,7 +94,7 @@ def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:
     return difference.relative(old), float(max(ulps))
 
 
-def _beyond(x: ExactPart, target: DType) -> Flags:
+def beyond(x: ExactPart, target: DType) -> Flags:
     """Return the mask of values that wrap or saturate; inf and NaN results are tested elsewhere."""
     if target.is_integer:
         # x >= max + 1 or x <= min - 1; the differences have the right sign and side of -1.

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from graphir import Graph, Location, Symbol
 from passes.analysis.casts import Unseen
@@ -54,11 +56,14 @@ class Beyond(NamedTuple):
     casts of floats beyond an integer's range; in wide arithmetic a pin has the graph's value. The
     mapping is keyed by the index of the pinned cast, the pin's last operand. `masks` maps the cast
     of a result to the condition of its `where=`; the cast happens only where the condition holds.
+    `observed` has NumPy's own results of ops that the graph computes more exactly: reductions of
+    float16, which NumPy rounds at each step.
     """
 
     steps: tuple[OpaqueStep, ...] = ()
     pins: Mapping[int, Symbol] = MappingProxyType({})
     masks: Mapping[Symbol, Symbol] = MappingProxyType({})
+    observed: Mapping[Symbol, NDArray[Any]] = MappingProxyType({})
 
     @property
     def watched(self) -> frozenset[int]:
@@ -79,7 +84,8 @@ class Beyond(NamedTuple):
         symbols_named = [
             symbol for step in self.steps for symbol in (*step.results, *(step.operands or ()))
         ]
-        return (*symbols_named, *self.pins.values(), *self.masks, *self.masks.values())
+        masks = (*self.masks, *self.masks.values())
+        return (*symbols_named, *self.pins.values(), *masks, *self.observed)
 
     def remap(self, new: Iterable[Symbol]) -> Beyond:
         """Return the same facts for another graph; `new` are the twins of `symbols()`, in order."""
@@ -89,6 +95,7 @@ class Beyond(NamedTuple):
             tuple(step.remap(twins) for step in self.steps),
             {pin.args[-1].index: pin for pin in pins},
             {twins[cast.index]: twins[mask.index] for cast, mask in self.masks.items()},
+            {twins[symbol.index]: array for symbol, array in self.observed.items()},
         )
 
 

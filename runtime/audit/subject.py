@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from graphir import ShapeError, Symbol, ops
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
-from passes.analysis.casts import CastReport
+from passes.analysis.casts import CastReport, StepLoss
 from runtime.audit.opaque import NOTHING, Beyond
 from runtime.audit.wide import Array, WideRun
 from runtime.interpreter import ReferenceRun
@@ -35,6 +36,8 @@ class Subject:
         self.last = last_uses(self.graph, beyond.watched)
         self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
         self.sites = [x for x in self.live if x.op is ops.cast or x.index in self.literals]
+        self.kinds: Mapping[int, StepLoss] = {}
+        """The kinds of the steps that lost values in the first run, by symbol index."""
         self._users: list[list[int]] = [[] for _ in self.graph.symbols]
         for symbol in self.live:
             for arg in symbol.args:
@@ -42,8 +45,11 @@ class Subject:
 
     def run(self) -> WideRun:
         """Return a new wide run, with its reference run beside it; neither has started."""
-        beside = ReferenceRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
-        return WideRun(beside, self.literals, self.beyond.pins, self.beyond.masks)
+        beside = _RecordedRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
+        beside.observed = {symbol.index: x for symbol, x in self.beyond.observed.items()}
+        wide = WideRun(beside, self.literals, self.beyond.pins, self.beyond.masks)
+        wide.kinds = self.kinds
+        return wide
 
     def may_lose(self, site: Symbol) -> bool:
         """Whether a site is inexact; a cast to bool loses only by intent and does not count."""
@@ -54,7 +60,7 @@ class Subject:
     def cost(self, blame: bool, keep: bool) -> int:
         """Return the number of symbols that the audit runs; an upper bound with blame."""
         both = 2 * len(self.live)
-        groups = together([site for site in self.sites if blame and self.may_lose(site)])
+        groups = self.together([site for site in self.sites if blame and self.may_lose(site)])
         return both + sum(len(self.path(group)) + (0 if keep else both) for group in groups)
 
     def path(self, starts: Sequence[Symbol]) -> list[Symbol]:
@@ -67,6 +73,26 @@ class Subject:
             waiting += new
         return [self.graph.symbols[at] for at in sorted(reached_places)]
 
+    def reaches(self, start: Symbol, end: Symbol) -> bool:
+        """Whether a live symbol depends on another."""
+        return any(symbol is end for symbol in self.path([start]))
+
+    def together(self, sites: Sequence[Symbol]) -> list[list[Symbol]]:
+        """Return groups of sites to blame together.
+
+        The lossy steps of one place and kind are a group, and so are the casts of one place if
+        there are many; other casts are groups of one.
+        """
+        groups: dict[Any, list[Symbol]] = {}
+        are_few = sum(site.index not in self.kinds for site in sites) <= MANY
+        for site in sites:
+            dtypes = (site.dtype, *(x.dtype for x in site.args))
+            kind = self.kinds.get(site.index)
+            is_single = kind is None and are_few
+            place = site.index if is_single else (site.location, site.op, kind, *dtypes)
+            groups.setdefault(place, []).append(site)
+        return list(groups.values())
+
     def bytes(self) -> int:
         """Return an upper bound of the bytes that a wide run keeps: wide values, cast effects."""
         total = 0
@@ -78,18 +104,19 @@ class Subject:
         return total
 
 
+class _RecordedRun(ReferenceRun):
+    """A reference run with the `observed` results of a recorded run (see Beyond), by index."""
+
+    observed: Mapping[int, Array] = MappingProxyType({})
+
+    def value(self, symbol: Symbol) -> Array:
+        """Return the observed value of a symbol, or compute it."""
+        value = self.observed.get(symbol.index)
+        return super().value(symbol) if value is None else value
+
+
 MANY = 100
 """The most sites that an audit blames one by one; more sites are grouped by location."""
-
-
-def together(sites: Sequence[Symbol]) -> list[list[Symbol]]:
-    """Return groups of sites to blame together: single sites, or one group per location if many."""
-    groups: dict[Any, list[Symbol]] = {}
-    for site in sites:
-        dtypes = (site.dtype, *(x.dtype for x in site.args))
-        place = site.index if len(sites) <= MANY else (site.location, site.op, *dtypes)
-        groups.setdefault(place, []).append(site)
-    return list(groups.values())
 
 
 def _literals(report: CastReport) -> dict[int, complex]:

@@ -5,7 +5,8 @@ element does not fit. A cast keeps its purpose only: to bool it computes `!= 0`;
 float to integer truncates; an integer becomes float, a real number complex. A cast that merely
 changes the representation leaves its values as they are, and so does a promotion of integers that
 float64 cannot represent. Bitwise ops, shifts and the next float have no meaning apart from a dtype:
-these ops keep their dtypes. The rounding of float64 and complex128 itself is in no reported error.
+these ops keep their dtypes, except that a left shift by all bits of a dtype shifts no bit out. The
+rounding of float64 and complex128 itself is in no reported error.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,6 +27,7 @@ from graphir.location import CAST
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.op import Inference
 from graphir.semantics.evaluation import apply
+from passes.analysis.casts import StepLoss
 from passes.rewriter import origins_of
 from runtime.audit.exact import numbers
 from runtime.audit.measuring import blocks
@@ -62,8 +65,12 @@ def wide_dtype(array: Array) -> DType:
     return DType.from_numpy(array.dtype)
 
 
+TOTAL: frozenset[StepLoss] = frozenset(("cancellation", "invalid"))
+"""The losses that are measured by the whole error of a step: its operands' and its own."""
+
+
 class Effect(NamedTuple):
-    """The effect of a cast: `before`, of dtype `source`, became `after`, of dtype `target`."""
+    """The effect of a cast or a lossy step: `before`, of `source`, became `after`, of `target`."""
 
     before: Array
     after: Array
@@ -78,9 +85,10 @@ class WideRun(ReferenceRun):
     operands. It also takes the value of an op that fails on wide operands, such as an index that is
     in range only because it wrapped. `literals` maps the index of a constant to the Python number
     that its dtype rounds; `pins` and `masks` are as in `Beyond`. `effects` has the effects of casts
-    that the audit needs after the reference run has freed its values. `lost_places` has the indices
-    of symbols without a value in wide arithmetic, `rounded_places` those of integers that float64
-    rounded.
+    and lossy steps that the audit needs after the reference run has freed its values. `kinds` has
+    the kinds of the lossy steps, by symbol index (see runtime.audit.losses). `lost_places` has the
+    indices of symbols without a value in wide arithmetic, `rounded_places` those of integers that
+    float64 rounded.
     """
 
     def __init__(
@@ -97,6 +105,7 @@ class WideRun(ReferenceRun):
         arrays = [self._widen(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.effects: dict[int, Effect] = {}
+        self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
         self.lost_places: set[int] = set()
         self._inferences: dict[tuple[Any, ...], Inference] = {}
 
@@ -145,7 +154,8 @@ class WideRun(ReferenceRun):
         dtypes = tuple(map(wide_dtype, operands))
         if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
-            return widen(self._apply(symbol.op, own, dtypes, operands), own.type.dtype)
+            result = widen(self._apply(symbol.op, own, dtypes, operands), own.type.dtype)
+            return _shifted(result, operands, own) if symbol.op is ops.left_shift else result
         inference = self._wide(symbol, dtypes)
         if symbol.op in _GROWING and inference.operands[0] is DType.int64:
             floats = self._wide(symbol, (DType.float64,) * len(dtypes))
@@ -158,6 +168,24 @@ class WideRun(ReferenceRun):
         if floats and not _fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)
         return result
+
+    def local(self, symbol: Symbol) -> Array:
+        """Return the wide result of a symbol's op on the operands of the reference run.
+
+        If the op fails on them, or the operands and the wide run's are equal, the result is that of
+        the wide run.
+        """
+        storage, rounded_places = self.graph.storage_dtype, set(self.rounded_places)
+        operands = [widen(self.beside.cached_value(x), storage(x)) for x in symbol.args]
+        pairs = zip(operands, map(self.cached_value, symbol.args), strict=True)
+        if all(np.array_equal(x, y) for x, y in pairs):
+            return self.cached_value(symbol)
+        try:
+            return self.compute(symbol, operands)
+        except GraphirError:
+            return self.cached_value(symbol)
+        finally:
+            self.rounded_places = rounded_places
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
         """Apply the purpose of a cast to wide values (see the module's docstring)."""
@@ -173,6 +201,9 @@ class WideRun(ReferenceRun):
         if site.index in self.effects:
             return self.effects[site.index]
         after, to = self.beside.cached_value(site), self.graph.storage_dtype(site)
+        if site.index in self.kinds:
+            local = self.local(site)
+            return Effect(local, after, wide_dtype(local), to)
         if site.op is ops.cast:
             (x,) = site.args
             pin = self.pins.get(site.index)
@@ -207,18 +238,21 @@ class WideRun(ReferenceRun):
     def with_loss(self, site: Symbol, wide: Array) -> Array:
         """Return the wide value of a cast plus its loss: actual output minus the cast's purpose.
 
-        A fraction that the user truncates is thus no loss. If the difference is not finite, the
-        result is the actual output. The same holds for a number that became a constant.
+        A fraction that the user truncates is thus no loss. The loss of a step of arithmetic is its
+        local loss. If the difference is not finite, the result is the actual output. The same holds
+        for a number that became a constant, and for the losses in TOTAL.
         """
         before, after, source, target = self.effect(site)
-        if site.op is not ops.cast:
+        kind = self.kinds.get(site.index)
+        if kind in TOTAL or (site.op is not ops.cast and kind is None):
             return widen(after, target)
         dtype = _dtype_off(wide, before, after, source)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
         for at in blocks(wide.size):
             value, old, new, out = (array[at] for array in flat)
-            terms = value, self.cast(site, widen(old, source)), widen(new, target)
+            purpose = widen(old, source) if kind else self.cast(site, widen(old, source))
+            terms = value, purpose, widen(new, target)
             out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
         return result
 
@@ -244,6 +278,16 @@ class WideRun(ReferenceRun):
         ]
         attrs = {name: value for name, value in symbol.attrs.items() if name != "dtype"}
         return infer(self.graph.rules, symbol.op, types, attrs)
+
+
+def _shifted(result: Array, operands: Sequence[Array], own: Inference) -> Array:
+    """Return a left shift in its own dtype; exact where a shift by all bits leaves nothing of x."""
+    x, count = operands
+    vanished: Array = (count >= own.type.dtype.bits) & (x != 0)
+    if not vanished.any():
+        return result
+    exact: Array = np.where(vanished, np.ldexp(x.astype(np.float64), count), result)
+    return exact.astype(np.int64) if _surely_fits_int64(exact) else exact
 
 
 def _fits_int64(x: Array) -> bool:

@@ -35,6 +35,8 @@ class RecordingBuilder(ViewBuilder):
         """The symbols at which NumPy's results replace those of the graph (see Beyond)."""
         self.masks: dict[Symbol, Symbol] = {}
         """For each cast of a result, the mask of `where=` that selects elements (see Beyond)."""
+        self.observed: dict[Symbol, Array] = {}
+        """NumPy's own results of ops that the graph computes more exactly (see Beyond)."""
         self.exact_truncations: set[int] = set()
         """The indices of float-to-integer casts whose results are certainly NumPy's."""
         self.here = Location.at("", 0)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Op, Symbol, ops
-from graphir.ir.literals import is_literal
+from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from runtime.recording.builder import beyond_range, is_truncation
 from runtime.recording.captured import Brought
@@ -37,6 +37,8 @@ from runtime.recording.values import (
 )
 
 Array: TypeAlias = NDArray[Any]
+_ROUNDED_AT_EACH_STEP = ("reduction", "contraction", "rowwise")
+"""The kinds of ops whose float16 sums NumPy rounds at each step; graphs round them once."""
 UNDONE: Any = object()
 """The result of a call that the recorder has not made yet."""
 
@@ -315,6 +317,8 @@ class Recorder(NotingBuilder):
                 symbol = symbolic()
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
+                if dtype is DType.float16 and symbol.op.kind in _ROUNDED_AT_EACH_STEP:
+                    self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
                 simple = not symbol.attrs and len(symbols) <= since + 1
                 return symbol if simple else self._settled(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"

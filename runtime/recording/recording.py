@@ -129,6 +129,7 @@ def record(
             tuple(recorder.steps),
             {pin.index: pin for pin in recorder.pins},
             recorder.masks,
+            recorder.observed,
         ),
     )
 

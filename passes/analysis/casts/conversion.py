@@ -14,6 +14,18 @@ from passes.analysis.casts.damage import relative_error
 Kind: TypeAlias = Literal[CastKind, "literal"]
 """The kind of a cast; "literal" is the conversion of a Python number, which needs no cast op."""
 
+StepLoss: TypeAlias = Literal[
+    "wrap", "overflow", "underflow", "invalid", "cancellation", "absorption", "accumulation"
+]
+"""The kinds of losses in arithmetic.
+
+"wrap": an integer result beyond its dtype. "overflow": a finite float result that became infinite
+or NaN. "underflow": a nonzero result that became zero. "invalid": NaN of operands without NaN.
+"cancellation": a difference of nearly equal operands, in which their errors are most of the result.
+"absorption": a sum that lost half of its smaller operand or more. "accumulation": the sum of many
+roundings, in a reduction or in a loop.
+"""
+
 SILENT: tuple[Kind, ...] = ("implicit", "assignment")
 """The kinds of casts that a program does not spell out."""
 
@@ -22,7 +34,7 @@ SILENT: tuple[Kind, ...] = ("implicit", "assignment")
 class CastConversion:
     """The facts shared by equal uses of casts: see the properties of CastRow."""
 
-    kind: Kind
+    kind: Kind | StepLoss
     op: str
     operand: str
     rule: str

@@ -34,6 +34,8 @@ class Measured:
     relative: float = 0.0
     ulps: float = 0.0
     worst: tuple[complex, complex] | None = None
+    operands: tuple[complex, ...] = ()
+    weight: float = 1.0
 
     @classmethod
     def merge(cls, measures: Iterable[Measured]) -> Measured | None:
@@ -48,11 +50,13 @@ class Measured:
             relative=max(measure.relative for measure in each),
             ulps=max(measure.ulps for measure in each),
             worst=worst.worst,
+            operands=worst.operands,
+            weight=max(measure.weight for measure in each),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for JSON; inf and NaN as text."""
-        numbers = {name: getattr(self, name) for name in self.__slots__ if name != "worst"}
+        numbers = {name: getattr(self, name) for name in (*_COUNTS, "relative", "ulps")}
         worst = None if self.worst is None else [str(number) for number in self.worst]
         return {**{name: plain(n) for name, n in numbers.items()}, "worst": worst}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, get_args, overload
 
 from numpy.typing import NDArray
@@ -15,8 +16,10 @@ from graphir.dtypes import DTypeLike
 from graphir.gc_pause import uncollected
 from graphir.loss import LOSS_KINDS, LossKind
 from passes.analysis.casts.causes import Uses
-from passes.analysis.casts.conversion import Kind
+from passes.analysis.casts.conversion import Kind, StepLoss
+from passes.analysis.casts.losses import LossRow
 from passes.analysis.casts.measured import Measured, OutputError, Unseen
+from passes.analysis.casts.ranking import ranked
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.casts.sites import CastSites
 from passes.analysis.casts.walk import CastWalk
@@ -29,14 +32,17 @@ class CastReport(Sequence[CastRow]):
 
     `str()` gives a table, `.to_json()` the data (see casts.schema.json). `graph` is the graph of
     the query and `explicit` the same graph with explicit casts. After an audit, `outputs` has the
-    errors of the outputs, `results` their values, and `unseen` the steps that the audit did not
-    see. `against` is the comparison with other rules, or None.
+    errors of the outputs, `results` their values, `losses` the steps of arithmetic that lost
+    values, and `unseen` the steps that the audit did not see. `against` is the comparison with
+    other rules, or None.
     """
 
     def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
         self.of = len(rows)
         """The number of rows of the whole report, before filters such as `only`."""
+        self.losses: tuple[LossRow, ...] = ()
+        """The steps of arithmetic that lost values, the worst first; empty without an audit."""
         self.outputs: tuple[OutputError, ...] = ()
         self.results: tuple[NDArray[Any], ...] = ()
         self.unseen: tuple[Unseen, ...] = ()
@@ -57,7 +63,7 @@ class CastReport(Sequence[CastRow]):
 
     def only(
         self,
-        kind: Kind | None = None,
+        kind: Kind | StepLoss | None = None,
         exact: bool | None = None,
         layer: str | None = None,
         dtype: DTypeLike | None = None,
@@ -65,23 +71,25 @@ class CastReport(Sequence[CastRow]):
     ) -> CastReport:
         """Return a report of the rows that satisfy all given criteria.
 
-        `kind` is the kind of cast, `exact` whether every value survives, `layer` a layer path (its
-        sublayers count), `dtype` the source or the target, `loss` a kind of loss. Raises GraphError
-        for an unknown kind, dtype or loss.
+        `kind` is the kind of cast or of lossy step, `exact` whether every value survives, `layer` a
+        layer path (its sublayers count), `dtype` the source or the target, `loss` a kind of loss.
+        Raises GraphError for an unknown kind, dtype or loss.
         """
-        _require_choice(kind, get_args(Kind), "a cast is")
+        _require_choice(kind, (*get_args(Kind), *get_args(StepLoss)), "a cast is")
         _require_choice(loss, LOSS_KINDS, "a cast can lose")
         wanted_dtype = None if dtype is None else DType(dtype)
-        rows = [
-            row
-            for row in self
-            if kind in (None, row.kind)
-            and exact in (None, row.exact)
-            and (layer is None or f"{row.layer}/".startswith(f"{layer}/"))
-            and (wanted_dtype is None or wanted_dtype in (row.source, row.target))
-            and (loss is None or loss in row.loss.kinds)
-        ]
-        return self._with(rows=tuple(rows))
+
+        def satisfies(row: CastRow) -> bool:
+            return (
+                kind in (None, row.kind)
+                and exact in (None, row.exact)
+                and (layer is None or f"{row.layer}/".startswith(f"{layer}/"))
+                and (wanted_dtype is None or wanted_dtype in (row.source, row.target))
+                and (loss is None or loss in row.loss.kinds)
+            )
+
+        rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
+        return self._with(rows=tuple(rows), losses=tuple(losses))
 
     def causes(self) -> CastReport:
         """Return a report of the causes only: the first cast of each cascade."""
@@ -101,8 +109,9 @@ class CastReport(Sequence[CastRow]):
 
     @cached_property
     def sites(self) -> CastSites:
-        """The rows merged by location and conversion, as all output formats show them."""
-        return CastSites(self.rows)
+        """The rows and the losses merged by location and conversion, as all formats show them."""
+        rows = [*self.rows, *self.losses]
+        return CastSites(sorted(rows, key=attrgetter("rank")) if self.losses else rows)
 
     @property
     def hidden(self) -> bool:
@@ -111,8 +120,8 @@ class CastReport(Sequence[CastRow]):
 
     @property
     def audited(self) -> bool:
-        """Whether an audit measured any of the casts."""
-        return any(row.measured is not None for row in self)
+        """Whether an audit measured any of the casts or found losses."""
+        return bool(self.losses) or any(row.measured is not None for row in self)
 
     def measured(
         self,
@@ -120,26 +129,36 @@ class CastReport(Sequence[CastRow]):
         outputs: Sequence[OutputError],
         results: Sequence[NDArray[Any]] = (),
         unseen: Sequence[Unseen] = (),
+        losses: Mapping[int, StepLoss] = MappingProxyType({}),
     ) -> CastReport:
         """Return the report with the measurements of a run.
 
-        `measures` is keyed by the index of each cast in the explicit graph. The result sorts the
-        rows by their share in the output errors, the largest first.
+        `measures` is keyed by the index of each cast in the explicit graph, and of each step of
+        `losses`. The result sorts the rows by their share in the output errors (see `ranked`).
         """
         has_shares = not outputs or any(error.shares is not None for error in outputs)
+        new = self._with(
+            losses=tuple(
+                LossRow(kind, self.explicit.symbols[place], len(self) + i, measures[place])
+                for i, (place, kind) in enumerate(losses.items())
+            ),
+            outputs=tuple(outputs),
+            results=tuple(results),
+            unseen=tuple(unseen),
+        )
         shares: dict[int, tuple[float, ...] | None] = {}
-        for row in self:
+        for row in (*new.rows, *new.losses):
             place = row.symbol.index
             if place not in shares:
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
                 shares[place] = _known_shares(parts) if has_shares else None
             row.measured, row.shares = measures.get(place), shares[place]
-        rank: dict[int, float] = {}
-        for site in self.sites:
-            rank.update(dict.fromkeys((row.place for row in site.rows), site.share or 0.0))
-        rows = sorted(self, key=lambda row: (rank[row.place], row.damage), reverse=True)
-        return self._with(
-            rows=tuple(rows), outputs=tuple(outputs), results=tuple(results), unseen=tuple(unseen)
+        ranks = ranked(CastSites([*new.rows, *new.losses]))
+        for row in (*new.rows, *new.losses):
+            row.rank = ranks[row.place]
+        by_rank = attrgetter("rank")
+        return new._with(
+            rows=tuple(sorted(new.rows, key=by_rank)), losses=tuple(sorted(new.losses, key=by_rank))
         )
 
     def compared(self, other: str | PromotionRules) -> CastReport:

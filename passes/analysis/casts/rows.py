@@ -9,7 +9,7 @@ from graphir import DType, Location, Symbol
 from graphir.loss import Loss
 from graphir.ops.dims import Size
 from passes.analysis.casts import fixes
-from passes.analysis.casts.conversion import CastConversion, Kind
+from passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from passes.analysis.casts.measured import Measured
 from passes.analysis.casts.others import others
 from passes.analysis.expressions import Expression
@@ -30,6 +30,8 @@ class CastRow:
     # Class attributes as defaults: reports have many rows, and most rows lack measurements.
     measured: Measured | None = None
     shares: tuple[float, ...] | None = ()
+    rank: int = 0
+    """The position of the row's site in an audited report."""
 
     def __init__(
         self, conversion: CastConversion, location: Location, symbol: Symbol, place: int, uses: Uses
@@ -41,7 +43,7 @@ class CastRow:
         self.uses = uses
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind | StepLoss:
         """The kind: who asked for the cast (an op, a literal, the user, `legalize`, a store)."""
         return self.conversion.kind
 

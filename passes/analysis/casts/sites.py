@@ -135,6 +135,11 @@ class CastSites(Sequence[CastSite]):
     def __len__(self) -> int:
         return len(self._list)
 
+    @property
+    def repeat(self) -> bool:
+        """Whether a site stands for several rows."""
+        return len(self._list) < len(self.rows)
+
     @overload
     def __getitem__(self, at: int) -> CastSite: ...
     @overload

@@ -206,8 +206,8 @@ def test_a_graph_without_casts_says_so() -> None:
     graph.output(graph.input("int8") + 1)
     report = cast_report(graph)
     assert str(report) == "graph none: no casts"
-    head = {"version": 2, "graph": "none", "rules": "max"}
-    rest = {"against": None, "unseen": [], "outputs": [], "casts": []}
+    head = {"version": 3, "graph": "none", "rules": "max"}
+    rest = {"against": None, "unseen": [], "outputs": [], "losses": [], "casts": []}
     assert not report and json.loads(report.to_json()) == {**head, **rest}
 
 

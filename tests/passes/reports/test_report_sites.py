@@ -43,7 +43,7 @@ def percents(written: str) -> set[int]:
 
 @pytest.mark.parametrize("n", [1, 7, 300])
 def test_a_cast_of_many_uses_has_its_share_once(n: int) -> None:
-    report = run(rounded(n))
+    report = run(rounded(n)).only(kind="implicit")  # 300 roundings in a row are a loss too
     share = report.outputs[0].shares
     assert share is not None
     (cast,) = {row.symbol.index for row in report}

@@ -54,7 +54,7 @@ def test_json_is_as_its_schema_says(report: CastReport) -> None:
     document = json.loads(report_json(report))
     walked(document, schema(), schema()["$defs"])
     assert len(document["casts"]) == len(report)
-    assert document["version"] == 2
+    assert document["version"] == 3
 
 
 def test_json_has_what_the_rows_have(report: CastReport) -> None:

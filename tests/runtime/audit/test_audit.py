@@ -74,9 +74,11 @@ def test_integers_that_wrap() -> None:
     report = audit(unary(lambda x: x.cast("int8"), "int32"), np.array([300, -1], np.int32))
     assert (measured(report)[0].overflowed, measured(report)[0].worst) == (1, (300, 44))
     assert (report.outputs[0].largest, shares(report)) == (256.0, [1.0])
-    # Where an op wraps there is an error, and no cast has a share in it.
+    # Where an op wraps there is an error, and the op has it.
     report = audit(unary(lambda x: x + x, "int8"), np.array([100], np.int8))
-    assert (report.outputs[0].largest, shares(report)) == (256.0, [])
+    assert (report.outputs[0].largest, shares(report)) == (256.0, [1.0])
+    (row,) = report.losses
+    assert (row.kind, row.measured.operands, row.measured.worst) == ("wrap", (100, 100), (200, -56))
     report = audit(unary(lambda x: x * x, "int64"), np.array([2**33, -(2**40)]))
     assert report.outputs[0].largest == 2.0**80
     assert report.outputs[0].differing == 2
@@ -91,7 +93,8 @@ def test_what_the_user_truncates_is_no_error() -> None:
     # What does not fit is one.
     report = audit(graph, np.array([2.5**40, 2.5], np.float32))
     assert report.outputs[0].largest == float(np.float32(2.5**40)) - (2**31 - 1) + 2**32
-    assert shares(report) == [pytest.approx(1), 0.0]
+    assert shares(report) == [pytest.approx(1), pytest.approx(0, abs=1e-6), 0.0]
+    assert [row.kind for row in report.losses] == ["wrap"]  # of the greatest int32 + 1
 
 
 # -- whose error it is

@@ -26,7 +26,7 @@ def saved(tmp_path: Path) -> Path:
         (["table", "--rules", "max", "--format", "json"], 1),
         (["diff", "max", "jax", "--format", "json"], 1),
         (["diff", "SAVED", "jax", "--format", "json"], 1),
-        (["casts", "SAVED", "--format", "json"], 2),
+        (["casts", "SAVED", "--format", "json"], 3),
         (["casts", "SAVED", "--format", "sarif"], "2.1.0"),
     ],
 )

@@ -1,0 +1,76 @@
+"""LossRow: a step of arithmetic that lost values in an audited run, as a row beside the casts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from graphir import DType, Symbol
+from graphir.loss import Loss, LossKind
+from passes.analysis.casts.causes import Uses
+from passes.analysis.casts.conversion import CastConversion, StepLoss
+from passes.analysis.casts.measured import Measured
+from passes.analysis.casts.rows import CastRow
+
+_KINDS: Mapping[StepLoss, LossKind] = {
+    "wrap": "range",
+    "overflow": "range",
+    "underflow": "underflow",
+    "invalid": "special",
+    "cancellation": "precision",
+    "absorption": "precision",
+    "accumulation": "precision",
+}
+
+
+class LossRow(CastRow):
+    """A step of arithmetic that lost values: `symbol` is the step, `measured` has its loss.
+
+    The row has the properties of a cast row. Its operand is the result of the op, and its source
+    and target are the dtype of the result.
+    """
+
+    loss_kind: StepLoss
+
+    def __init__(self, kind: StepLoss, symbol: Symbol, place: int, measured: Measured) -> None:
+        conversion = _conversion(kind, symbol.op.name, symbol.graph.storage_dtype(symbol))
+        super().__init__(conversion, symbol.location, symbol, place, Uses(symbol.graph, ()))
+        self.loss_kind, self.measured = kind, measured
+
+    @property
+    def user(self) -> Symbol | None:
+        """The step itself."""
+        return self.symbol
+
+    @property
+    def position(self) -> int:
+        """The position of the result: -1."""
+        return -1
+
+    @property
+    def cause(self) -> CastRow | None:
+        """None: a loss causes itself."""
+        return None
+
+    @property
+    def fix(self) -> str:
+        """The code to type instead, in one line; "" if the source does not say."""
+        from passes.analysis.casts.loss_fixes import loss_fix
+
+        return loss_fix(self)
+
+    @property
+    def others(self) -> Mapping[str, DType | str]:
+        """No rule set decides a loss of arithmetic."""
+        return {}
+
+    @property
+    def bytes_added(self) -> int:
+        """A loss allocates nothing."""
+        return 0
+
+
+@cache
+def _conversion(kind: StepLoss, op: str, dtype: DType) -> CastConversion:
+    loss = Loss((_KINDS[kind],))
+    return CastConversion(kind, op, "result", kind, dtype, dtype, (dtype,), loss)

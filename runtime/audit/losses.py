@@ -1,0 +1,295 @@
+"""Losses in arithmetic: steps whose results wrapped, overflowed, cancelled, or absorbed operands.
+
+Each step of the run is compared with the same op in wide arithmetic on the run's own operands. The
+difference is the local loss of the step: a wrap, an overflow, an underflow, an absorbed operand, or
+the roundings of a reduction. A cancellation loses nothing locally: its difference is exact, but the
+errors of its operands are most of the result. So the result is compared with the wide run's.
+
+A step counts as one kind of loss. The roundings of a single step are no loss; those of a step that
+a loop repeats on its own results are an accumulation (see `accumulations`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Symbol, ops
+from graphir.conversions import convert
+from graphir.ops import dtype_rules as signatures
+from passes.analysis.casts import Measured, StepLoss
+from runtime.audit.exact import Flags, numbers
+from runtime.audit.measuring import beyond
+from runtime.audit.wide import Array, Effect, WideRun, wide_dtype
+
+Floats: TypeAlias = NDArray[Any]
+
+_SUMS = (ops.add, ops.subtract)
+_WHOLE = ("reduction", "contraction", "rowwise")
+_COMPUTING = ("elementwise", *_WHOLE)
+_BITS = 4
+"""The bits that a cancellation or a reduction must lose to count: a factor of 16."""
+_REPEATS = 16
+"""The steps at one place of a loop whose roundings count as an accumulation."""
+
+
+class LossySteps:
+    """The steps of a run that lost values, by symbol index; the walk of the run calls `visit`."""
+
+    def __init__(self, wide: WideRun, keep: bool) -> None:
+        self.wide, self.keep = wide, keep
+        self.kinds: dict[int, StepLoss] = {}
+        self.measures: dict[int, Measured] = {}
+        self._repeated: dict[Any, list[Symbol]] = defaultdict(list)
+        self._roundings: dict[int, Measured] = {}
+
+    def visit(self, symbol: Symbol) -> None:
+        """Measure the loss of a step while the values of the symbol and its operands exist."""
+        target = self.wide.graph.storage_dtype(symbol)
+        if symbol.op.kind not in _COMPUTING or not symbol.args or target.family == "bool":
+            return
+        if target.is_integer and symbol.op.signature in _POSITIONS:
+            return
+        actual = self.wide.beside.cached_value(symbol)
+        if not actual.size or (target in _WIDE and np.isfinite(actual).all()):
+            return
+        exact = actual if target in _WIDE else self.wide.local(symbol)
+        if target is DType.int64 and wide_dtype(exact) is target:
+            return
+        effect = Effect(exact, actual, wide_dtype(exact), target)
+        loss = (
+            _wraps(effect) if target.is_integer else _float_loss(_Step(self.wide, symbol, effect))
+        )
+        if loss is not None:
+            self.kinds[symbol.index] = loss.kind
+            self._keep(symbol, effect)
+            self.measures[symbol.index] = _measured(self.wide, symbol, effect, loss)
+        elif symbol.op in _SUMS and not target.is_integer:
+            self._repeat(symbol, effect)
+
+    def accumulations(self, reaches: Callable[[Symbol, Symbol], bool]) -> None:
+        """Count the roundings of repeated steps, the last of which `reaches` from the first."""
+        for steps in self._repeated.values():
+            rounded = [x for x in steps[_REPEATS:] if self._roundings[x.index].changed]
+            if rounded and reaches(steps[0], steps[-1]):
+                for step in rounded:
+                    self.kinds[step.index] = "accumulation"
+                    self.measures[step.index] = self._roundings[step.index]
+
+    def _repeat(self, symbol: Symbol, effect: Effect) -> None:
+        """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
+        steps = self._repeated[id(symbol.source), symbol.op]
+        steps.append(symbol)
+        if len(steps) > _REPEATS:
+            self._keep(symbol, effect)
+            change = _StepChange("accumulation", _differing(effect), _error_bits(effect))
+            self._roundings[symbol.index] = _measured(self.wide, symbol, effect, change)
+
+    def _keep(self, symbol: Symbol, effect: Effect) -> None:
+        if self.keep:
+            self.wide.effects[symbol.index] = effect
+
+
+_POSITIONS = (signatures.POSITION, signatures.BITWISE)
+
+
+class _StepChange(NamedTuple):
+    """A loss of a step: its kind, the mask of the elements that lost, and the bits lost."""
+
+    kind: StepLoss
+    at: Flags
+    bits: float
+
+
+class _Step:
+    """A step with a float result: its operands, exact and actual results as float64."""
+
+    def __init__(self, wide: WideRun, symbol: Symbol, effect: Effect) -> None:
+        self.run, self.symbol, self.target = wide, symbol, effect.target
+        self.exact = _as_float(effect.before, effect.source)
+        self.actual = _as_float(effect.after, effect.target)
+        self.eps = 2.0 ** (1 - self.target.part.precision)
+
+    @property
+    def operands(self) -> list[Floats]:
+        """The operands of the run."""
+        beside = self.run.beside
+        return [
+            _as_float(beside.cached_value(x), beside.graph.storage_dtype(x))
+            for x in self.symbol.args
+        ]
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether each element of the result depends on one element of each operand."""
+        return self.symbol.op.kind == "elementwise"
+
+
+_WIDE = (DType.float64, DType.complex128)
+
+
+def _float_loss(step: _Step) -> _StepChange | None:
+    """Return the gravest loss of a step with a float result; None of plain roundings."""
+    exact, actual, bits = step.exact, step.actual, step.target.part.precision
+    infinite = ~np.isfinite(actual)
+    if infinite.any():
+        if (over := infinite & np.isfinite(exact)).any():
+            return _StepChange("overflow", over, bits)
+        change = _nonfinite(step, infinite)
+        if change is not None:
+            return change
+    if step.target in _WIDE:
+        return None
+    with np.errstate(all="ignore"):
+        lost = np.where(np.isfinite(actual), abs(actual - exact), 0.0)
+        changes: list[_StepChange] = []
+        if step.symbol.op in _SUMS:
+            changes = [x for x in (_absorption(step, lost), _cancellation(step)) if x is not None]
+        elif step.symbol.op.kind in _WHOLE:
+            changes = [x for x in (_accumulation(step, lost),) if x is not None]
+        if not changes and step.symbol.op not in _SUMS:
+            under = (actual == 0) & (exact != 0)
+            if under.any():
+                changes = [_StepChange("underflow", under, bits)]
+    return max(changes, key=lambda change: change.bits, default=None)
+
+
+def _nonfinite(step: _Step, infinite: Flags) -> _StepChange | None:
+    """Return the loss of a step whose wide result is not finite either, for finite operands."""
+    bits, operands = step.target.part.precision, step.operands
+    nan = np.isnan(step.actual)
+    if not step.is_elementwise:
+        sound = all(np.isfinite(x).all() for x in operands)
+        at = infinite & sound
+        return _StepChange("overflow", at, bits) if at.any() else None
+    for x in operands:
+        nan = nan & ~np.isnan(x)
+        infinite = infinite & np.isfinite(x)
+    if nan.any():
+        return _StepChange("invalid", nan, bits)
+    grows = step.symbol.op in _GROWING and infinite.any()
+    return _StepChange("overflow", infinite, bits) if grows else None
+
+
+_GROWING = (ops.add, ops.subtract, ops.multiply, ops.square, ops.exp, ops.pow)
+"""Elementwise ops without poles: an infinite result of finite operands exceeded the range."""
+
+
+def _absorption(step: _Step, lost: Floats) -> _StepChange | None:
+    """Return the loss of smaller operands, if it is most of the step's local loss."""
+    small = np.minimum(*(abs(x) for x in step.operands))
+    at = (small > 0) & (lost >= small / 2)
+    squares = float(np.square(lost[at]).sum())
+    if not squares or squares < float(np.square(lost).sum()) / 2:
+        return None
+    share = float((lost[at] / np.broadcast_to(small, lost.shape)[at]).max(initial=0.0))
+    return _StepChange("absorption", at, _bits(min(share, 1.0), step))
+
+
+def _cancellation(step: _Step) -> _StepChange | None:
+    """Return the loss of a sum whose result is much less exact than its operands.
+
+    Errors are norms over all elements, so that single small elements do not count.
+    """
+    run, symbol = step.run, step.symbol
+    wide = _as_float(run.cached_value(symbol), wide_dtype(run.cached_value(symbol)))
+    error = _relative(step.actual, wide)
+    if error < 2**_BITS * step.eps:
+        return None
+    operands = zip(symbol.args, step.operands, strict=True)
+    errors = [
+        _relative(x, _as_float(run.cached_value(arg), wide_dtype(run.cached_value(arg))))
+        for arg, x in operands
+    ]
+    if max(errors) == 0 or error < 2**_BITS * max(*errors, step.eps / 2):
+        return None
+    at = abs(step.actual - wide) > 2**_BITS * step.eps * abs(wide)
+    return _StepChange("cancellation", at, _bits(min(error, 1.0), step))
+
+
+def _accumulation(step: _Step, lost: Floats) -> _StepChange | None:
+    """Return the roundings of a reduction, if they lost more than _BITS bits of the result."""
+    at = (lost > 2**_BITS * step.eps * abs(step.exact)) & np.isfinite(step.exact)
+    error = _relative(step.actual, step.exact)
+    if not at.any() or error < 2**_BITS * step.eps:
+        return None
+    return _StepChange("accumulation", at, _bits(min(error, 1.0), step))
+
+
+def _bits(error: float, step: _Step) -> float:
+    """Return the bits that a relative error takes of a result."""
+    return max(0.0, min(step.target.part.precision, math.log2(error / step.eps)) if error else 0.0)
+
+
+def _error_bits(effect: Effect) -> float:
+    return 1.0 if effect.target.format else effect.target.precision
+
+
+def _relative(actual: Floats, exact: Floats) -> float:
+    """Return |actual - exact| / |exact| in the Euclidean norm, over finite elements."""
+    finite = np.isfinite(actual) & np.isfinite(exact)
+    actual, exact = actual[finite], exact[finite]
+    size = float(np.abs(exact).max(initial=0.0))
+    error = float(np.abs(actual - exact).max(initial=0.0))
+    if not error or not size:
+        return math.inf if error else 0.0
+    norm = np.linalg.norm((actual - exact) / error) * (error / size)
+    return float(norm / np.linalg.norm(exact / size))
+
+
+def _wraps(effect: Effect) -> _StepChange | None:
+    at = beyond(numbers(effect.before.reshape(-1), effect.source).parts[0], effect.target)
+    at = at.reshape(effect.before.shape)
+    return _StepChange("wrap", at, effect.target.precision) if at.any() else None
+
+
+def _differing(effect: Effect) -> Flags:
+    before, after = (_as_float(x, d) for x, d in ((effect[0], effect[2]), (effect[1], effect[3])))
+    return before != after
+
+
+def _as_float(x: Array, dtype: DType) -> Floats:
+    return convert(x, dtype, DType.complex128 if dtype.is_complex else DType.float64)
+
+
+def _measured(wide: WideRun, symbol: Symbol, effect: Effect, change: _StepChange) -> Measured:
+    """Return the measurement of a loss, with the worst element and its operands."""
+    kind, at, bits = change
+    exact = wide.cached_value(symbol) if kind == "cancellation" else effect.before
+    before, after = exact[at], effect.after[at]
+    x, y = _as_float(before, wide_dtype(exact)), _as_float(after, effect.target)
+    with np.errstate(all="ignore"):
+        errors = np.where(x == 0, np.where(y == x, 0.0, np.inf), abs(y - x) / abs(x))
+        errors = np.where(np.isnan(errors), np.inf, errors)
+    if not errors.size:
+        return Measured(effect.after.size, weight=bits / effect.target.part.precision)
+    worst = int(errors.argmax())
+    flat = int(np.flatnonzero(at)[worst])
+    place = tuple(int(i) for i in np.unravel_index(flat, at.shape))  # pyright: ignore
+    return Measured(
+        effect.after.size,
+        int(at.sum()),
+        relative=float(errors[worst]),
+        worst=(_item(before[worst]), _item(after[worst])),
+        operands=_operands(wide, symbol, place),
+        weight=bits / effect.target.part.precision,
+    )
+
+
+def _item(x: Any) -> complex:
+    number = np.asarray(x)
+    return number.item() if number.dtype.kind in "biufc" else float(number)
+
+
+def _operands(wide: WideRun, symbol: Symbol, place: tuple[int, ...]) -> tuple[complex, ...]:
+    """Return the operands of one element of an elementwise result; () of other ops."""
+    if symbol.op.kind != "elementwise":
+        return ()
+    values = [wide.beside.cached_value(x) for x in symbol.args]
+    shape = wide.cached_value(symbol).shape
+    return tuple(_item(np.broadcast_to(x, shape)[place]) for x in values)

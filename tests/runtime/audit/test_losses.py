@@ -1,0 +1,123 @@
+"""Each step of arithmetic that lost values has a row: its kind, count, worst element and share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from passes import CastReport
+from passes.reports import REPORT_FORMATS
+from passes.reports.json_ import schema
+from runtime import record
+from tests.runtime.audit import losses
+
+RNG = np.random.default_rng(19)
+
+
+def audited(function: Any, *arrays: Any) -> CastReport:
+    with np.errstate(all="ignore"):
+        return record(function, *arrays).audit()
+
+
+def first(report: CastReport) -> Any:
+    return report.sites[0]
+
+
+CASES = (
+    (losses.brightened, np.array([[5, 155, 156, 255]], np.uint8), "wrap", 2, (156, 100), (256, 0)),
+    (losses.scaled_peaks, np.array([[1, 2], [110, 3]], np.int16), "wrap", 1, (110, 300), 33000),
+    (losses.packed, np.array([0, 3, 255], np.uint8), "wrap", 2, (3, 16), (3 * 2**16, 0)),
+    (losses.energies, np.array([1, 100], np.float32), "overflow", 1, (100.0,), np.exp(100.0)),
+    (losses.hypotenuse, np.array([1, 3], np.float32), "invalid", 1, (-3.0,), None),
+    (losses.moved, np.array([2.0**24, 1], np.float32), "absorption", 1, (2.0**24, 1), 2.0**24 + 1),
+)
+
+
+@pytest.mark.parametrize(("function", "x", "kind", "count", "operands", "worst"), CASES)
+def test_a_lossy_step_has_a_row(function, x, kind, count, operands, worst) -> None:
+    report = audited(function, x)
+    (row,) = report.losses
+    measured = row.measured
+    assert (row.kind, measured.changed, measured.operands) == (kind, count, operands)
+    if isinstance(worst, tuple):
+        assert measured.worst == worst
+    elif worst is not None:
+        assert measured.worst[0] == pytest.approx(worst)
+    if kind != "invalid":  # the reference run has the same NaN
+        assert first(report).row is row
+        assert row.share == pytest.approx(1)
+
+
+def test_a_difference_of_nearly_equal_numbers_is_a_cancellation() -> None:
+    x = RNG.uniform(1e-4, 3e-4, 20).astype(np.float32)
+    report = audited(losses.versine, x)
+    row = first(report).row
+    assert (row.kind, row.op, row.location.line) == ("cancellation", "subtract", 29)
+    assert row.share == pytest.approx(1) and row.measured.weight > 0.5
+    # A difference of the same size whose operands are exact cancels nothing.
+    assert not audited(lambda a: a - np.float32(1), 1 + x).losses
+
+
+def test_a_reduction_of_float16_is_numpy_s_own() -> None:
+    x = np.full((10_000, 2), 0.1, np.float16)
+    report = audited(losses.totals, x)
+    (row,) = report.losses
+    assert (row.kind, row.op, row.measured.changed) == ("accumulation", "sum", 2)
+    assert row.measured.worst == (pytest.approx(999.76, abs=0.1), float(x.sum(axis=0)[0]))
+    assert row.share == pytest.approx(1)
+
+
+def test_a_loop_of_roundings_is_one_row() -> None:
+    report = audited(losses.walked, np.float32(0.1))
+    site = first(report)
+    assert (site.row.kind, site.row.op) == ("accumulation", "add")
+    assert site.times > 400 and site.share == pytest.approx(1, abs=0.1)
+    assert not audited(losses.walked, np.float32(0.125)).losses  # every step is exact
+
+
+def test_plain_roundings_have_no_row() -> None:
+    x = RNG.normal(size=(50, 50)).astype(np.float32)
+    assert not audited(lambda a: np.exp(a) @ a + a * a - a, x).losses
+    assert not audited(lambda a: (a + a // 2) * 3, np.arange(1000)).losses
+
+
+def test_an_unsigned_product_that_fits_has_no_row() -> None:
+    x = np.arange(16, dtype=np.uint8)
+    assert not audited(lambda a: a * a, x).losses
+    (row,) = audited(lambda a: a - 3, x).losses
+    assert (row.measured.changed, row.measured.worst, row.share) == (3, (-1, 255), 1)
+
+
+@pytest.mark.parametrize("name", sorted(REPORT_FORMATS))
+def test_every_format_shows_the_loss(name: str) -> None:
+    report = audited(losses.brightened, np.array([[5, 155, 156, 255]], np.uint8))
+    text = REPORT_FORMATS[name](report)
+    assert "wrap" in text and "156 + 100 = 256 became 0" in text
+    assert "1 step of" in text or name in ("json", "sarif", "html")
+
+
+def test_the_json_is_as_its_schema_says() -> None:
+    report = audited(losses.walked, np.float32(0.1))
+    document = json.loads(report.to_json())
+    jsonschema.validate(document, schema())
+    (loss,) = document["losses"]
+    assert (loss["kind"], loss["rank"], loss["times"]) == ("accumulation", 0, report.sites[0].times)
+    assert len(document["casts"]) == len(report.sites) - 1
+
+
+def test_losses_pass_the_filters_of_a_report() -> None:
+    report = audited(losses.brightened, np.array([[5, 156]], np.uint8))
+    assert len(report.only(kind="wrap").losses) == len(report.only(dtype="uint8").losses) == 1
+    assert not report.only(kind="overflow").losses and not report.only(exact=True).losses
+    assert len(report.only(loss="range").losses) == 1
+
+
+def test_the_fix_of_a_wrap_keeps_the_values() -> None:
+    (row,) = audited(losses.brightened, np.array([[5, 156]], np.uint8)).losses
+    assert row.fix == 'out = out.astype("int16") + np.uint8(100)'
+    (row,) = audited(losses.scaled_peaks, np.array([[1, 200]], np.int16)).losses
+    assert row.fix == 'counts.max(axis=1).astype("int32") * 300'
