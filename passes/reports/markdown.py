@@ -66,8 +66,8 @@ def _summary(report: CastReport) -> str:
         return ("No casts." if not report.of else f"None of {report.of} uses of casts.") + steps
     counts = ", ".join(f"{count} {level}" for level, count in words.levels(report).items())
     sentence = f"{len(report)} uses of casts: {counts}."
-    made = code(words.size_text(words.added(report)))
-    return f"{sentence} They make {made} bytes of arrays.{steps}"
+    bytes_text = code(words.size_text(words.added(report)))
+    return f"{sentence} They make {bytes_text} bytes of arrays.{steps}"
 
 
 def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:

@@ -44,13 +44,13 @@ def levels(rows: Iterable[CastRow]) -> dict[Level, int]:
 
 def headline(report: CastReport) -> str:
     """Return the line with the numbers of casts, of lossy casts and of lossy steps."""
-    name, lost = printable(report.graph.name), f"; {steps(report)}" if report.losses else ""
+    name, losses = printable(report.graph.name), f"; {steps(report)}" if report.losses else ""
     if not report.rows:
         none = f"none of {report.of} uses of casts" if report.of else "no casts"
-        return f"graph {name}: {none}{lost}"
+        return f"graph {name}: {none}{losses}"
     lossy = sum(not row.exact for row in report)
     uses = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
-    return f"graph {name}: {uses}, {lossy} can lose something{lost}"
+    return f"graph {name}: {uses}, {lossy} can lose something{losses}"
 
 
 def steps(report: CastReport) -> str:
@@ -84,8 +84,7 @@ def loss(site: CastSite) -> str:
         return row.kind
     exact, actual = map(number_text, measured.worst)
     operation = _operation(row.op, [number_text(x) for x in measured.operands])
-    meant = f"{operation} = {exact}" if operation else exact
-    return f"{meant} became {actual}"
+    return f"{operation} = {exact} became {actual}" if operation else f"{exact} became {actual}"
 
 
 _SIGNS = {

@@ -75,9 +75,9 @@ class LossySteps:
     def accumulations(self, reaches: Callable[[Symbol, Symbol], bool]) -> None:
         """Count the roundings of repeated steps, the last of which `reaches` from the first."""
         for steps in self._repeated.values():
-            rounded = [x for x in steps[_REPEATS:] if self._roundings[x.index].changed]
-            if rounded and reaches(steps[0], steps[-1]):
-                for step in rounded:
+            inexact = [x for x in steps[_REPEATS:] if self._roundings[x.index].changed]
+            if inexact and reaches(steps[0], steps[-1]):
+                for step in inexact:
                     self.kinds[step.index] = "accumulation"
                     self.measures[step.index] = self._roundings[step.index]
 
@@ -146,12 +146,14 @@ def _float_loss(step: _Step) -> _StepChange | None:
     if step.target in _WIDE:
         return None
     with np.errstate(all="ignore"):
-        lost = np.where(np.isfinite(actual), abs(actual - exact), 0.0)
+        roundoff = np.where(np.isfinite(actual), abs(actual - exact), 0.0)
         changes: list[_StepChange] = []
         if step.symbol.op in _SUMS:
-            changes = [x for x in (_absorption(step, lost), _cancellation(step)) if x is not None]
+            changes = [
+                x for x in (_absorption(step, roundoff), _cancellation(step)) if x is not None
+            ]
         elif step.symbol.op.kind in _WHOLE:
-            changes = [x for x in (_accumulation(step, lost),) if x is not None]
+            changes = [x for x in (_accumulation(step, roundoff),) if x is not None]
         if not changes and step.symbol.op not in _SUMS:
             under = (actual == 0) & (exact != 0)
             if under.any():
@@ -180,14 +182,14 @@ _GROWING = (ops.add, ops.subtract, ops.multiply, ops.square, ops.exp, ops.pow)
 """Elementwise ops without poles: an infinite result of finite operands exceeded the range."""
 
 
-def _absorption(step: _Step, lost: Floats) -> _StepChange | None:
+def _absorption(step: _Step, roundoff: Floats) -> _StepChange | None:
     """Return the loss of smaller operands, if it is most of the step's local loss."""
     small = np.minimum(*(abs(x) for x in step.operands))
-    at = (small > 0) & (lost >= small / 2)
-    squares = float(np.square(lost[at]).sum())
-    if not squares or squares < float(np.square(lost).sum()) / 2:
+    at = (small > 0) & (roundoff >= small / 2)
+    squares = float(np.square(roundoff[at]).sum())
+    if not squares or squares < float(np.square(roundoff).sum()) / 2:
         return None
-    share = float((lost[at] / np.broadcast_to(small, lost.shape)[at]).max(initial=0.0))
+    share = float((roundoff[at] / np.broadcast_to(small, roundoff.shape)[at]).max(initial=0.0))
     return _StepChange("absorption", at, _bits(min(share, 1.0), step))
 
 
@@ -212,9 +214,9 @@ def _cancellation(step: _Step) -> _StepChange | None:
     return _StepChange("cancellation", at, _bits(min(error, 1.0), step))
 
 
-def _accumulation(step: _Step, lost: Floats) -> _StepChange | None:
+def _accumulation(step: _Step, roundoff: Floats) -> _StepChange | None:
     """Return the roundings of a reduction, if they lost more than _BITS bits of the result."""
-    at = (lost > 2**_BITS * step.eps * abs(step.exact)) & np.isfinite(step.exact)
+    at = (roundoff > 2**_BITS * step.eps * abs(step.exact)) & np.isfinite(step.exact)
     error = _relative(step.actual, step.exact)
     if not at.any() or error < 2**_BITS * step.eps:
         return None

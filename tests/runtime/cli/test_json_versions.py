@@ -35,4 +35,4 @@ def test_a_document_says_its_version(saved: Path, argv: list[str], version: int 
     assert next(key for key in document if key != "$schema") == "version"
     assert document["version"] == version
     if "sarif" in argv:
-        assert document["runs"][0]["tool"]["driver"]["properties"] == {"reportVersion": 2}
+        assert document["runs"][0]["tool"]["driver"]["properties"] == {"reportVersion": 3}
