@@ -41,6 +41,8 @@ def _inner(a: Any, b: Any) -> Symbol:
     ranks = np.ndim(a), np.ndim(b)
     if 0 in ranks:
         return ops.multiply(a, b)
+    if max(ranks) < 3:
+        return ops.matmul(a, np.transpose(b) if ranks[1] == 2 else b)
     return ops.tensordot(a, b, axes=((ranks[0] - 1,), (ranks[1] - 1,)))
 
 

@@ -41,3 +41,5 @@ UNARY: dict[str, tuple[Any, Any]] = {
     "abs": (_PYTHON.abs, np.absolute),
     "invert": (_PYTHON.invert, np.invert),
 }
+UFUNCS = dict([*BINARY.values(), *COMPARISONS.values(), *UNARY.values()])
+"""The ufunc of each operator."""

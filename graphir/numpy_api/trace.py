@@ -28,7 +28,14 @@ from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.symbol import Symbol
 from graphir.location import Location, user_location
 from graphir.numpy_api.arrays.makers import makers_traced
-from graphir.numpy_api.arrays.memory import ArrayValue, Cell, ScalarValue, TraceMemory, tracing_with
+from graphir.numpy_api.arrays.memory import (
+    ArrayValue,
+    Cell,
+    LayoutUse,
+    ScalarValue,
+    TraceMemory,
+    tracing_with,
+)
 from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
 from graphir.ops.dims import shape_of
 from graphir.ops.types import TensorType
@@ -122,8 +129,8 @@ class Trace(NamedTuple):
     `captured` are the arrays in the function's closure, each with its position among the inputs.
     `writes` are the arguments that the function writes to: the position of each among the inputs,
     and the position of its new values among the outputs. New values follow the results among the
-    outputs. `uses_layouts` says that the strides of arguments matter, because the function writes
-    to an array or reads a layout. `aliases` are the results that view an argument.
+    outputs. `layout_use` says what the trace depends on beside the arguments' types. `aliases` are
+    the results that view an argument.
     """
 
     graph: Graph
@@ -132,7 +139,7 @@ class Trace(NamedTuple):
     numbers: NumberTrace | None = None
     captured: Sequence[tuple[int, Any]] = ()
     writes: Sequence[tuple[int, int]] = ()
-    uses_layouts: bool = False
+    layout_use: LayoutUse = LayoutUse.NONE
     aliases: Sequence[ResultAlias] = ()
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
@@ -229,8 +236,8 @@ def trace_into(
         outputs += _dead_checks(graph, outputs)
     graph.output(*outputs)
     inputs_tree = tuple(tree[0].values()), tree[1]
-    uses_layouts = arguments.memory is not None and arguments.memory.uses_layouts
-    return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, uses_layouts, aliases)
+    layout_use = LayoutUse.NONE if arguments.memory is None else arguments.memory.layout_use
+    return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, layout_use, aliases)
 
 
 _RAISING = frozenset((ops.gather, ops.take_along, ops.scatter, ops.index_update))
@@ -539,7 +546,7 @@ def _alias(value: ArrayValue, output: int, place: int) -> ResultAlias:
     view, whole = value.layout, value.cell.plain
     if view is None or whole is None or view is whole:
         return ResultAlias(output, place)
-    value.memory.uses_layouts = True
+    value.memory.reads_layouts(LayoutUse.ALL)
     offset = address(view) - address(whole)
     return ResultAlias(output, place, view.shape, view.strides, offset)
 

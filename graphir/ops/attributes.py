@@ -211,6 +211,28 @@ def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ..
     return tuple(range(left - count, left)), tuple(range(count))
 
 
+def product_layout(value: Any, types: Types) -> tuple[Any, ...] | None:
+    """How the operands of a product lie in memory, which BLAS's rounding depends on.
+
+    None is C order. Else the value has four parts: a NumPy function, "matmul" or "dot", the strides
+    of both operands in elements, and whether the right operand is the left one's memory transposed.
+    """
+    if value is None:
+        return None
+    layout = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()
+    if len(layout) != 4 or layout[0] not in ("matmul", "dot"):
+        raise GraphError(
+            "a layout is None or four parts",
+            got=f"{layout!r}",
+            fix='use a form like ("matmul", (1, 3), (4, 1), False)',
+        )
+    strides = tuple(tuple(_integers(each)) for each in layout[1:3])
+    for each, operand in zip(strides, types, strict=True):
+        if len(each) != operand.rank:
+            raise ShapeError(f"{operand} needs {operand.rank} strides", got=str(len(each)))
+    return (layout[0], *strides, flag(layout[3]))
+
+
 def new_shape(value: Any, types: Types) -> Shape:
     """The shape that reshape gives; at most one -1 stands for the remaining elements.
 

@@ -271,7 +271,7 @@ matmul = Op(
     sig.ARITHMETIC,
     shapes.matmul,
     "The matrix product over the last two axes, batched.",
-    (),
+    (Attr("layout", at.product_layout, None),),
     "contraction",
 )
 tensordot = Op(

@@ -479,6 +479,12 @@ def outer(p: Any, x: Any, y: Any) -> Any:
     return p.multiply(p.reshape(x, shape=(*x.shape, 1)), y)
 
 
+@bounded(16)
+def matmul(p: Any, x: Any, y: Any, layout: Any = None) -> Any:
+    """The product in C order, of operands that lie in another; in C order a primitive."""
+    return None if layout is None else p.matmul(x, y)
+
+
 @exact
 def tensordot(p: Any, x: Any, y: Any, axes: tuple[Axes, Axes]) -> Any:
     """The product of two matrices, whose rows and columns are the free axes.

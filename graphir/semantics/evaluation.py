@@ -105,6 +105,8 @@ def settings_of(
     """
     settings = {name: _bound(value, sizes) for name, value in attrs.items()}
     settings.pop("literal", None)
+    if settings.get("layout", 0) is None:
+        del settings["layout"]
     if op.kind != "creation":
         settings.pop("dtype", None)
     if op is ops.full or op is ops.pad:

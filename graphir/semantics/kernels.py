@@ -35,6 +35,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import ExecutionError, cast_first
 from graphir.ops import decompositions
 from graphir.semantics import data_movement as movement
+from graphir.semantics import products
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
 from graphir.semantics.kernel_table import Kernel, KernelTable
@@ -377,7 +378,7 @@ PRIMITIVES: dict[str, Kernel] = {
     "argsort": _argsort,
     "searchsorted": _searchsorted,
     # -- contractions
-    "matmul": ufunc(np.matmul),
+    "matmul": products.matmul,
     # -- movement
     "reshape": movement.reshape,
     "broadcast_to": movement.broadcast_to,

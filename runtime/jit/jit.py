@@ -19,6 +19,7 @@ from graphir import DType, GraphError, PromotionRules
 from graphir.gc_pause import uncollected
 from graphir.ir.literals import literal_array
 from graphir.location import CALLERS
+from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.number_questions import Values
 from graphir.numpy_api.trace import ArgumentLayout, Slot, Trace, trace_into
 from graphir.numpy_api.traced_numbers import NumberTrace
@@ -36,11 +37,12 @@ from runtime.jit.call_signatures import (
 )
 from runtime.jit.guards import Guards, Variants
 from runtime.jit.layouts import (
+    USUAL,
     MemoryGroup,
     argument_layouts,
     layout_key,
-    lie_usually,
     memory_groups,
+    strides_key,
 )
 from runtime.jit.number_calls import NumberCalls, Places
 from runtime.jit.specialization import Specializations
@@ -134,7 +136,7 @@ class Jitted:
         self._cache: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._lock = Lock()
-        self._uses_layouts = False  # True if the signature includes argument layouts
+        self._layout_use = LayoutUse.NONE  # what signatures have beside the arguments' types
 
     def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         """Run the function's Program for these arguments; trace the function if necessary."""
@@ -184,9 +186,9 @@ class Jitted:
         if reader.symbols:
             return None
         groups: list[MemoryGroup] = []
-        if self._uses_layouts:
-            groups = memory_groups(reader.inputs)
-            key = *key, layout_key(reader.inputs, reader.sources, groups)
+        if self._layout_use:
+            groups = self._groups(reader.inputs)
+            key = *key, self._layout_key(reader, groups)
         try:
             node = self._cache.get(key)
         except TypeError:
@@ -198,11 +200,11 @@ class Jitted:
         if leaf is None:
             layouts = argument_layouts(reader.inputs, reader.sources, groups)
             leaf = self._compile_trace(rules, args, keywords, variants or (), layouts)
-            if leaf.trace.uses_layouts and not self._uses_layouts:
-                self._uses_layouts = True
-                if memory_groups(reader.inputs):
+            if leaf.trace.layout_use > self._layout_use:
+                self._layout_use = leaf.trace.layout_use
+                if self._groups(reader.inputs):
                     return self._lookup_or_compile(args, keywords)
-                key = *key, layout_key(reader.inputs, reader.sources, groups)
+                key = *key[:_PLAIN_KEY], self._layout_key(reader, groups)
             values = leaf.trace.numbers.values if leaf.trace.numbers else []
             if not is_nested:
                 self._keep(key, leaf, args, keywords)
@@ -210,6 +212,15 @@ class Jitted:
         if groups:
             inputs = _of_groups(inputs, groups)
         return leaf, leaf.fed(inputs, values)
+
+    def _groups(self, inputs: Sequence[Any]) -> list[MemoryGroup]:
+        """Return the arguments that share memory, if the function depends on it."""
+        return memory_groups(inputs) if self._layout_use is LayoutUse.ALL else []
+
+    def _layout_key(self, reader: Reader, groups: Sequence[MemoryGroup]) -> Any:
+        if self._layout_use is LayoutUse.ALL:
+            return layout_key(reader.inputs, reader.sources, groups)
+        return strides_key(reader.inputs)
 
     @uncollected  # the trace must not see finalizers and callbacks of the garbage collector
     def _compile_trace(
@@ -250,7 +261,8 @@ class Jitted:
                 elif key[-1] is None:
                     inner = _PLAIN_KEY, *quick
                     self._quick[inner] = self._quick_call(inner, node, compiled, args)
-                    self._quick[quick] = partial(self._usually, inner)
+                    lies_usually = USUAL[compiled.trace.layout_use]
+                    self._quick[quick] = partial(self._usually, inner, lies_usually)
             for table in (self._cache, self._quick):
                 while len(table) > _MOST_SIGNATURES:
                     del table[next(iter(table))]
@@ -284,8 +296,8 @@ class Jitted:
         self._quick[key] = call
         return call(*args)
 
-    def _usually(self, key: Any, *args: Any) -> Any:
-        """Run a function that writes; the fast path is for arrays in the usual layout."""
+    def _usually(self, key: Any, lie_usually: Callable[[Sequence[Any]], bool], *args: Any) -> Any:
+        """Run a function that depends on layouts; the fast path is for the usual layout."""
         call = self._quick.get(key) if lie_usually(args) else None
         return (call or self._slowly)(*args)
 

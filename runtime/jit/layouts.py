@@ -7,13 +7,14 @@ signature, and arguments that share memory are views of one input of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.trace import ArgumentLayout, address
 
 Array = NDArray[Any]
@@ -97,6 +98,26 @@ def lie_usually(args: Sequence[Any]) -> bool:
             if np.may_share_memory(array, other):
                 return False
     return True
+
+
+def strides_key(arrays: Sequence[Any]) -> Any:
+    """Return the cache key of the arguments' strides; None if all are C-contiguous."""
+    key = [getattr(array, "strides", ()) for array in arrays]
+    return None if lie_in_order(arrays) else tuple(key)
+
+
+def lie_in_order(args: Sequence[Any]) -> bool:
+    """Whether all arrays among the arguments are C-contiguous."""
+    flags = [arg.flags.c_contiguous for arg in args if type(arg) is np.ndarray]
+    return False not in flags
+
+
+USUAL: Mapping[LayoutUse, Callable[[Sequence[Any]], bool]] = {
+    LayoutUse.NONE: lambda args: True,
+    LayoutUse.STRIDES: lie_in_order,
+    LayoutUse.ALL: lie_usually,
+}
+"""Whether arguments lie in the usual layout, by what a trace depends on."""
 
 
 def argument_layouts(

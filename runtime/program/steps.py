@@ -123,7 +123,7 @@ class CallStep:
 
     def call(self, *operands: Any) -> Array:
         """Return the result of the kernel for some operands."""
-        if self.symbol.op.computes:
+        if self.symbol.op.computes and "layout" not in self.settings:
             operands = tuple(map(contiguous, operands))
         if self.in_place:
             write = WRITERS[self.symbol.op]

@@ -21,6 +21,8 @@ from graphir.numpy_api.arrays.memory import (
     ArrayTypeError,
     ArrayValue,
     Cell,
+    LayoutUse,
+    OrderError,
     ScalarValue,
     TraceMemory,
     plainly,
@@ -200,15 +202,14 @@ def _moving(name: str) -> Callable[..., Any]:
         if self.is_known:
             return memory.plain_array(real)
         order = kwargs.get("order", next((value for value in args if isinstance(value, str)), "C"))
-        if order == "C":
+        if order == "C" or (order == "A" and not self.plain.flags.forc):
             symbol = memory.reshaped(self.read(), real.shape)
         else:
             places = np.empty_like(self.plain, dtype=np.intp)
             places[...] = np.arange(places.size).reshape(places.shape)
-            if order != "F" and not self.plain.flags.forc:
-                raise GraphError(
-                    f"order={order!r} is not followed in an array that is not contiguous",
-                    fix="use order='C'",
+            if order == "K" and 0 in self.plain.strides:
+                raise OrderError(
+                    "order='K' is not followed in a broadcast array", fix="use order='C'"
                 )
             symbol = Pick(getattr(places, name)(*args, **kwargs)).forward(memory, self.read())
         return memory.array(Cell(memory, real, symbol))
@@ -282,13 +283,13 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     @property
     def strides(self) -> tuple[int, ...]:
         """The distance in bytes from an element to the next on each axis."""
-        self.memory.uses_layouts = True
+        self.memory.reads_layouts(LayoutUse.ALL)
         return self.plain.strides
 
     @property
     def flags(self) -> Any:
         """NumPy's flags of the memory layout."""
-        self.memory.uses_layouts = True
+        self.memory.reads_layouts(LayoutUse.ALL)
         return self.plain.flags
 
     @property
@@ -409,7 +410,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
             copy = memory.plain_array(self.plain.copy(cast("Any", order)))
             copy.cell.fill = self.cell.fill
             return copy
-        if self.layout is None or self.in_order:
+        if self.layout is None or (self.in_order and order != "F"):
             return memory.value_of(self.read())
         plain = np.empty_like(self.plain, order=cast("Any", order), subok=False)
         return memory.array(Cell(memory, plain, self.read()))
@@ -443,8 +444,10 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
                 fix="use casting='unsafe'",
             )
         if new.dtype is symbol.dtype:
-            return self._copied(order) if copy else self
-        if self.layout is None or self.in_order:
+            flags = self.plain.flags if order in ("C", "F") else None
+            lies = flags is None or (flags.c_contiguous if order == "C" else flags.f_contiguous)
+            return self if lies and not copy else self._copied(order)
+        if self.layout is None or (self.in_order and order != "F"):
             return self.memory.value_of(new)
         plain = np.empty_like(self.plain, to, cast("Any", order), subok=False)
         return self.memory.array(Cell(self.memory, plain, new))

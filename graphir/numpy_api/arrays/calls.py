@@ -22,7 +22,7 @@ from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import orders, scalars, writers
+from graphir.numpy_api.arrays import orders, products, scalars, writers
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
@@ -30,6 +30,8 @@ from graphir.numpy_api.arrays.memory import (
     ArrayTypeError,
     ArrayValue,
     Cell,
+    LayoutUse,
+    OrderError,
     ScalarValue,
     TraceMemory,
     plainly,
@@ -54,7 +56,7 @@ from graphir.numpy_api.arrays.operands import (
 from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
-from graphir.numpy_api.python_operators import MATMUL, MUL
+from graphir.numpy_api.python_operators import MATMUL, MUL, UFUNCS
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 
 # -- results
@@ -139,8 +141,16 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         return NotImplemented
     if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
         return NotImplemented
-    differs = function in scalars.DIFFERING
-    result = _differing(memory, function, operands, values) if differs else function(*values)
+    if function in UFUNCS:
+        orders.check_direction(UFUNCS[function], operands)
+    if function is MATMUL:
+        result = products.product(memory, "matmul", operands, values)
+        if result is None:
+            result = function(*values)
+    elif function in scalars.DIFFERING:
+        result = _differing(memory, function, operands, values)
+    else:
+        result = function(*values)
     if result is NotImplemented:
         return result
     if function is MATMUL:
@@ -213,7 +223,7 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     if is_known(x, other) and type(other) is not TracedNumber:
         plainly(ufunc, x.plain, plains(other), out=x.plain)
         x.cell.changed()
-        memory.uses_layouts = True
+        memory.reads_layouts(LayoutUse.ALL)
         return x
     value = operand(memory, other)
     if value is NotImplemented:
@@ -286,7 +296,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     values[1:2] = _second(method, inputs, values)
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    result = _of_operator(memory, ufunc, inputs, values)
+    result = None if kwargs else _of_operator(memory, ufunc, inputs, values)
     if result is None:
         result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
         result = scalars.of_arrays(result)
@@ -313,7 +323,12 @@ def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
 
 
 def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any) -> Any:
-    """Return the result of an operator of scalars that NumPy turned into a ufunc, else None."""
+    """Return a product that BLAS computes, or the result of an operator of scalars, else None.
+
+    NumPy turns an operator with a scalar on the left into a call of the ufunc.
+    """
+    if ufunc is np.matmul:
+        return products.product(memory, "matmul", inputs, values)
     if ufunc not in scalars.OPERATORS or not scalars.are_scalars(inputs):
         return None
     if not scalars.by_operator():
@@ -329,7 +344,7 @@ def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> A
     result = plainly(function, *plains(args), **plains(kwargs))
     for out in outs:
         out.cell.changed()
-        memory.uses_layouts = True
+        memory.reads_layouts(LayoutUse.ALL)
     return adopted(memory, result, arrays_of(args, kwargs))
 
 
@@ -536,25 +551,47 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
 
     The functions inside the body receive symbolic arrays.
     """
+    result = products.of_function(memory, function.__name__, args, kwargs)
+    if result is not None:
+        return result
+    in_order = all(array.in_order for array in arrays_of(args, kwargs))
+    by_body_first = not in_order or function.__name__ in _CONTRACTING
+    if by_body_first and (outcome := _of_body(memory, function, args, kwargs)) is not None:
+        return outcome[0]
     try:
         return dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
     except GraphirError:
-        body = traced_body(function)
-        if body is None or function in memory.bodies or function.__name__ in _COMPILED:
+        outcome = None if by_body_first else _of_body(memory, function, args, kwargs)
+        if outcome is None:
             raise
-        memory.bodies.add(function)
-        refusal = memory.refusal
-        try:
-            with memory.graph.at(user_location()):
-                result = body(*mapped(_number, args), **mapped(_number, kwargs))
-            if memory.refusal is refusal:  # else the body has caught it
-                return result
-        except Exception:  # of any kind, where the body meets compiled code
-            pass
-        finally:
-            memory.bodies.discard(function)
-            memory.refusal = refusal
+        return outcome[0]
+
+
+_CONTRACTING = frozenset(("tensordot", "cov", "corrcoef", "norm"))
+"""The functions whose bodies transpose the operands of a product."""
+
+
+def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
+    """Return the result of a function's Python body in a tuple; None where it cannot run.
+
+    The function raises OrderError where the body computes in an order that no op has.
+    """
+    body = traced_body(function)
+    if body is None or function in memory.bodies or function.__name__ in _COMPILED:
+        return None
+    memory.bodies.add(function)
+    refusal = memory.refusal
+    try:
+        with memory.graph.at(user_location()):
+            result = body(*mapped(_number, args), **mapped(_number, kwargs))
+        return (result,) if memory.refusal is refusal else None  # else the body has caught it
+    except OrderError:
         raise
+    except Exception:  # of any kind, where the body meets compiled code
+        return None
+    finally:
+        memory.bodies.discard(function)
+        memory.refusal = refusal
 
 
 def _number(value: Any) -> Any:
@@ -594,6 +631,6 @@ def assign_all(x: ArrayValue, value: Any) -> None:
     if is_known(x, value) and type(value) is not TracedNumber:
         plainly(operator.setitem, x.plain, ..., plains(value))
         x.cell.changed()
-        x.memory.uses_layouts = True
+        x.memory.reads_layouts(LayoutUse.ALL)
     else:
         assign(x, value)

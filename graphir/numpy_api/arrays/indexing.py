@@ -22,6 +22,7 @@ from graphir.numpy_api.arrays.memory import (
     ArrayIndexError,
     ArrayValue,
     Cell,
+    LayoutUse,
     ScalarValue,
     TraceMemory,
     plainly,
@@ -268,7 +269,7 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         x.check_writable()
         plainly(operator.setitem, x.plain, plains(key), plains(value))
         x.cell.changed()
-        memory.uses_layouts = True
+        memory.reads_layouts(LayoutUse.ALL)
         return
     x.check_writable()
     if isinstance(value, (list, tuple)) and any(array.cell is x.cell for array in arrays_of(value)):

@@ -124,17 +124,13 @@ def _of_value(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> 
     if isinstance(value, ArrayValue):
         array: Any = value
         same = dtype is None or np.dtype(dtype) == array.dtype
-        order = kwargs.get("order") or "K"
-        if original in (_ASCONTIGUOUS, _ASFORTRAN):
-            order = "C" if original is _ASCONTIGUOUS else "F"
+        order = _ORDERS.get(original) or kwargs.get("order") or "K"
+        if order in ("C", "F"):
             flags = array.plain.flags
             is_copy |= not (flags.c_contiguous if order == "C" else flags.f_contiguous)
-        result = array.copy(order) if is_copy and same else array if same else array.astype(dtype)
-        return (
-            result.reshape((1,))
-            if original in (_ASCONTIGUOUS, _ASFORTRAN) and not result.ndim
-            else result
-        )
+        copy = array.copy(order) if is_copy and same else array
+        result = copy if same else array.astype(dtype, order)
+        return result.reshape((1,)) if original in _ORDERS and not result.ndim else result
     if isinstance(value, (ScalarValue, Symbol)):
         symbol = value.read() if isinstance(value, ScalarValue) else value
         result: Any = memory.value_of(symbol)
@@ -240,7 +236,7 @@ def _iterated(
 
 
 _EMPTY = np.empty
-_ASCONTIGUOUS, _ASFORTRAN = np.ascontiguousarray, np.asfortranarray
+_ORDERS: dict[Any, str] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
 _RECORDS: dict[str, Record] = {
     **dict.fromkeys(("array", "asarray", "asanyarray"), _record_conversion),
     **dict.fromkeys(("ascontiguousarray", "asfortranarray"), _record_conversion),
@@ -254,7 +250,7 @@ _RECORDS: dict[str, Record] = {
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "any", "all"), _of_list),
 }
-_CONVERTING = {np.array, np.asarray, np.asanyarray, _ASCONTIGUOUS, _ASFORTRAN}
+_CONVERTING = {np.array, np.asarray, np.asanyarray, *_ORDERS}
 MAKERS: dict[str, tuple[Any, Any]] = {
     name: (getattr(np, name), _maker(getattr(np, name), record))
     for name, record in _RECORDS.items()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from enum import IntEnum
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -92,6 +93,10 @@ class ArrayAttributeError(GraphError, AttributeError):
     """An array has no such attribute."""
 
 
+class OrderError(GraphError):
+    """No op computes in the order in which NumPy does."""
+
+
 _ERRORS = ArrayIndexError, ArrayTypeError, ArrayOverflowError, ArrayAttributeError
 
 
@@ -103,6 +108,16 @@ def as_graph_error(error: Exception) -> Exception:
     return kind(str(error))
 
 
+class LayoutUse(IntEnum):
+    """What a trace depends on beside the types of its arguments."""
+
+    NONE = 0
+    STRIDES = 1
+    """The strides of the arguments, because BLAS rounds by them."""
+    ALL = 2
+    """Their strides, writability and shared memory: the function writes to an array, say."""
+
+
 class TraceMemory(ViewBuilder):
     """The memory of a trace: the builder of its graph, and the classes of its values."""
 
@@ -111,12 +126,15 @@ class TraceMemory(ViewBuilder):
     ) -> None:
         super().__init__()
         self.graph, self.array, self.scalar, self.selection = graph, array, scalar, selection
-        self.uses_layouts = False
-        """Whether argument strides matter: the function wrote to an array or read a layout."""
+        self.layout_use = LayoutUse.NONE
         self.bodies: set[Any] = set()
         """The NumPy functions whose Python bodies are running."""
         self.refusal: GraphirError | None = None
         """The last refusal of values: code that catches it would go on with another result."""
+
+    def reads_layouts(self, use: LayoutUse) -> None:
+        """Note that the trace depends on the layouts of the arguments."""
+        self.layout_use = max(self.layout_use, use)
 
     # -- ops of views
 
@@ -346,7 +364,7 @@ class ArrayValue(GraphValue):
         cell.symbol = whole
         cell.changed()
         self._read, self._version = symbol, cell.version
-        cell.memory.uses_layouts = True
+        cell.memory.reads_layouts(LayoutUse.ALL)
 
     def beside(self, symbol: Symbol) -> Any:
         """Return the array of a symbol."""

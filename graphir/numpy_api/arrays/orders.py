@@ -13,7 +13,7 @@ import numpy as np
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.numpy_api.arrays.memory import ArrayValue
+from graphir.numpy_api.arrays.memory import ArrayValue, OrderError
 from graphir.numpy_api.arrays.operands import (
     VALUES,
     array_from,
@@ -22,16 +22,16 @@ from graphir.numpy_api.arrays.operands import (
     memory_among,
 )
 
-_SUMS = frozenset(
-    ("sum", "prod", "mean", "var", "std", "nansum", "nanprod", "nanmean", "nanvar", "nanstd")
-)
+_SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 """The reductions whose order of additions is that of memory."""
+_SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
+"""The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
 _BACKWARDS = frozenset(
     (
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan"),
         *("sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
-        *("arctan2", "power", "float_power"),
+        *("arctan2", "power", "float_power", "absolute"),
     )
 )
 """The ufuncs whose loops over vectors that run backwards in memory have other bits."""
@@ -40,18 +40,18 @@ _BACKWARDS = frozenset(
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
     """Return the result of a reduction in the order of memory, or None for other calls.
 
-    The function raises GraphError where no op computes in NumPy's order.
+    The function raises OrderError where no op computes in NumPy's order.
     """
     if is_known(inputs, kwargs):
         return None
     if method == "reduce" and ufunc in _SUMMING:
         return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
-    if method == "__call__" and ufunc.__name__ in _BACKWARDS:
-        _check_direction(ufunc, inputs)
+    if method == "__call__":
+        check_direction(ufunc, inputs)
     if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
         for array in arrays_of(list(inputs)):
             if not array.in_order and not array.element.is_integer:
-                raise GraphError(
+                raise OrderError(
                     f"np.{ufunc.__name__} of a strided array has other bits than that of its copy",
                     fix="pass x.copy()",
                 )
@@ -61,10 +61,11 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
 def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Do the same for a function that is no ufunc."""
     if kwargs.get("overwrite_input"):
-        raise GraphError("NumPy leaves the order of the overwritten input open", fix="leave it out")
+        raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
     if function.__name__ == "einsum" and not kwargs.get("optimize"):
         _check_einsum(*args)
-    return _in_memory_order(function, args, kwargs) if function.__name__ in _SUMS else None
+    sums = function.__name__ in _SUMS or function.__name__ in _SUMS_OF_COPIES
+    return _in_memory_order(function, args, kwargs) if sums else None
 
 
 def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
@@ -76,7 +77,11 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     if not isinstance(x, ArrayValue) or len(args) > 2:
         return None
     array, view = cast("Any", x), x.layout
-    if view is None or view.ndim < 2 or 0 in view.strides:
+    if view is None or view.ndim < 2:
+        return None
+    if function.__name__ in _SUMS_OF_COPIES:
+        view = np.empty_like(view)
+    if 0 in view.strides:
         return None
     if not {*kwargs} <= {"axis", "dtype", "keepdims", "ddof"}:
         return None
@@ -98,7 +103,7 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
 
 
 def _check_einsum(subscripts: Any, *operands: Any) -> None:
-    """Raise GraphError if einsum would sum floats: its loops add in an order of their own."""
+    """Raise OrderError if einsum would sum floats: its loops add in an order of their own."""
     if not isinstance(subscripts, str):
         raise GraphError("np.einsum takes subscripts as text here")
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
@@ -108,7 +113,7 @@ def _check_einsum(subscripts: Any, *operands: Any) -> None:
         return
     kinds = {_dtype_of(value).kind for value in operands}
     if kinds & {"f", "c"}:
-        raise GraphError(
+        raise OrderError(
             "np.einsum adds floats in an order of its own",
             fix="write x @ y, (x * y).sum(axis), np.vecdot, or pass optimize=True",
         )
@@ -118,17 +123,21 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
     return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
 
 
-def _check_direction(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
-    """Raise GraphError where NumPy's loop runs backwards, and for exp2, which no op computes."""
+def check_direction(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Raise OrderError where NumPy's loop runs backwards, and for exp2, which no op computes."""
+    if ufunc.__name__ not in _BACKWARDS:
+        return
     for array in arrays_of(list(inputs)):
         view = array.layout
         if view is None or array.element.is_integer or array.element is DType.bool:
             continue
+        if ufunc is np.absolute and not array.element.is_complex:
+            continue
         if ufunc is np.exp2:
-            raise GraphError("no op has the bits of np.exp2", fix="write np.power(2.0, x)")
+            raise OrderError("no op has the bits of np.exp2", fix="write np.power(2.0, x)")
         if view.ndim == 1 and view.size > 1 and view.strides[0] < 0:
             name = f"np.{ufunc.__name__}"
-            raise GraphError(
+            raise OrderError(
                 f"{name} of a reversed vector has other bits than that of its copy",
                 fix=f"write {name}(x)[::-1], or x[::-1].copy()",
             )

@@ -14,7 +14,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.indexing import flat_places, keys_of, put
-from graphir.numpy_api.arrays.memory import ArrayValue, ScalarValue, TraceMemory, plainly
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, ScalarValue, TraceMemory, plainly
 from graphir.numpy_api.arrays.operands import (
     VALUES,
     array_from,
@@ -53,7 +53,7 @@ def _copyto(
     if is_known(into, value, where):
         plainly(np.copyto, into.plain, plains(value), cast("Any", casting), where=plains(where))
         into.cell.changed()
-        memory.uses_layouts = True
+        memory.reads_layouts(LayoutUse.ALL)
         return
     if _is_number(src):
         number = plains(src)
@@ -171,7 +171,7 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: 
     if is_known(x, indices, values):
         plainly(ufunc.at, x.plain, plains(indices), *plains(values))
         x.cell.changed()
-        memory.uses_layouts = True
+        memory.reads_layouts(LayoutUse.ALL)
         return
     if not is_known(indices):
         _join_at(x, ufunc, indices, *values)

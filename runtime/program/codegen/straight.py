@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ops
+from graphir import Symbol, ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
@@ -139,7 +139,7 @@ class Straight:
         self._arrays(step.reads, writer)
         if symbol.op is ops.slice and step.fits:
             line(f"{target} = {_cell(step.reads[0])}[{_key(step, writer)}]")
-        elif symbol.op is ops.matmul and {arg.dtype for arg in symbol.args} == {symbol.dtype}:
+        elif symbol.op is ops.matmul and _is_plain_product(symbol):
             names = list(dict.fromkeys(_cells(step.reads)))
             writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
             operands = ", ".join(_cells(step.reads))
@@ -240,6 +240,11 @@ def _cells(cells: Sequence[int]) -> list[str]:
 
 def _cell(cell: int) -> str:
     return f"v{cell}"
+
+
+def _is_plain_product(symbol: Symbol) -> bool:
+    """Whether np.matmul of C-contiguous operands is a product, without conversion."""
+    return symbol.attrs["layout"] is None and {x.dtype for x in symbol.args} == {symbol.dtype}
 
 
 def _contiguous_places(step: RegionStep) -> set[int]:

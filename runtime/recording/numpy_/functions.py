@@ -17,6 +17,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from runtime.recording.fallback import arrays_of, given, opaque, repeatable, rescued
 from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
+from runtime.recording.numpy_.products import product
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
@@ -164,12 +165,12 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.zeros_like: _constant_like(0),
     np.ones_like: _constant_like(1),
     np.full_like: _full_like,
+    np.dot: product(np.dot),
+    np.inner: product(np.inner),
     **{
         function: in_ops(function, operands)
         for function, operands in {
             np.concatenate: 1,
-            np.dot: 2,
-            np.inner: 2,
             np.vdot: 2,
             np.roll: 1,
             np.take_along_axis: 2,

@@ -21,6 +21,7 @@ from runtime.recording.numpy_.method_ops import (
     sorting,
 )
 from runtime.recording.numpy_.outs import returned, stored
+from runtime.recording.numpy_.products import dot_method
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
@@ -151,7 +152,7 @@ class Methods(PythonNumbers, RecordedValue):
     take = traced("take", in_ops(np.take, 2))
     repeat = traced("repeat", by_places("repeat"))
     compress = traced("compress", by_places("compress"))
-    dot = traced("dot", in_ops(np.dot, 2))
+    dot = traced("dot", dot_method)
     argpartition = traced("argpartition", not_an_op)
     choose = traced("choose", not_an_op)
     sort = _reordered("sort")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power, power_of_arrays
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps
+from runtime.recording.numpy_.products import product_attributes
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError
 
@@ -20,11 +24,16 @@ def op_of(table: NamedOps, ufunc: np.ufunc) -> Op:
 
 
 def emit(
-    recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None, scalars: bool = False
+    recorder: Recorder,
+    ufunc: np.ufunc,
+    args: tuple[Symbol, ...] | None,
+    values: Sequence[Any] = (),
+    scalars: bool = False,
 ) -> Symbol:
     """Emit the ops of a ufunc on operands, and return the symbol of the result.
 
-    `scalars` says that an operator of NumPy's scalars ran in place of the ufunc's loop.
+    `values` are the operands' arrays, for products. `scalars` says that an operator of NumPy's
+    scalars ran in place of the ufunc's loop.
 
     Raises UnrecordedError if `args` is None: the operands have no symbols, or the ufunc has no op.
     """
@@ -34,7 +43,9 @@ def emit(
     short = _power(*args) if op is ops.pow else None
     if short is not None:
         return short
-    result = recorder.emit(op, args) if op else COMPOUNDS[ufunc](recorder, *args)
+    is_product = ufunc is np.matmul and len(values) > 0
+    attrs: Mapping[str, Any] = product_attributes("matmul", values) if is_product else {}
+    result = recorder.emit(op, args, **attrs) if op else COMPOUNDS[ufunc](recorder, *args)
     return result if scalars else power_of_arrays(result)
 
 

@@ -40,7 +40,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
             for operand in inputs
         ]
         real = recorder.call(ufunc, values, {})
-        return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args))
+        return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, values))
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
     if method == "at":
@@ -61,7 +61,7 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
     if not hasattr(real, "dtype"):
         return real
     args = _operands(recorder, ufunc, inputs)
-    return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, True))
+    return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, scalars=True))
 
 
 def _operands(
@@ -94,7 +94,7 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         if shared:
             raise UnrecordedError("its results are written over each other")
         cast_args = _in_loop(recorder, ufunc, args, values, kwargs)
-        result = _result(recorder, ufunc, cast_args, place)
+        result = _result(recorder, ufunc, cast_args, place, values if cast_args is args else ())
         if mask is True:
             return result
         return _chosen(recorder, condition, result, before[place], out[place], mask)
@@ -111,11 +111,15 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
 
 
 def _result(
-    recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None, place: int
+    recorder: Recorder,
+    ufunc: np.ufunc,
+    args: tuple[Symbol, ...] | None,
+    place: int,
+    values: Sequence[Any],
 ) -> Symbol:
     """Return the symbol of result number `place`; divmod has the quotient, then the remainder."""
     if ufunc.nout == 1:
-        return emit(recorder, ufunc, args)
+        return emit(recorder, ufunc, args, values)
     if ufunc not in PARTS or args is None:
         raise UnrecordedError(f"{ufunc.__name__} has no op")
     return recorder.emit(PARTS[ufunc][place], args)

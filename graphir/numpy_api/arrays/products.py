@@ -1,0 +1,91 @@
+"""Products of symbolic arrays: BLAS rounds by the way the operands lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import ops
+from graphir.ir.operands import symbols_of
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, OrderError, TraceMemory
+from graphir.numpy_api.arrays.operands import operand
+from graphir.semantics.products import layout_of, may_be_gram, uses_blas
+
+Array = NDArray[Any]
+
+_MATRICES = 2
+"""The most axes of an operand for which np.dot and np.inner call BLAS once."""
+
+
+def product(
+    memory: TraceMemory, function: str, operands: Sequence[Any], values: Sequence[Any]
+) -> Symbol | None:
+    """Return the product of operands by NumPy's matmul or dot, with the layout that BLAS meets.
+
+    `values` are the symbols of the operands. The result is None if the op matmul itself has
+    NumPy's bits.
+    """
+    views = [_view(value) for value in operands]
+    if any(view is None or not view.ndim for view in views):
+        return None
+    graph = memory.graph
+    args = symbols_of(graph, ops.matmul, tuple(values))
+    dtype = graph.infer(ops.matmul, args, {}).type.dtype.to_numpy()
+    if not uses_blas(dtype):
+        return None
+    left, right = cast("list[Array]", views)
+    is_gram = may_be_gram(left, right) and all(map(_is_argument, operands))
+    memory.reads_layouts(LayoutUse.ALL if is_gram else LayoutUse.STRIDES)
+    layout = layout_of(function, left, right, dtype)
+    return None if layout is None else graph.apply(ops.matmul, args, {"layout": layout})
+
+
+def _is_argument(value: Any) -> bool:
+    """Whether a value views an argument, which the caller may pass twice."""
+    symbol = value.cell.symbol if isinstance(value, ArrayValue) else None
+    return symbol is not None and symbol.op is ops.input
+
+
+def _view(value: Any) -> Array | None:
+    if isinstance(value, ArrayValue):
+        return value.layout
+    return cast("Array", value) if isinstance(value, np.ndarray) else None
+
+
+def of_function(
+    memory: TraceMemory, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Symbol | None:
+    """Return the result of a NumPy function that is one product; None for any other call."""
+    if kwargs or len(args) != 2 or name not in ("dot", "inner", "vdot", "matmul"):
+        return None
+    operands = [*args]
+    left, right = map(_view, args)
+    if left is None or right is None or not (left.ndim and right.ndim):
+        return None
+    if name in ("dot", "inner"):
+        blas = uses_blas(np.result_type(left, right))
+        if blas and max(left.ndim, right.ndim) > _MATRICES:
+            raise OrderError(
+                f"np.{name} adds arrays of more than two axes in an order of its own",
+                fix="use x @ y, np.tensordot or np.vecdot",
+            )
+    if name == "inner":
+        if right.ndim > 1:
+            operands[1] = args[1].T
+        name = "dot"
+    elif name == "vdot":
+        operands = [value.reshape(-1) for value in args]
+        left, right = (cast("Array", _view(value)) for value in operands)
+        if np.result_type(left, right).kind == "c":
+            if left.flags.c_contiguous and right.flags.c_contiguous:
+                return None
+            raise OrderError(
+                "np.vdot of strided complex vectors has other bits than that of copies",
+                fix="pass x.copy()",
+            )
+        name = "matmul"
+    return product(memory, name, operands, [operand(memory, value) for value in operands])

@@ -1,0 +1,97 @@
+"""The kernel of matmul, for operands in any memory layout: BLAS's rounding depends on it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.errors import ExecutionError
+
+Array: TypeAlias = NDArray[Any]
+Strides: TypeAlias = tuple[int, ...]
+Layout: TypeAlias = tuple[str, Strides, Strides, bool]
+"""A NumPy function, the strides of its operands, and whether the right one is the left's mT."""
+
+_MATRIX = 2
+
+
+def matmul(x: Array, y: Array, layout: Layout | None = None) -> Array:
+    """Return NumPy's product of x and y, from copies in the layout where they lie in another."""
+    if layout is None:
+        return np.matmul(x, y, casting="no")
+    function, left, right, is_gram = layout
+    x_laid = laid_out(x, left)
+    if is_gram:  # NumPy calls another function of BLAS for x @ x.mT of one memory
+        y_laid = x_laid.swapaxes(-1, -2)
+        is_view = may_be_gram(x_laid, y) and address(x_laid) == address(y)
+        if not is_view and (y.shape != y_laid.shape or not _same(y, y_laid)):
+            raise ExecutionError("by the layout the right operand is the left one transposed")
+    else:
+        y_laid = laid_out(y, right)
+        if may_be_gram(x_laid, y_laid) and address(x_laid) == address(y_laid):
+            y_laid = y_laid.copy("K")
+    return np.dot(x_laid, y_laid) if function == "dot" else np.matmul(x_laid, y_laid, casting="no")
+
+
+def laid_out(array: Array, strides: Strides) -> Array:
+    """Return the array in memory with some strides, counted in elements.
+
+    The result is the array itself where it has the strides. Raises ExecutionError if elements of
+    different values would share memory.
+    """
+    steps = [stride * array.itemsize for stride in strides]
+    if all(
+        size == 1 or old == new
+        for size, old, new in zip(array.shape, array.strides, steps, strict=True)
+    ):
+        return array
+    reaches = [step * (size - 1) for step, size in zip(steps, array.shape, strict=True) if size]
+    start = -sum(reach for reach in reaches if reach < 0)
+    span = start + sum(reach for reach in reaches if reach > 0) + array.itemsize
+    memory = np.empty(span // array.itemsize, array.dtype)
+    new: Array = np.ndarray(array.shape, array.dtype, memory.data, start, steps)
+    new[...] = array
+    if not _same(new, array):
+        raise ExecutionError(
+            "the strides of the layout put different elements into one place", got=str(strides)
+        )
+    return new
+
+
+def uses_blas(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy computes products of a dtype by BLAS; other products add in index order."""
+    return dtype.char in "fdFD"
+
+
+def layout_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Layout | None:
+    """Return the layout of a product in a dtype by a NumPy function; None for C order.
+
+    Only the shapes, strides and addresses of x and y matter. Before it calls BLAS, matmul converts
+    an operand of another dtype to C order, and dot keeps its order.
+    """
+    is_gram = may_be_gram(x, y) and address(x) == address(y)
+    order: Any = "C" if function == "matmul" else "K"
+    x, y = (a if a.dtype == dtype else np.empty_like(a, dtype, order) for a in (x, y))
+    if x.flags.c_contiguous and y.flags.c_contiguous and not is_gram:
+        return None
+    left, right = (tuple(step // dtype.itemsize for step in a.strides) for a in (x, y))
+    return function, left, right, is_gram
+
+
+def may_be_gram(x: Array, y: Array) -> bool:
+    """Whether y is x.mT if both start at one address."""
+    if x.ndim < _MATRIX or x.dtype != y.dtype:
+        return False
+    transposed = x.swapaxes(-1, -2)
+    return y.shape == transposed.shape and y.strides == transposed.strides
+
+
+def address(array: Array) -> int:
+    """Return the address of the first element."""
+    return array.__array_interface__["data"][0]
+
+
+def _same(x: Array, y: Array) -> bool:
+    return x.tobytes() == y.tobytes()

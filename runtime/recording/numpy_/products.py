@@ -1,0 +1,51 @@
+"""Products of recorded arrays, with the memory layouts by which BLAS rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphir import Symbol, ops
+from graphir.semantics.products import layout_of, uses_blas
+from runtime.recording.numpy_.method_ops import in_ops
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import plain
+
+_MATRIX = 2
+
+
+def product_attributes(function: str, operands: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the attributes of matmul for a product of arrays by np.matmul or np.dot."""
+    x, y = map(np.asarray, operands)
+    dtype = np.result_type(x, y)
+    return {"layout": layout_of(function, x, y, dtype)} if uses_blas(dtype) else {}
+
+
+def product(function: Any) -> Callable[..., Symbol]:
+    """Return the function that records np.dot or np.inner: one matmul for vectors and matrices."""
+    by_table = in_ops(function, 2)
+
+    def enter(recorder: Recorder, _: Any, a: Any, b: Any, **kwargs: Any) -> Symbol:
+        x, y = np.asarray(plain(a)), np.asarray(plain(b))
+        if kwargs or not (0 < x.ndim <= _MATRIX and 0 < y.ndim <= _MATRIX):
+            return by_table(recorder, _, a, b, **kwargs)
+        right = recorder.symbol(b)
+        if function is np.inner and y.ndim == _MATRIX:
+            y, right = y.T, recorder.emit(ops.permute, (right,), dims=(1, 0))
+        return _emitted(recorder, x, recorder.symbol(a), y, right)
+
+    return enter
+
+
+def dot_method(recorder: Recorder, x: Any, symbol: Symbol, other: Any) -> Symbol:
+    """Record the method `dot` of an array x, whose symbol is given."""
+    y = np.asarray(plain(other))
+    if not (0 < x.ndim <= _MATRIX and 0 < y.ndim <= _MATRIX):
+        return in_ops(np.dot, 2)(recorder, x, symbol, other)
+    return _emitted(recorder, x, symbol, y, recorder.symbol(other))
+
+
+def _emitted(recorder: Recorder, x: Any, left: Symbol, y: Any, right: Symbol) -> Symbol:
+    return recorder.emit(ops.matmul, (left, right), **product_attributes("dot", (x, y)))
