@@ -84,6 +84,24 @@ def expression(location: Location) -> Expression | None:
 
 
 @lru_cache(maxsize=4096)
+def with_dtype(text: str, dtype: str, always: bool = False) -> str:
+    """Return the text of a call with another `dtype=`; "" unless the text is such a call.
+
+    With `always`, a call without the keyword gets it.
+    """
+    node = statement(text)
+    call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
+    if not isinstance(call, ast.Call) or "\n" in text:
+        return ""
+    for keyword in call.keywords:
+        if keyword.arg == "dtype":
+            value = keyword.value
+            return f"{text[: value.col_offset]}{dtype}{text[value.end_col_offset :]}"
+    end = (call.end_col_offset or 0) - 1
+    separator = ", " if call.args or call.keywords else ""
+    return f"{text[:end]}{separator}dtype={dtype}{text[end:]}" if always else ""
+
+
 def statement(text: str) -> ast.stmt | None:
     """Parse a text as exactly one statement; None if it does not parse or has several."""
     try:

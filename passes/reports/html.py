@@ -65,6 +65,8 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     yield tag(
         "header", tag("h1", text(title)), _unseen_steps(report), _subtitle(report), _summary(report)
     )
+    if report.sentences:
+        yield _section("Causes", "causes", *(tag("p", text(x)) for x in report.sentences))
     if report.outputs:
         yield _section("Outputs", "outputs", _outputs(report))
     if report.sites:

@@ -25,6 +25,7 @@ def report_json(report: CastReport) -> str:
         "version": VERSION,
         "graph": report.graph.name,
         "rules": report.graph.rules.name,
+        "sentences": report.sentences,
         "against": None if report.against is None else report.against.facts(),
     }
     lists = {

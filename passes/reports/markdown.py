@@ -29,6 +29,7 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
     parts.append(_summary(report))
     if report.outputs:
         parts.append("\n".join(_outputs(report.outputs)))
+    parts += [escaped(sentence) for sentence in report.sentences]
     if report.sites:
         parts.append("\n".join(_table(report, most)))
         cascades = report.sites.cascades()

@@ -45,7 +45,7 @@ def report_fragment(report: CastReport, most: int = ROWS) -> str:
     rows = [_row(site, has_audit, has_times) for site in sites[:most]]
     table = tag("table", head, tag("tbody", *rows)) if rows else ""
     more = tag("small", f"... and {len(sites) - most:,} more") if len(sites) > most else ""
-    lines = [*words.unseen(report), words.headline(report)]
+    lines = [*words.unseen(report), words.headline(report), *report.sentences]
     summary = "".join(tag("div", text(line)) for line in lines)
     return tag("div", tag("style", _STYLE), summary, table, more, class_="graphir-casts")
 

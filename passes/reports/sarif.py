@@ -49,9 +49,13 @@ def report_sarif(report: CastReport) -> str:
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
     results_text = chain(map(_unseen_result, report.unseen), map(results.of, report.sites))
     parts = text(head)[1:-1], f'"results": {json_array(results_text)}'
+    properties: dict[str, Any] = {}
+    if report.sentences:
+        properties["sentences"] = report.sentences
     if report.outputs:
-        outputs = {"outputs": [error.to_json() for error in report.outputs]}
-        parts = *parts, f'"properties": {text(outputs)}'
+        properties["outputs"] = [error.to_json() for error in report.outputs]
+    if properties:
+        parts = *parts, f'"properties": {text(properties)}'
     run = ", ".join(parts)
     return f'{{"$schema": "{SCHEMA}", "version": "2.1.0", "runs": [{{{run}}}]}}'
 

@@ -40,6 +40,7 @@ def report_text(report: CastReport) -> str:
     Casts of one location, such as the iterations of a loop, share a line with their count.
     """
     head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
+    head += report.sentences
     tail = ["", *comparison] if (comparison := words.against(report)) else []
     if not report.sites:
         return "\n".join([*head, *tail])
@@ -64,6 +65,8 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
         yield ((line, "strong"),)
     for error in report.outputs:
         yield ((words.output(error), ""),)
+    for sentence in report.sentences:
+        yield ((sentence, "strong"),)
     cascades = report.sites.cascades()
     for cascade in cascades[:most]:
         yield ()

@@ -75,6 +75,27 @@ VERBS: dict[str, str] = {
 """What happened to the elements of a step that lost values, by the kind of loss."""
 
 
+ACTS: dict[str, str] = {
+    "wrap": "wraps {}",
+    "overflow": "overflows in {}",
+    "underflow": "underflows to 0 in {}",
+    "invalid": "makes NaN in {}",
+    "cancellation": "cancels most digits of {}",
+    "absorption": "absorbs the smaller operand in {}",
+    "accumulation": "accumulates roundings in {}",
+}
+"""What a step does to a number of its elements, by the kind of loss."""
+
+
+def wrongness(error: OutputError) -> str:
+    """Return how wrong an output is: `is wrong by 52 %`, `has 3 elements that are not finite`."""
+    if error.broken:
+        return f"has {count_text(error.broken, 'element')} no longer finite"
+    if error.dtype == "bool" or error.norm is None:
+        return f"differs in {error.differing} of {count_text(error.elements, 'element')}"
+    return f"is wrong by {percent(error.norm)}" if error.norm < 10 else "is wrong altogether"
+
+
 def loss(site: CastSite) -> str:
     """Return what a cast can lose, or what a step of arithmetic did to its worst element."""
     row, measured = site.row, site.measured
@@ -82,9 +103,15 @@ def loss(site: CastSite) -> str:
         return str(row.loss)
     if measured is None or measured.worst is None:
         return row.kind
-    exact, actual = map(number_text, measured.worst)
     operation = _operation(row.op, [number_text(x) for x in measured.operands])
-    return f"{operation} = {exact} became {actual}" if operation else f"{exact} became {actual}"
+    change = became(*measured.worst)
+    return f"{operation} = {change}" if operation else change
+
+
+def became(before: complex, after: complex) -> str:
+    """Return a change of a number in so many digits that both differ."""
+    texts = number_text(before), number_text(after)
+    return " became ".join(texts if texts[0] != texts[1] else map(str, (before, after)))
 
 
 _SIGNS = {

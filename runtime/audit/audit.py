@@ -80,6 +80,7 @@ def audit_recorded(
     )
     report, count = cast_report(extended_graph), len(graph.outputs)
     beyond = beyond.remap(report.explicit.outputs[count:])
+    report.arguments, report.step_results = beyond.arguments, beyond.step_results
     report.graph, report.explicit.outputs = graph, report.explicit.outputs[:count]
     arrays, sizes = bind(report.explicit, inputs, {})
     subject = Subject(report, arrays, sizes, beyond)
@@ -108,7 +109,7 @@ def _audited(
         real = (
             wide.beside.outputs() if outputs_made is None else list(map(_contiguous, outputs_made))
         )
-        bits = moduli(graph, wide.rounded_places)
+        bits = moduli(graph, wide.rounded_places, wide.congruent_places)
         lost_places = wide.lost_places | {
             x.index for x in graph.outputs if _is_vague(wide.cached_value(x), x, bits)
         }

@@ -44,7 +44,16 @@ class Output(NamedTuple):
             largest=largest,
             rms=largest * math.sqrt(squares / finite) if squares else largest,
             relative=max((block.relative for block in blocks_compared), default=0.0),
+            norm=self._norm(math.sqrt(squares) * largest),
         )
+
+    def _norm(self, error: float) -> float:
+        """Return an error in the Euclidean norm, divided by the norm of the wide value."""
+        sizes = [x[1].at(x[0].finite & x[1].finite).sizes() for x in self._blocks(self.real)]
+        scale = max((float(size.max(initial=0.0)) for size in sizes), default=0.0)
+        if not error or not scale:
+            return math.inf if error else 0.0
+        return error / scale / math.sqrt(sum(float(np.square(x / scale).sum()) for x in sizes))
 
     def unknown(self) -> OutputError:
         """Return an OutputError with unknown figures."""

@@ -32,18 +32,23 @@ MOVING = {
 }
 
 
-def moduli(graph: Graph, rounded_places: Set[int]) -> dict[int, int | None]:
+def moduli(
+    graph: Graph, rounded_places: Set[int], congruent_places: Set[int] = frozenset()
+) -> dict[int, int | None]:
     """Return, for symbols whose wide values depend on rounded integers, the bits of a modulus.
 
     The run's value and the exact value are congruent modulo 2**bits; None if no modulus is known.
-    `rounded_places` are the indices of the symbols at which float64 rounded integers. The result is
-    keyed by symbol index.
+    `rounded_places` are the indices of the symbols at which float64 rounded integers, and
+    `congruent_places` those of bitwise ops whose results do not depend on what wrapped. The result
+    is keyed by symbol index.
     """
     bits: dict[int, int | None] = {}
     moduli_by_place: dict[int, int | None] = {}
     for symbol in graph.symbols if rounded_places else ():
-        bits[symbol.index] = _bits(symbol, bits)
+        bits[symbol.index] = modulus(symbol, bits)
         follows = any(arg.index in moduli_by_place for arg in symbol.args) and not _is_plain(symbol)
+        if symbol.index in congruent_places:
+            continue
         if symbol.index in rounded_places or follows:
             moduli_by_place[symbol.index] = bits[symbol.index]
     return moduli_by_place
@@ -54,7 +59,8 @@ def _is_plain(symbol: Symbol) -> bool:
     return symbol.op is ops.cast and not symbol.dtype.is_integer and not symbol.args[0].args
 
 
-def _bits(symbol: Symbol, bits_by_place: dict[int, int | None]) -> int | None:
+def modulus(symbol: Symbol, bits_by_place: dict[int, int | None]) -> int | None:
+    """Return the bits of a symbol's modulus, for those of its operands by symbol index."""
     if not symbol.dtype.is_integer:
         return None
     own = symbol.dtype.bits

@@ -57,13 +57,15 @@ class Beyond(NamedTuple):
     mapping is keyed by the index of the pinned cast, the pin's last operand. `masks` maps the cast
     of a result to the condition of its `where=`; the cast happens only where the condition holds.
     `observed` has NumPy's own results of ops that the graph computes more exactly: reductions of
-    float16, which NumPy rounds at each step.
+    float16, which NumPy rounds at each step. `arguments` are the inputs that are data of the
+    program: its arguments, and the arrays that it loads; None if all inputs are.
     """
 
     steps: tuple[OpaqueStep, ...] = ()
     pins: Mapping[int, Symbol] = MappingProxyType({})
     masks: Mapping[Symbol, Symbol] = MappingProxyType({})
     observed: Mapping[Symbol, NDArray[Any]] = MappingProxyType({})
+    arguments: tuple[Symbol, ...] | None = None
 
     @property
     def watched(self) -> frozenset[int]:
@@ -79,13 +81,24 @@ class Beyond(NamedTuple):
                 reads.setdefault(symbol.index, set()).add(step.truth)
         return reads
 
+    @property
+    def step_results(self) -> tuple[Symbol, ...]:
+        """The inputs that are results of steps with operands."""
+        return tuple(x for step in self.steps if step.operands for x in step.results)
+
     def symbols(self) -> tuple[Symbol, ...]:
         """Return all symbols of the graph that the steps, pins and masks refer to."""
         symbols_named = [
             symbol for step in self.steps for symbol in (*step.results, *(step.operands or ()))
         ]
         masks = (*self.masks, *self.masks.values())
-        return (*symbols_named, *self.pins.values(), *masks, *self.observed)
+        return (
+            *symbols_named,
+            *self.pins.values(),
+            *masks,
+            *self.observed,
+            *(self.arguments or ()),
+        )
 
     def remap(self, new: Iterable[Symbol]) -> Beyond:
         """Return the same facts for another graph; `new` are the twins of `symbols()`, in order."""
@@ -96,6 +109,7 @@ class Beyond(NamedTuple):
             {pin.args[-1].index: pin for pin in pins},
             {twins[cast.index]: twins[mask.index] for cast, mask in self.masks.items()},
             {twins[symbol.index]: array for symbol, array in self.observed.items()},
+            self.arguments and tuple(twins[x.index] for x in self.arguments),
         )
 
 

@@ -29,6 +29,7 @@ from graphir.ops.op import Inference
 from graphir.semantics.evaluation import apply
 from passes.analysis.casts import StepLoss
 from passes.rewriter import origins_of
+from runtime.audit.congruence import modulus
 from runtime.audit.exact import numbers
 from runtime.audit.measuring import blocks
 from runtime.interpreter import ReferenceRun
@@ -107,6 +108,8 @@ class WideRun(ReferenceRun):
         self.effects: dict[int, Effect] = {}
         self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
         self.lost_places: set[int] = set()
+        self.congruent_places: set[int] = set()
+        self._moduli: dict[int, int | None] = {}
         self._inferences: dict[tuple[Any, ...], Inference] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
@@ -120,10 +123,25 @@ class WideRun(ReferenceRun):
             number = _as_array(self.literals[symbol.index])
             return convert(number, wide_dtype(number), WIDE[symbol.dtype.family])
         if symbol.args:
+            operands = [self.cached_value(arg) for arg in symbol.args]
+            if self._is_congruent(symbol, operands):
+                self.congruent_places.add(symbol.index)
+                return self._widen(symbol)
             with suppress(GraphirError):
-                return self.compute(symbol, [self.cached_value(arg) for arg in symbol.args])
+                return self.compute(symbol, operands)
             self.lost_places.add(symbol.index)
         return self._widen(symbol)
+
+    def _is_congruent(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
+        """Whether the bits of a bitwise op on rounded integers do not depend on what wrapped."""
+        if symbol.op.signature is not signatures.BITWISE:
+            return False
+        if all(x.dtype != np.float64 for x in operands):
+            return False
+        for each in self.graph.symbols[len(self._moduli) : symbol.index]:
+            self._moduli[each.index] = modulus(each, self._moduli)
+        bits = [self._moduli[arg.index] for arg in symbol.args]
+        return all(x is not None and x >= symbol.dtype.bits for x in bits)
 
     def _widen(self, symbol: Symbol) -> Array:
         """Return the value of a symbol in the reference run, in its wide dtype."""
@@ -149,6 +167,8 @@ class WideRun(ReferenceRun):
     def _compute(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         if symbol.index in self._pin_places:
             return operands[-1]
+        if symbol.index in self.congruent_places:
+            return self.cached_value(symbol)
         if symbol.op is ops.cast:
             return self.cast(symbol, operands[0])
         dtypes = tuple(map(wide_dtype, operands))

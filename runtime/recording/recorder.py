@@ -68,6 +68,8 @@ class Recorder(NotingBuilder):
         """Python numbers made from recorded values, by the id of the number, with those values."""
         self.containers: list[tuple[Any, Any]] = []
         """Lists and dicts among the arguments, each with the copy that the program got instead."""
+        self.data: list[Symbol] = []
+        """The inputs of the graph that are arguments of the program, or that it loaded."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
@@ -125,6 +127,18 @@ class Recorder(NotingBuilder):
             self.step(what, f"{reason}{fix}", (symbol,), None)
         self.note(what, reason)
         return symbol
+
+    def reinterpreted(self, array: Array, root: RecordingTrace) -> Symbol:
+        """Return the symbol of an array with the bits of another, its root.
+
+        Integers of equal size convert by a cast that wraps; other bits are a new input.
+        """
+        whole, symbol = root.plain, root.symbol
+        same = array.shape == whole.shape and array.strides == whole.strides
+        integers = array.dtype.kind in "iu" and whole.dtype.kind in "iu"
+        if symbol is not None and same and integers and array.itemsize == whole.itemsize:
+            return self.cast(symbol, self.dtype(array.dtype))
+        return self.given(array, symbol)
 
     def retaken(self, array: Array) -> Symbol | None:
         """Add an input as `given` does; return None for a dtype that graphs lack."""

@@ -54,7 +54,11 @@ class Recording:
 
     def report(self) -> CastReport:
         """Return the report of the casts in the graph, the worst first."""
-        return cast_report(self.graph)
+        report = cast_report(self.graph)
+        twins = dict(zip(self.graph.inputs, report.explicit.inputs, strict=True))
+        report.arguments = tuple(twins[x] for x in self.beyond.arguments or ())
+        report.step_results = tuple(twins[x] for x in self.beyond.step_results)
+        return report
 
     def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
         """Return the casts with their effect on the data (see runtime.audit).
@@ -130,6 +134,7 @@ def record(
             {pin.index: pin for pin in recorder.pins},
             recorder.masks,
             recorder.observed,
+            tuple(recorder.data),
         ),
     )
 
@@ -148,6 +153,7 @@ def _run(
     recorder.enter()
     positional = [_argument(recorder, value, next(names)) for value in arrays]
     keywords_ = {name: _argument(recorder, value, name) for name, value in keywords.items()}
+    recorder.data += recorder.graph.inputs
     try:
         return function(*positional, **keywords_)
     finally:

@@ -107,7 +107,7 @@ class RecordingTrace:
             root.write(None)
         if self.parent is not None and self.version != root.version:
             if self.steps is None:
-                self.symbol = self.recorder.given(self.plain, root.symbol)
+                self.symbol = self.recorder.reinterpreted(self.plain, root)
             else:
                 self.symbol = steps.forward(self.steps, self.recorder, self.parent.read())
             self.version = root.version

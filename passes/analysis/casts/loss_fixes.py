@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from graphir import DType, ops
+from graphir import DType, Symbol, ops
+from passes.analysis.expressions import expression, statement, with_dtype
 from passes.analysis.suggestions import UncastOp, rewritten
 
 if TYPE_CHECKING:
     from passes.analysis.casts.losses import LossRow
+    from passes.analysis.casts.rows import CastRow
 
 
 def loss_fix(row: LossRow) -> str:
@@ -22,12 +25,47 @@ def loss_fix(row: LossRow) -> str:
     dtype = wider(row)
     if dtype is None or row.location.compound or row.kind == "invalid":
         return ""
-    symbol = row.symbol
+    symbol, source = row.symbol, row.expression
+    if source and (text := with_dtype(source.text, f"np.{dtype}")):
+        return " ".join(text.split())
     positions = symbol.op.signature.promoted or range(len(symbol.args))
     values = row.uses.operands(symbol)
     uncast = UncastOp(symbol.graph.rules, symbol.op, values)
     casts = {i: dtype for i in positions if values[i].op is not ops.constant or values[i].shape}
     return rewritten(uncast, row.location, casts or dict.fromkeys(positions, dtype))
+
+
+def measured_fix(row: CastRow) -> str:
+    """Return the line that keeps the values that a cast lost in a run; "" for other casts.
+
+    Floats beyond an integer dtype are clipped to its range. If an assignment truncated floats, the
+    array gets a float dtype where the program makes it.
+    """
+    measured, source = row.measured, row.expression
+    if measured is None or not measured.changed or not row.target.is_integer or source is None:
+        return ""
+    if row.kind == "explicit" and measured.overflowed and source.spans:
+        limits = f"{int(row.target.min)}, {int(row.target.max)}"
+        operand = source.operand(0)
+        if operand.startswith("(") and statement(operand[1:-1]) is not None:
+            operand = operand[1:-1]
+        return " ".join(source.replaced({0: f"np.clip({operand}, {limits})"}).split())
+    if row.kind != "assignment" or row.source.is_integer:
+        return ""
+    maker = next((x for x in _targets(row) if x.op.kind == "creation"), None)
+    text = expression(maker.location) if maker is not None else None
+    return with_dtype(text.text, f"np.{row.source}", always=True) if text else ""
+
+
+def _targets(row: CastRow) -> Iterator[Symbol]:
+    """Yield the array that an assignment writes to, before that and each earlier write."""
+    users = (x for x in row.symbol.graph.symbols if any(arg is row.symbol for arg in x.args))
+    symbol = next(users, None)
+    while symbol is not None and symbol.args:
+        yield symbol
+        symbol = symbol.args[0]
+    if symbol is not None:
+        yield symbol
 
 
 def wider(row: LossRow) -> DType | None:

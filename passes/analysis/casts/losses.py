@@ -9,6 +9,7 @@ from graphir import DType, Symbol
 from graphir.loss import Loss, LossKind
 from passes.analysis.casts.causes import Uses
 from passes.analysis.casts.conversion import CastConversion, StepLoss
+from passes.analysis.casts.loss_fixes import loss_fix
 from passes.analysis.casts.measured import Measured
 from passes.analysis.casts.rows import CastRow
 
@@ -55,8 +56,6 @@ class LossRow(CastRow):
     @property
     def fix(self) -> str:
         """The code to type instead, in one line; "" if the source does not say."""
-        from passes.analysis.casts.loss_fixes import loss_fix
-
         return loss_fix(self)
 
     @property

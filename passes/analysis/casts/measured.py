@@ -86,6 +86,8 @@ class OutputError:
     rms: float | None = 0.0
     relative: float | None = 0.0
     shares: dict[int, float | None] | None = None
+    norm: float | None = None
+    """|output - wide| / |wide| in the Euclidean norm, over elements finite on both sides."""
 
     @classmethod
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
@@ -99,7 +101,7 @@ class OutputError:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for JSON, without the shares, which the document has at each cast."""
-        names = [name for name in self.__slots__ if name != "shares"]
+        names = [name for name in self.__slots__ if name not in ("shares", "norm")]
         return {name: plain(getattr(self, name)) for name in names}
 
 

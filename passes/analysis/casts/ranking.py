@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from passes.analysis.casts.measured import OutputError
 from passes.analysis.casts.sites import CastSite, CastSites
+from passes.analysis.casts.widening import Widening
 
 NEAR = 0.9
 """A site whose share is at least this part of the largest share may be the cause."""
@@ -14,12 +16,19 @@ _PASSED_ON = ("cancellation", "invalid")
 """The kinds of losses whose error is that of their operands."""
 
 
-def ranked(sites: CastSites) -> Mapping[int, int]:
+LARGE = 0.01
+"""The relative error of an output, in the norm of its elements, from which it is explained."""
+
+
+def ranked(
+    sites: CastSites, outputs: Sequence[OutputError], widenings: Sequence[Widening]
+) -> Mapping[int, int]:
     """Return the rank of each row, by its `place`: that of its site.
 
     The sites stand by their scores (see `score`), sites of equal scores by their static damage. The
     first is the cause: the highest score, or the first site in the program that explains about as
-    much of the error by what it lost itself; the error of the others passes through them.
+    much of the error by what it lost itself; the error of the others passes through them. The steps
+    that made outputs wide come next, or first if no output has a large error.
     """
     scores = {id(site): score(site) for site in sites}
     order = sorted(sites, key=lambda x: (scores[id(x)], x.row.damage), reverse=True)
@@ -27,6 +36,11 @@ def ranked(sites: CastSites) -> Mapping[int, int]:
     if cause is not None:
         order.remove(cause)
         order.insert(0, cause)
+    steps = [widening.step.index for widening in widenings]
+    wide = sorted((x for x in order if _step(x) in steps), key=lambda x: steps.index(_step(x)))
+    if wide:
+        first = [x for x in order[:1] if is_cause(x, outputs)]
+        order = list(dict.fromkeys([*first, *wide, *order]))
     return {row.place: rank for rank, site in enumerate(order) for row in site.rows}
 
 
@@ -45,6 +59,34 @@ def _cause(order: Sequence[CastSite], scores: Mapping[int, float]) -> CastSite |
         and scores[id(site)] >= least_score
     ]
     return min(near, key=lambda site: site.row.symbol.index, default=None)
+
+
+def is_cause(site: CastSite, outputs: Sequence[OutputError], number: int | None = None) -> bool:
+    """Whether a site has a share in a large error, or is of integers that wrapped in an output.
+
+    With `number`, that output alone counts.
+    """
+    errors = [
+        error
+        for i, (error, share) in enumerate(zip(outputs, site.shares or (), strict=False))
+        if share and number in (None, i)
+    ]
+    return bool(errors) and (site.row.kind == "wrap" or any(map(_is_large, errors)))
+
+
+def _is_large(error: OutputError) -> bool:
+    """Whether an output has lost elements altogether, or has a large error in the norm."""
+    if error.broken:
+        return True
+    if error.dtype == "bool" and error.differing:
+        return error.differing >= LARGE * error.elements
+    return error.norm is not None and error.norm >= LARGE
+
+
+def _step(site: CastSite) -> int:
+    """Return the index of the op whose operand an implicit cast converts; -1 of other sites."""
+    row = site.row
+    return row.user.index if row.kind == "implicit" and row.user is not None else -1
 
 
 def _part(site: CastSite) -> float:

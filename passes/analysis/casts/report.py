@@ -23,6 +23,7 @@ from passes.analysis.casts.ranking import ranked
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.casts.sites import CastSites
 from passes.analysis.casts.walk import CastWalk
+from passes.analysis.casts.widening import Widening, widenings
 from passes.analysis.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 
@@ -39,6 +40,7 @@ class CastReport(Sequence[CastRow]):
 
     def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
+        self._whole: CastReport | None = None
         self.of = len(rows)
         """The number of rows of the whole report, before filters such as `only`."""
         self.losses: tuple[LossRow, ...] = ()
@@ -47,6 +49,10 @@ class CastReport(Sequence[CastRow]):
         self.results: tuple[NDArray[Any], ...] = ()
         self.unseen: tuple[Unseen, ...] = ()
         self.against: GraphDiff | None = None
+        self.arguments: tuple[Symbol, ...] | None = None
+        """The inputs of the explicit graph that are data of a recorded program; None: all."""
+        self.step_results: tuple[Symbol, ...] = ()
+        """The inputs that opaque steps computed of data (see runtime.audit.opaque)."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -89,11 +95,12 @@ class CastReport(Sequence[CastRow]):
             )
 
         rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
-        return self._with(rows=tuple(rows), losses=tuple(losses))
+        return self._with(rows=tuple(rows), losses=tuple(losses), _whole=self._unfiltered)
 
     def causes(self) -> CastReport:
         """Return a report of the causes only: the first cast of each cascade."""
-        return self._with(rows=tuple(row for row in self if row.cause is None))
+        rows = tuple(row for row in self if row.cause is None)
+        return self._with(rows=rows, _whole=self._unfiltered)
 
     def in_order(self) -> CastReport:
         """Return a report with the rows in the order of the graph."""
@@ -112,6 +119,23 @@ class CastReport(Sequence[CastRow]):
         """The rows and the losses merged by location and conversion, as all formats show them."""
         rows = [*self.rows, *self.losses]
         return CastSites(sorted(rows, key=attrgetter("rank")) if self.losses else rows)
+
+    @cached_property
+    def widenings(self) -> list[Widening]:
+        """The steps at which outputs became wider than all inputs."""
+        inputs = self.explicit.inputs if self.arguments is None else self.arguments
+        return list(widenings(self.explicit, inputs, self.step_results))
+
+    @property
+    def _unfiltered(self) -> CastReport:
+        return self if self._whole is None else self._whole
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences that explain wide results, wrapped integers and large errors."""
+        from passes.reports.sentences import sentences
+
+        return sentences(self._unfiltered)
 
     @property
     def hidden(self) -> bool:
@@ -153,7 +177,7 @@ class CastReport(Sequence[CastRow]):
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
                 shares[place] = _known_shares(parts) if has_shares else None
             row.measured, row.shares = measures.get(place), shares[place]
-        ranks = ranked(CastSites([*new.rows, *new.losses]))
+        ranks = ranked(CastSites([*new.rows, *new.losses]), outputs, new.widenings)
         for row in (*new.rows, *new.losses):
             row.rank = ranks[row.place]
         by_rank = attrgetter("rank")

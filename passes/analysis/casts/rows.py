@@ -10,6 +10,7 @@ from graphir.loss import Loss
 from graphir.ops.dims import Size
 from passes.analysis.casts import fixes
 from passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
+from passes.analysis.casts.loss_fixes import measured_fix
 from passes.analysis.casts.measured import Measured
 from passes.analysis.casts.others import others
 from passes.analysis.expressions import Expression
@@ -185,7 +186,7 @@ class CastRow:
     @property
     def fix(self) -> str:
         """The code to type instead, in one line; "" if the cast needs no fix."""
-        return fixes.fix(self)
+        return measured_fix(self) or fixes.fix(self)
 
     @property
     def others(self) -> Mapping[str, DType | str]:

@@ -239,7 +239,10 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
         return real
     recorder.locate()
     recorder.note(original.__name__, "is taken as given: it is data")
-    return recorder.wrapped(real, recorder.input(real))
+    symbol = recorder.input(real)
+    if original in _LOADERS:
+        recorder.data.append(symbol)
+    return recorder.wrapped(real, symbol)
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -335,6 +338,7 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }
+_LOADERS = (np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromstring, np.frombuffer)
 _ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
 MAKERS = {
     path: (function_, _maker(function_, _RECORDERS[path])) for path, function_ in _ORIGINALS.items()

@@ -207,7 +207,14 @@ def test_a_graph_without_casts_says_so() -> None:
     report = cast_report(graph)
     assert str(report) == "graph none: no casts"
     head = {"version": 3, "graph": "none", "rules": "max"}
-    rest = {"against": None, "unseen": [], "outputs": [], "losses": [], "casts": []}
+    rest = {
+        "against": None,
+        "unseen": [],
+        "sentences": [],
+        "outputs": [],
+        "losses": [],
+        "casts": [],
+    }
     assert not report and json.loads(report.to_json()) == {**head, **rest}
 
 

@@ -1,0 +1,130 @@
+"""Where a result became wider than all inputs: the step that widens it, and the wide operand.
+
+From an output, the search follows the operands that depend on the inputs, as long as they are wider
+than all inputs. It ends at the step whose operands that depend on inputs are narrow: there, another
+operand is wide, or the promotion of narrow operands is. A dtype that the program asked for, by a
+cast or an argument, is no widening, and neither is the accumulator of a sum or an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from graphir import DType, Graph, Symbol, ops
+from graphir.location import Location
+from graphir.ops import dtype_rules as signatures
+
+
+class Widening(NamedTuple):
+    """The step at which an output became wider than all inputs, in an explicit graph.
+
+    `position` is that of the wide operand; None if the operands are narrow and their promotion is
+    wide. `maker` is the symbol that made the wide operand, or None.
+    """
+
+    output: int
+    step: Symbol
+    position: int | None
+    maker: Symbol | None
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the step's result."""
+        return self.step.dtype
+
+
+def widenings(
+    explicit: Graph, inputs: Sequence[Symbol], step_results: Sequence[Symbol] = ()
+) -> Iterator[Widening]:
+    """Yield the widening of each output that is wider than all `inputs`, each step once.
+
+    `step_results` are further inputs of the graph that depend on `inputs`.
+    """
+    if inputs:
+        yield from _Search(explicit, inputs, step_results).widenings()
+
+
+_BY_DESIGN = (signatures.ACCUMULATION, signatures.POSITION, signatures.CAST)
+"""The signatures of ops whose results are wide by themselves."""
+
+
+class _Search:
+    def __init__(
+        self, explicit: Graph, inputs: Sequence[Symbol], step_results: Sequence[Symbol]
+    ) -> None:
+        self.explicit = explicit
+        dtypes = [x.dtype for x in inputs if x.dtype.family != "bool"]
+        self.floats = [x.part.precision for x in dtypes if x.is_float or x.is_complex]
+        self.bits = max((x.bits for x in dtypes), default=8)
+        self._data = {x.index for x in (*inputs, *step_results)}
+        for symbol in explicit.symbols:
+            if any(arg.index in self._data for arg in symbol.args):
+                self._data.add(symbol.index)
+
+    def widenings(self) -> Iterator[Widening]:
+        """Yield the widening of each output, each step once."""
+        steps: set[int] = set()
+        for number, output in enumerate(self.explicit.outputs):
+            if self.is_wide(output.dtype) and output.index in self._data:
+                widening = self._of(number, output)
+                if widening is not None and widening.step.index not in steps:
+                    steps.add(widening.step.index)
+                    yield widening
+
+    def is_wide(self, dtype: DType) -> bool:
+        """Whether a dtype is wider than all inputs."""
+        if dtype.is_float or dtype.is_complex:
+            return not self.floats or dtype.part.precision > max(self.floats)
+        return dtype.is_integer and not self.floats and dtype.bits > self.bits
+
+    def _of(self, number: int, output: Symbol) -> Widening | None:
+        symbol, meeting = output, None
+        while symbol.index in self._data and symbol.args:
+            positions = symbol.op.signature.promoted or range(len(symbol.args))
+            operands = {i: uncast(symbol.args[i]) for i in positions}
+            wide = [i for i, x in operands.items() if self.is_wide(x.dtype)]
+            narrow = [
+                x for x in operands.values() if x.index in self._data and not self.is_wide(x.dtype)
+            ]
+            following = [i for i in wide if operands[i].index in self._data]
+            if wide and narrow and (self.floats or not symbol.dtype.is_float):
+                meeting = Widening(number, symbol, wide[0], _maker(symbol, operands[wide[0]]))
+            if not following:
+                promotes = narrow and not wide and self._promotes(symbol, narrow)
+                return Widening(number, symbol, None, None) if promotes else meeting
+            symbol = operands[following[0]]
+        return meeting
+
+    def _promotes(self, symbol: Symbol, operands: Sequence[Symbol]) -> bool:
+        """Whether an op makes a wide result of narrow operands, and not by design.
+
+        A float of integers is by design, unless the inputs have floats or the op keeps integers.
+        """
+        if symbol.op.signature in _BY_DESIGN or symbol.attrs.get("dtype") is not None:
+            return False
+        integers = all(x.dtype.is_integer for x in operands)
+        keeps = symbol.op.signature in (signatures.ARITHMETIC, signatures.JOIN)
+        literals = any(x.op is ops.constant and x.attrs["literal"] is not None for x in symbol.args)
+        return bool(self.floats) or (integers and keeps and not literals)
+
+
+def uncast(symbol: Symbol) -> Symbol:
+    """Return a symbol without the casts that passes inserted for operands.
+
+    A cast that stores a value in an array is part of the program.
+    """
+    while symbol.op is ops.cast and symbol.origins and not symbol.origins[0].stores:
+        symbol = symbol.args[0]
+    return symbol
+
+
+def _maker(step: Symbol, operand: Symbol) -> Symbol | None:
+    """Return the symbol that made the values of an operand, in another line than the step."""
+    while operand.op.kind == "movement" and operand.args:
+        operand = uncast(operand.args[0])
+    return operand if _line(operand.location) != _line(step.location) else None
+
+
+def _line(location: Location) -> tuple[str, int]:
+    return location.file, location.line

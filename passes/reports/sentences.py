@@ -1,0 +1,131 @@
+"""The sentences above a report's table: why a result is wide, and which line lost its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from graphir import DType, Location
+from graphir.escape import printable
+from passes.analysis.casts.ranking import is_cause
+from passes.analysis.casts.widening import Widening, uncast
+from passes.analysis.expressions import expression
+from passes.analysis.suggestions import UncastOp, rewritten
+from passes.reports import words
+
+if TYPE_CHECKING:
+    from passes.analysis.casts.report import CastReport
+    from passes.analysis.casts.sites import CastSite
+
+
+def sentences(report: CastReport) -> list[str]:
+    """Return the sentences of a report, the gravest first; none if nothing is to be explained."""
+    lossy = dict.fromkeys(_loss(report, site, number) for site, number in _causes(report))
+    return [*lossy, *(_widened(report, widening) for widening in report.widenings)]
+
+
+def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
+    """Yield the causes of large errors of outputs, each site once, with the output's number.
+
+    If all errors are unknown, the cause is the first site if its integers wrapped, with number -1.
+    """
+    sites: set[int] = set()
+    for number, _ in enumerate(report.outputs):
+        shares = [abs(site.shares[number]) if site.shares else 0.0 for site in report.sites]
+        most = max(shares, default=0.0)
+        near = (x for x, share in zip(report.sites, shares, strict=True) if share > most / 2)
+        site = next(near, None)
+        if site is not None and id(site) not in sites and is_cause(site, report.outputs, number):
+            sites.add(id(site))
+            yield site, number
+    first = next(iter(report.sites), None)
+    is_unknown = not any(error.is_known for error in report.outputs)
+    if first is not None and is_unknown and first.row.kind == "wrap":
+        yield first, -1
+
+
+def _loss(report: CastReport, site: CastSite, number: int) -> str:
+    """Return the sentence about the cause of an output's error."""
+    row, measured = site.row, site.measured
+    count = "" if measured is None else f"{measured.changed:,} of {measured.elements:,} elements"
+    act = words.ACTS.get(row.kind, "changes {} by " + words.conversion(row)).format(count)
+    step = f"{row.source} {row.op}" if row.kind in words.VERBS else words.what(row)
+    worst = words.loss(site)
+    if row.kind not in words.VERBS and measured is not None and measured.worst is not None:
+        worst = words.became(*measured.worst)
+    source = f"`{printable(row.expression.brief)}`" if row.expression else step
+    fix = f"; write {printable(row.fix)}" if row.fix else ""
+    cause = f"{_place(report, row.location)} {act} ({step}: {worst}) in {source}"
+    if number < 0:
+        return f"{cause}; what it does to the result is unknown{fix}"
+    error = report.outputs[number]
+    name = printable(error.name) if len(report.outputs) > 1 else "the result"
+    return f"{name} {words.wrongness(error)} because {cause}{fix}"
+
+
+def _widened(report: CastReport, widening: Widening) -> str:
+    """Return the sentence about the step that widened an output."""
+    output, step, position, maker = widening
+    name = f"output{output}" if len(report.explicit.outputs) > 1 else "the result"
+    dtype = report.explicit.concrete_dtype(report.explicit.outputs[output].dtype)
+    values = [uncast(x) for x in step.args]
+    head = f"{name} is {dtype} because {_place(report, step.location)}"
+    source = expression(step.location)
+    if position is None:
+        dtypes = " and ".join(dict.fromkeys(str(x.dtype) for x in values))
+        text = f": {printable(source.brief)}" if source else ""
+        floats = [x.dtype for x in values if x.dtype.is_float]
+        others = {i: floats[0] for i, x in enumerate(values) if floats and x.dtype.is_integer}
+        fix = _rewritten(report, widening, others)
+        return f"{head} promotes {dtypes} to {step.dtype}{text}{fix}"
+    operand = printable(source.operand(position)) if source and not step.location.compound else ""
+    operand = f"`{' '.join(operand.split())}`" if operand else f"{step.op.operand(position)}"
+    wide = values[position].dtype
+    origin = f" of {_place(report, maker.location)}" if maker is not None else ""
+    verb = _VERBS.get(step.op.name, f"has {step.op.name} of")
+    narrow = _narrow(widening)
+    fix = _rewritten(report, widening, {position: narrow} if narrow is not None else {})
+    return f"{head} {verb} {operand}, {_article(str(wide))}{origin}{fix}"
+
+
+def _rewritten(report: CastReport, widening: Widening, casts: Mapping[int, DType]) -> str:
+    """Return the advice to write the step with casts of its operands; "" without casts."""
+    step = widening.step
+    if not casts or step.location.compound:
+        return ""
+    uncast_op = UncastOp(report.graph.rules, step.op, [uncast(x) for x in step.args])
+    fix = rewritten(uncast_op, step.location, casts)
+    return f"; write {printable(fix)}" if fix else ""
+
+
+_VERBS = {
+    "add": "adds",
+    "subtract": "subtracts",
+    "multiply": "multiplies by",
+    "divide": "divides by",
+    "matmul": "multiplies by",
+    "concat": "joins",
+    "stack": "joins",
+}
+
+
+def _narrow(widening: Widening) -> DType | None:
+    """Return the dtype of the operands that a step widened, to which the fix casts."""
+    values = [uncast(x) for x in widening.step.args]
+    family = values[widening.position or 0].dtype.family
+    narrow = [x.dtype for x in values if x.dtype is not values[widening.position or 0].dtype]
+    floats = [x for x in narrow if x.family == family and not x.weak]
+    return max(floats, key=lambda x: x.bits, default=None)
+
+
+def _place(report: CastReport, location: Location) -> str:
+    """Return a line of the program: `line 20`, with its file if the report names several."""
+    files = {row.location.file for row in (*report.rows, *report.losses)} | {location.file}
+    if not location.file:
+        return location.layered
+    line = f"line {location.line}"
+    return line if len(files) == 1 else f"{line} of {printable(location.file)}"
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

@@ -1,0 +1,98 @@
+"""The sentences above a table: why a result is wide, and which line lost its values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import Graph
+from passes import cast_report
+from passes.reports import REPORT_FORMATS
+from runtime import record
+from tests.passes.reports import explained_programs as programs
+
+X = np.linspace(1, 2, 6, dtype=np.float32)
+
+
+def sentences(function: Any, *arrays: Any) -> list[str]:
+    with np.errstate(all="ignore"):
+        return record(function, *arrays).audit().sentences
+
+
+def test_a_wide_result_has_the_step_the_operand_and_its_maker() -> None:
+    report = record(programs.scaled, X).audit()
+    expected = (
+        "the result is float64 because line 12 multiplies by `scale`, a float64 of line 11; "
+        'write x * scale.astype("float32")'
+    )
+    assert report.sentences == [expected]
+    assert report.sites[0].row.location.line == 12
+    assert record(programs.scaled, X).report().sentences == [expected]
+    for name, writer in REPORT_FORMATS.items():
+        text = writer(report).replace("\\", "").replace("&quot;", '"')
+        assert "multiplies by `scale`" in text, name
+    assert json.loads(report.to_json())["sentences"] == [expected]
+
+
+def test_the_fix_of_a_wide_result_makes_it_narrow() -> None:
+    fix = sentences(programs.scaled, X)[0].partition("write ")[2]
+    assert eval(fix, {"x": X, "scale": np.float64(3)}).dtype == np.float32
+
+
+def test_a_promotion_of_narrow_operands_is_named() -> None:
+    (sentence,) = sentences(programs.indexed, X)
+    assert "promotes float32 and int64 to float64: x * np.arange(6)" in sentence
+    assert sentence.endswith('write x * np.arange(6).astype("float32")')
+
+
+@pytest.mark.parametrize(
+    "function", [programs.asked, programs.stored_narrow, programs.summed, programs.halved]
+)
+def test_what_the_program_asks_for_is_not_explained(function: Any) -> None:
+    x = X if function in (programs.asked, programs.stored_narrow) else np.arange(6, dtype=np.int32)
+    assert sentences(function, x) == []
+
+
+def test_each_wrong_output_has_its_line() -> None:
+    first, second = sentences(programs.two_wraps, np.full(4, 200, np.uint8))
+    assert first.startswith("output0 is wrong by 85 % because line 32 wraps 4 of 4 elements")
+    assert "(uint8 add: 200 + 100 = 300 became 44) in `x + np.uint8(100)`" in first
+    assert second.startswith("output1") and "line 33" in second
+
+
+def test_filters_keep_the_sentences() -> None:
+    report = record(programs.two_wraps, np.full(4, 200, np.uint8)).audit()
+    assert report.only(kind="overflow").sentences == report.sentences != []
+
+
+def test_a_small_error_is_not_explained() -> None:
+    assert sentences(programs.rounded, X) == []
+
+
+def test_a_truncating_array_gets_a_dtype_where_it_is_made() -> None:
+    (sentence,) = sentences(programs.truncated, np.array([1, 2, 3]))
+    assert sentence.endswith("write np.zeros(3, dtype=np.float64)")
+
+
+def test_floats_out_of_range_are_clipped() -> None:
+    (sentence,) = sentences(programs.bytes_of, np.array([0.5, 1.5], np.float32))
+    assert sentence.endswith("write np.clip(x * 255, 0, 255).astype(np.uint8)")
+
+
+def test_a_wrap_before_a_mask_is_right() -> None:
+    state = np.array([2**63 + 5, 3], np.uint64)
+    report = record(programs.hashed, state).audit()
+    assert report.outputs[0].differing == 0 and report.sentences == []
+    assert [row.kind for row in report.losses] == ["wrap"]
+
+
+def test_a_graph_has_the_sentence() -> None:
+    graph = Graph("g", rules="max")
+    x, y = graph.input("float32", (3,), name="x"), graph.input("float16", (3,), name="y")
+    graph.output(x * graph.scalar(np.float64(2), "float64") + y)
+    (sentence,) = cast_report(graph).sentences
+    assert sentence.startswith("the result is float64 because line ")
+    assert "multiplies by" in sentence
