@@ -42,7 +42,7 @@ def measured_fix(row: CastRow) -> str:
     array gets a float dtype where the program makes it.
     """
     measured, source = row.measured, row.expression
-    if measured is None or not measured.changed or not row.target.is_integer or source is None:
+    if measured is None or not row.target.is_integer or source is None:
         return ""
     if row.kind == "explicit" and measured.overflowed and source.spans:
         limits = f"{int(row.target.min)}, {int(row.target.max)}"
