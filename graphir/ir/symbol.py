@@ -298,7 +298,11 @@ class Symbol(SymbolOperators):
     # -- protocols that need a value, which a symbol does not have before the graph runs
 
     def __bool__(self) -> bool:
-        self._valueless("bool", "choose with ops.where(condition, x, y), or run the graph first")
+        fix = (
+            "choose with ops.where(condition, x, y), since a graph has no control flow by values, "
+            "or run the graph first"
+        )
+        self._valueless("bool", fix)
 
     def __float__(self) -> float:
         self._valueless("float", "keep computing with the symbol, or run the graph first")

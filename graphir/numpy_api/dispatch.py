@@ -21,9 +21,10 @@ from graphir.ir.operands import may_be_operand, symbols_of
 from graphir.ir.operators.powers import power
 from graphir.ir.symbol import Symbol
 from graphir.location import CompoundLocation, user_location
-from graphir.numpy_api import accumulations
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
+from graphir.numpy_api.reductions import accumulations
+from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import (
     ACCUMULATIONS,
@@ -33,6 +34,7 @@ from graphir.numpy_api.ufuncs import (
     PARTS,
     REAL,
     REDUCTIONS,
+    DirectAdder,
     NamedOps,
 )
 from graphir.ops.op import Op
@@ -71,6 +73,15 @@ _NEAR = {
 }
 """The ops to suggest where the spelling of a function or of its module suggests none."""
 
+
+_OF_UNKNOWN_SIZE = frozenset(
+    (
+        *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
+        *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
+        *("compress", "trim_zeros"),
+    )
+)
+"""The functions whose result has a size that depends on values."""
 
 _WRITERS = {
     **dict.fromkeys(("copyto", "put", "place", "putmask"), "x = np.where(mask, value, x)"),
@@ -192,7 +203,7 @@ def applied(
     function_, before = FUNCTIONS.get(function) or FUNCTION_OPS[function], len(graph.symbols)
     if function_ is None:
         _has_none(_name(function))
-    kwargs = _settings(_name(function), kwargs)
+    kwargs = _settings(_name(function), kwargs, function_)
     try:
         result = function_(*args, **kwargs)
     except GraphirError:
@@ -220,17 +231,22 @@ def _compound(symbols: Sequence[Symbol]) -> None:
             symbol.source = origins or place
 
 
-def _settings(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(
+    name: str, kwargs: Mapping[str, Any], function: Callable[..., Any] | None = None
+) -> dict[str, Any]:
     """Return the keyword arguments that differ from their defaults.
 
-    The function raises GraphError for an argument without an op.
+    The function raises GraphError for an argument without an op, and for `out`, `where` and
+    `initial` unless `function` takes them.
     """
     settings = {key: name_ for key, name_ in kwargs.items() if name_ is not np._NoValue}  # pyright: ignore
-    for name_, usual in (("out", None), ("where", True)):
-        if name_ in settings and settings.pop(name_) is not usual:
+    for name_, usual in (("out", None), ("where", True), ("initial", UNSET)):
+        if name_ in settings and settings[name_] is usual:
+            del settings[name_]
+        elif name_ in settings and (
+            function is None or name_ not in signature(function).parameters
+        ):
             _refuse(name, name_)
-    if "initial" in settings:
-        _refuse(name, "initial")
     if "dtype" in settings:
         settings["dtype"] = numpy_code(settings["dtype"])
     return settings
@@ -256,29 +272,15 @@ def _has_none(name: str) -> NoReturn:
     near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
     near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
     hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)
+    if last in _OF_UNKNOWN_SIZE:
+        raise GraphError(
+            "no op does this: the size of the result depends on values",
+            fix=f"call np.{name} on arrays, outside of the traced function; the nearest: {hint}",
+        )
     raise GraphError("no op does this", fix=f"the nearest: {hint}")
 
 
 # -- a call of a ufunc, and its methods
-
-
-class _Direct:
-    """An OpAdder that adds ops at the user's line, for ufuncs that consist of several ops."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """Add an op on symbols and return its symbol."""
-        return self.graph.apply(op, args, attrs)
-
-    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
-        """Return the symbol in dtype `to`, with a cast only if its dtype differs."""
-        return x if x.dtype is to else x.cast(to)
-
-    def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
-        """Return the operands of an op as symbols."""
-        return symbols_of(self.graph, op, values)
 
 
 def _call_ufunc(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -293,7 +295,7 @@ def _call_ufunc(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs
         if ufunc in REAL and operands[0].dtype.is_complex:
             what = f"it is not defined for {operands[0].dtype}"
             raise PromotionError(f"{what}, as in NumPy; {REAL[ufunc]}")
-        return COMPOUNDS[ufunc](_Direct(graph), *operands)
+        return COMPOUNDS[ufunc](DirectAdder(graph), *operands)
     return graph.apply(_op_of(OPS, ufunc, name), _arrays(graph, inputs), {})
 
 
@@ -305,19 +307,23 @@ def _reduce(
     axis: Any = 0,
     dtype: Any = None,
     keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = True,
     **kwargs: Any,
 ) -> Symbol:
     _refuse_settings(name, kwargs)
     op = REDUCTIONS.get(ufunc)
+    initial = UNSET if initial is np._NoValue else initial  # pyright: ignore
     if op is None:
+        if initial is not UNSET or where is not True:
+            _refuse(name, "where" if initial is UNSET else "initial")
         to = None if dtype is None else numpy_code(dtype)
         return _result_or_refusal(accumulations.reduced(ufunc, x, axis, to, keepdims), name)
-    attrs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
-    if dtype is not None:
-        if op not in (ops.sum, ops.prod):
-            _refuse(name, "dtype")
-        attrs["dtype"] = numpy_code(dtype)
-    return graph.apply(op, (x,), attrs)
+    if dtype is not None and op not in (ops.sum, ops.prod):
+        _refuse(name, "dtype")
+    to = None if dtype is None else numpy_code(dtype)
+    (x,) = symbols_of(graph, ops.negative, (x,))
+    return reduced(DirectAdder(graph), op, x, axis, keepdims, to, initial, where)
 
 
 def _accumulate(

@@ -20,11 +20,14 @@ from graphir.ir.operators.clipping import clip
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.counting import COUNTING
 from graphir.numpy_api.interpolation import INTERPOLATION, interpolated
-from graphir.numpy_api.movement import MOVEMENT, axes_of, flat
+from graphir.numpy_api.movement import MOVEMENT, as_symbols, axes_of, flat
 from graphir.numpy_api.order_statistics import ORDER_STATISTICS, quantiles
 from graphir.numpy_api.pieces import PIECES
 from graphir.numpy_api.products import PRODUCTS
+from graphir.numpy_api.reductions import masked
+from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.statistics import STATISTICS, spread_operand
+from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import product
 from graphir.ops.op import Op
 
@@ -34,31 +37,86 @@ Function = Callable[..., Any]
 # -- reductions
 
 
+def _reduced(op: Op, a: Any, initial: Any, where: Any, **settings: Any) -> Symbol:
+    """Return a reduction that starts from a value, or leaves out elements."""
+    a, build = _operand(a, initial, where)
+    return reduced(build, op, a, initial=initial, where=where, **settings)
+
+
+def _operand(a: Any, *others: Any) -> tuple[Symbol, DirectAdder]:
+    """Return an operand as a symbol, and the adder of ops to its graph."""
+    symbols = [value for value in others if isinstance(value, Symbol)]
+    a = as_symbols(a, *symbols)[0]
+    return a, DirectAdder(a.graph)
+
+
 def _adding(op: Op) -> Function:
-    def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
-        return op(a, axis=axis, dtype=dtype, keepdims=keepdims)
+    def reduce(
+        a: Symbol,
+        axis: Any = None,
+        dtype: Any = None,
+        *,
+        keepdims: Any = False,
+        initial: Any = UNSET,
+        where: Any = True,
+    ) -> Symbol:
+        if initial is UNSET and where is True:
+            return op(a, axis=axis, dtype=dtype, keepdims=keepdims)
+        return _reduced(op, a, initial, where, axis=axis, dtype=dtype, keepdims=keepdims)
 
     return reduce
 
 
-def _choosing(op: Op, of_any: bool = False) -> Function:
-    def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+def _choosing(op: Op) -> Function:
+    def reduce(
+        a: Symbol,
+        axis: Any = None,
+        *,
+        keepdims: Any = False,
+        initial: Any = UNSET,
+        where: Any = True,
+    ) -> Symbol:
+        if where is not True or (initial is not UNSET and initial is not None):
+            return _reduced(op, a, initial, where, axis=axis, keepdims=keepdims)
         axes = axes_of(a, axis) if axis is not None else range(a.rank)
         others = [a.shape[i] for i in range(a.rank) if i not in axes]
-        if not of_any and 0 in [a.shape[i] for i in axes] and 0 not in others:
+        if 0 in [a.shape[i] for i in axes] and 0 not in others:
             raise ShapeError(f"{op.name} is undefined over an empty axis", got=str(a.type))
         return op(a, axis=axis, keepdims=keepdims)
 
     return reduce
 
 
-def _mean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+def _locating(op: Op) -> Function:
+    choose = _choosing(op)
+
+    def locate(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+        return choose(a, axis, keepdims=keepdims)
+
+    return locate
+
+
+def _testing(op: Op) -> Function:
+    def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False, where: Any = True) -> Symbol:
+        if where is True:
+            return op(a, axis=axis, keepdims=keepdims)
+        return _reduced(op, a, UNSET, where, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def _mean(
+    a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True
+) -> Symbol:
+    a, build = _operand(a, where)
     x = _in(a, dtype)
     if dtype is not None and not (x.dtype.is_float or x.dtype.is_complex):
         raise GraphError(
             f"a mean computed in {x.dtype} has no op",
             fix="leave dtype out, and .astype(...) the mean",
         )
+    if where is not True:
+        return masked.mean(build, x, axis, keepdims, where)
     return ops.mean(x, axis=axis, keepdims=keepdims)
 
 
@@ -71,9 +129,14 @@ def _spread(op: Op) -> Function:
         ddof: int = 0,
         keepdims: Any = False,
         correction: int | None = None,
+        where: Any = True,
     ) -> Symbol:
         over = ddof if correction is None else correction
+        a, build = _operand(a, where)
         a = spread_operand(a, dtype)
+        if where is not True:
+            variance = masked.variance(build, a, axis, keepdims, where, over)
+            return ops.sqrt(variance) if op is ops.std else variance
         sizes = [a.shape[i] for i in (axes_of(a, axis) if axis is not None else range(a.rank))]
         if a.dtype is DType.float16 and all(isinstance(size, int) for size in sizes):
             count = prod(int(str(size)) for size in sizes)
@@ -202,10 +265,10 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "prod": _adding(ops.prod),
     **dict.fromkeys(("max", "amax"), _choosing(ops.max)),
     **dict.fromkeys(("min", "amin"), _choosing(ops.min)),
-    "any": _choosing(ops.any, True),
-    "all": _choosing(ops.all, True),
-    "argmax": _choosing(ops.argmax),
-    "argmin": _choosing(ops.argmin),
+    "any": _testing(ops.any),
+    "all": _testing(ops.all),
+    "argmax": _locating(ops.argmax),
+    "argmin": _locating(ops.argmin),
     "mean": _mean,
     "var": _spread(ops.var),
     "std": _spread(ops.std),

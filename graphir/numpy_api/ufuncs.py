@@ -12,6 +12,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.ir.graph import Graph
+from graphir.ir.operands import symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.ops.op import Op, find_or_none
 
@@ -74,6 +75,25 @@ class OpAdder(Protocol):
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
         """Return the operands of an op as symbols."""
         ...
+
+
+class DirectAdder:
+    """An OpAdder that adds ops at the user's line, for functions that consist of several ops."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
+        """Add an op on symbols and return its symbol."""
+        return self.graph.apply(op, args, attrs)
+
+    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
+        """Return the symbol in dtype `to`, with a cast only if its dtype differs."""
+        return x if x.dtype is to else x.cast(to)
+
+    def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
+        """Return the operands of an op as symbols."""
+        return symbols_of(self.graph, op, values)
 
 
 Compound: TypeAlias = Callable[..., Symbol]

@@ -670,6 +670,16 @@ class SymbolicSelection(_Dispatching, SelectionValue):
         """The dtype as a NumPy dtype."""
         return self.symbol.dtype.to_numpy()
 
+    sum = _method(np.sum)
+    prod = _method(np.prod)
+    max = _method(np.max)
+    min = _method(np.min)
+    any = _method(np.any)
+    all = _method(np.all)
+    mean = _method(np.mean)
+    var = _method(np.var)
+    std = _method(np.std)
+
     __getitem__ = _refused("[]")
     __len__ = _refused("len()")
     __iter__ = _refused("iteration")

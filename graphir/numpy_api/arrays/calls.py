@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import ops
+from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.ir.literals import is_literal
 from graphir.ir.operators.in_place import is_scalar
@@ -288,7 +289,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
             memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
         )
     kwargs = dict(kwargs)
-    out, where = kwargs.pop("out", None), kwargs.pop("where", True)
+    out = kwargs.pop("out", None)
+    where = kwargs.pop("where", True) if method == "__call__" else True
     casting = kwargs.pop("casting", "same_kind")
     values = [operand(memory, value) for value in inputs]
     if any(value is NotImplemented for value in values):
@@ -298,7 +300,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
     result = None if kwargs else _of_operator(memory, ufunc, inputs, values)
     if result is None:
-        result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
+        settings = symbols(kwargs)
+        result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), settings)
         result = scalars.of_arrays(result)
     if result is NotImplemented:
         return result
@@ -424,7 +427,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     memory = memory_among([args, kwargs])
     for leaf in leaves([args, kwargs]):
         if isinstance(leaf, SelectionValue):
-            leaf.refuse(f"np.{function.__name__} of x[mask]")
+            return _of_selection(memory, function, leaf, args, kwargs)
     writer = writers.WRITERS.get(function)
     if writer is not None:
         return writer(memory, *args, **kwargs)
@@ -452,6 +455,44 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         casting = kwargs.get("casting", "same_kind")
         return _write_outputs(memory, (out,), result, True, casting)
     return results(memory, result, None, partial(_as_numpy, function, args, kwargs))
+
+
+def _of_selection(
+    memory: TraceMemory, function: Any, selection: SelectionValue, args: Any, kwargs: Any
+) -> Any:
+    """Return a reduction of x[mask] over all elements: that of x with where=mask."""
+    takes = {"axis", "dtype", "initial", "ddof"}
+    axes = (None, *((0, -1) if selection.mask.rank == selection.symbol.rank == 1 else ()))
+    if (
+        function not in SELECTION_REDUCTIONS
+        or args[:1] != (selection,)
+        or len(args) > 2
+        or not {*kwargs} <= takes
+        or kwargs.get("axis", args[1] if len(args) > 1 else None) not in axes
+    ):
+        selection.refuse(f"np.{function.__name__} of x[mask]")
+    settings = {key: value for key, value in symbols(kwargs).items() if key != "axis"}
+    where = selection.whole_mask()
+    x = selection.symbol
+    name = function.__name__
+    if function is np.count_nonzero:
+        function, x = np.sum, x.cast(DType.bool).cast(DType.int64)
+    if name not in _EXTREMES or "initial" in settings:
+        settings["where"] = where
+        return results(memory, dispatch.call_function(memory.graph, function, (x,), settings), True)
+    settings |= {"where": where, "initial": selection.bound(name in ("min", "amin"))}
+    extreme = dispatch.call_function(memory.graph, function, (x,), settings)
+    return results(memory, selection.not_empty(extreme), True)
+
+
+_EXTREMES = ("max", "amax", "min", "amin")
+SELECTION_REDUCTIONS = frozenset(
+    (
+        *(np.sum, np.prod, np.max, np.amax, np.min, np.amin, np.any, np.all, np.mean),
+        *(np.var, np.std, np.count_nonzero),
+    )
+)
+"""The functions of x[mask] whose result has a known shape."""
 
 
 def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -83,10 +83,18 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
         view = np.empty_like(view)
     if 0 in view.strides:
         return None
-    if not {*kwargs} <= {"axis", "dtype", "keepdims", "ddof"}:
-        return None
     order = sorted(range(view.ndim), key=lambda i: -abs(view.strides[i]))
     if order == [*range(view.ndim)]:
+        return None
+    name = function.__name__
+    whole = kwargs.get("where", True) is True and kwargs.get("initial") is None
+    exact = name in ("sum", "prod") and not (array.element.is_float or array.element.is_complex)
+    if not whole and not exact:
+        raise GraphError(
+            f"np.{name} with where= or initial= adds along the axes as they lie in memory",
+            fix="pass x.copy()",
+        )
+    if not {*kwargs} <= {"axis", "dtype", "keepdims", "ddof"}:
         return None
     axis: Any = args[1] if len(args) > 1 else kwargs.get("axis")
     keeps = bool(kwargs.get("keepdims"))

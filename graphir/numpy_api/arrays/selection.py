@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import math
+from typing import Any, NoReturn
 
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import TraceMemory
@@ -14,7 +19,8 @@ class SelectionValue(GraphValue):
     """The elements of a symbol where a mask is true; their number is known only at run time.
 
     An elementwise function of a selection computes on all elements of the symbol. `y[mask] =
-    selection` keeps the elements where the mask is true. No other operation accepts a selection.
+    selection` keeps the elements where the mask is true. A reduction of all elements is that of the
+    symbol with where=mask. No other operation accepts a selection.
     """
 
     __slots__ = ("mask", "memory", "symbol")
@@ -22,13 +28,35 @@ class SelectionValue(GraphValue):
     def __init__(self, memory: TraceMemory, symbol: Symbol, mask: Symbol) -> None:
         self.graph, self.memory, self.symbol, self.mask = memory.graph, memory, symbol, mask
 
+    def whole_mask(self) -> Symbol:
+        """Return the mask with the rank of the symbol."""
+        beyond = self.symbol.rank - self.mask.rank
+        return self.memory.reshaped(self.mask, (*self.mask.shape, *(1,) * beyond))
+
+    def bound(self, greatest: bool) -> Any:
+        """Return the greatest or the least value of the dtype, infinities included."""
+        dtype = self.symbol.dtype
+        if dtype.is_integer:
+            return dtype.max if greatest else dtype.min
+        if dtype is DType.bool:
+            return greatest
+        if not dtype.is_float:
+            self.refuse("an extreme of complex x[mask]")
+        return math.inf if greatest else -math.inf
+
+    def not_empty(self, result: Symbol) -> Symbol:
+        """Return a result whose computation raises IndexError if the mask is false everywhere."""
+        there = ops.any(self.mask).cast(DType.int64)
+        place = ops.reshape(np.int64(1) - there, (1,))  # 1 is beyond a vector of one element
+        return ops.reshape(ops.gather(ops.reshape(result, (1,)), place, axis=0), ())
+
     def refuse(self, what: str) -> NoReturn:
         """Raise GraphError: the size of the selection depends on values."""
         raise GraphError(
             "the size of x[mask] depends on values",
             op=what,
             got=str(self.symbol.type),
-            fix="use np.where(mask, x, 0)",
+            fix="use np.where(mask, x, 0); np.count_nonzero(mask) is its size",
         )
 
 

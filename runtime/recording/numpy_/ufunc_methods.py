@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Symbol, ops
+from graphir import Op, Symbol, ops
 from graphir.numpy_api.dispatch import call_ufunc
+from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, OPS, REDUCTIONS
 from runtime.recording.builder import is_truncation
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
@@ -59,47 +60,47 @@ def _on_symbols(
     x: Symbol,
     *others: Symbol,
     dtype: Any = None,
-    initial: Any = None,
-    where: Any = True,
     out: Any = None,
     **settings: Any,
 ) -> Symbol:
-    """Return the result of a ufunc's method on symbols, by the table that traces use too.
-
-    Elements that `where=` excludes become the neutral element.
-    """
+    """Return the result of a ufunc's method on symbols, by the table that traces use too."""
     op = _TABLES[method].get(ufunc) if method in _TABLES else None
-    if type(initial) is type(np._NoValue):  # pyright: ignore
-        initial = None
-    if where is not True:
-        x = _masked(recorder, ufunc, x, recorder.symbol(where), initial)
-    if method == "reduce":
-        axis, keepdims = settings.get("axis", 0), bool(settings.get("keepdims"))
-        settings = {"axis": axis_of(axis, x.rank), "keepdims": keepdims}
-    elif method == "accumulate":
+    if method == "accumulate":
         settings.setdefault("axis", 0)
     if dtype is not None and op is not None and op in _OF_DTYPE:
         settings["dtype"] = to = recorder.dtype(np.dtype(dtype))
         if is_truncation(x.dtype, to):
             x = recorder.cast(x, to, op.operand(0), op.name)
+    if method == "reduce":
+        return _reduced(recorder, ufunc, op, x, **settings)
     if op is not None:
-        result = recorder.emit(op, (x,), **settings)
-    elif method == "outer":
+        return recorder.emit(op, (x,), **settings)
+    if method == "outer":
         wide = recorder.reshaped(x, (*x.shape, *(1,) * others[0].rank))
-        result = recorder.emit(op_of(OPS, ufunc), (wide, *others))
-    else:
-        with recorder.graph.at(recorder.here):
-            result = call_ufunc(recorder.graph, ufunc, method, (x, *others), settings)
-    if initial is None or (ufunc.identity is not None and initial == ufunc.identity):
-        return result
-    op = op_of(OPS, ufunc)
-    return recorder.emit(op, recorder.operands(op, (result, initial)))
+        return recorder.emit(op_of(OPS, ufunc), (wide, *others))
+    with recorder.graph.at(recorder.here):
+        return call_ufunc(recorder.graph, ufunc, method, (x, *others), settings)
 
 
-def _masked(recorder: Recorder, ufunc: np.ufunc, x: Symbol, mask: Symbol, initial: Any) -> Symbol:
-    neutral = initial if ufunc.identity is None else ufunc.identity
-    filler = recorder.filled(plain(neutral), (), x.dtype)
-    return recorder.emit(ops.where, (mask, x, filler))
+def _reduced(
+    recorder: Recorder,
+    ufunc: np.ufunc,
+    op: Op | None,
+    x: Symbol,
+    axis: Any = 0,
+    keepdims: Any = False,
+    dtype: Any = None,
+    initial: Any = UNSET,
+    where: Any = True,
+) -> Symbol:
+    axes = axis_of(axis, x.rank)
+    initial = UNSET if initial is np._NoValue else plain(initial)  # pyright: ignore
+    if op is not None:
+        mask = where if where is True else recorder.symbol(where)
+        return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask)
+    settings = {"axis": axes, "keepdims": bool(keepdims), "initial": initial, "where": where}
+    with recorder.graph.at(recorder.here):
+        return call_ufunc(recorder.graph, ufunc, "reduce", (x,), settings)
 
 
 def axis_of(axis: Any, rank: int) -> tuple[int, ...]:

@@ -131,13 +131,50 @@ def test_what_jit_cannot_follow_is_refused_at_its_line(
     assert caught.value.location.file.endswith("test_jit_arrays.py") and (x == np.arange(6.0)).all()
 
 
+def _branch(x: Any) -> Any:
+    if x.sum() > 2:
+        return x
+    return -x
+
+
+def _descent(x: Any) -> Any:
+    y = x * 1.0
+    while np.abs(y).max() > 1:
+        y = y / 2
+    return y
+
+
+def _assertion(x: Any) -> Any:
+    y = x + 1
+    assert (y > 0).all(), "positive"
+    return y
+
+
+def _greatest(x: Any) -> Any:
+    y = x[0]
+    return max(y, x[1])
+
+
+@pytest.mark.parametrize("follow", [jit, lambda f: lambda x: trace(f, x)], ids=["jit", "trace"])
+@pytest.mark.parametrize(
+    ("function", "line"), [(_branch, 1), (_descent, 2), (_assertion, 2), (_greatest, 2)]
+)
+def test_a_branch_on_a_value_is_refused_at_its_line(follow: Any, function: Any, line: int) -> None:
+    words = r"bool\(.*choose with ops\.where\(.*no control flow by values"
+    with pytest.raises(GraphirError, match=words) as caught:
+        follow(function)(np.arange(6.0))
+    place = caught.value.location
+    assert place is not None and place.line == function.__code__.co_firstlineno + line
+
+
 def test_a_long_loop_is_refused_where_it_is_unrolled() -> None:
     def loop(x: Any) -> Any:
         for i in range(30_000):
             x[i % 6] = i
         return x
 
-    with pytest.raises(GraphError, match="20,000 ops") as caught:
+    words = "loop here is unrolled into more than 20,000 ops; write it as operations on whole"
+    with pytest.raises(GraphError, match=words) as caught:
         jit(loop)(np.zeros(6))
     assert caught.value.location is not None
     assert caught.value.location.line == loop.__code__.co_firstlineno + 2

@@ -121,7 +121,13 @@ REFUSED = {
     "np.percentile(v, 30, overwrite_input=True)": "the order of the overwritten input",
     "np.exp2(v)": "np.power",
     "np.exp(v[::-1])": "has other bits than that of its copy",
-    "np.unique(v)": "no op does this",
+    "np.unique(v)": "size of the result depends on values; call np.unique on arrays, outside",
+    "np.unique(i, return_counts=True)": "outside of the traced function; the nearest: sort",
+    "np.unique_values(v)": "call np.unique_values on arrays, outside",
+    "np.argwhere(v > 0)": "call np.argwhere on arrays, outside .* the nearest: where",
+    "np.nonzero(v)": "the size of the result depends on values",
+    "v.argpartition(4)": "use np.argsort",
+    "v.partition(4)": r"write x = np.sort\(x\)",
 }
 RAISES = {
     "np.bincount(i, minlength=9)": "out of range",

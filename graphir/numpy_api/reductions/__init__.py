@@ -1,0 +1,1 @@
+"""Reductions and accumulations of symbols that no single op computes."""

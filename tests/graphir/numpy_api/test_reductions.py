@@ -1,0 +1,159 @@
+"""Reductions with initial= and where=, and of x[mask]: NumPy's bits under each front end."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import Graph, GraphirError
+from runtime import Program, interpret, jit, record
+from tests.runtime.view_programs import differs
+
+RANDOM = np.random.default_rng(11)
+DATA: dict[str, Any] = {
+    "v": RANDOM.normal(size=317),
+    "m": RANDOM.normal(size=(23, 31)),
+    "t": RANDOM.normal(size=(5, 7, 3)),
+    "g": RANDOM.normal(size=(23, 31)).astype(np.float32),
+    "h": RANDOM.normal(size=(6, 9)).astype(np.float16),
+    "c": RANDOM.normal(size=(9, 4)) + 1j * RANDOM.normal(size=(9, 4)),
+    "i": RANDOM.integers(-40, 40, 317).astype(np.int32),
+    "u": RANDOM.integers(0, 200, (23, 31)).astype(np.uint8),
+    "b": RANDOM.random(317) > 0.4,
+    "k": RANDOM.random((23, 31)) > 0.4,
+    "r": RANDOM.random(31) > 0.4,
+    "n": np.zeros((23, 31), bool),
+}
+RUNS = """
+v.sum(initial=0.1); np.sum(m, initial=2.5); m.sum(0, initial=0.1); m.sum(axis=1, initial=3)
+t.sum((1, 2), initial=0.1); t.sum((0, 1), initial=0); t.sum(1, initial=0.3); g.sum(initial=0.1)
+g.sum(0, dtype="f8", initial=0.1); c.sum(initial=1j); c.sum(0, initial=0.5); h.sum(initial=0)
+i.sum(initial=7); i.sum(initial=2.9); u.sum(0, initial=300); b.sum(initial=3)
+np.sum(i, initial=i[0]); v.prod(initial=0.1); m.prod(0, initial=0.1); t.prod((0, 2), initial=3.3)
+i.prod(initial=3); t.prod(1, initial=0.7, keepdims=True); t.prod(1, where=t > 0, initial=0.7)
+np.max(v, initial=3); m.max(0, initial=0.5); m.min(initial=-9.0, keepdims=True)
+u.max(1, initial=99); v[:0].max(initial=2); m[:0].min(axis=0, initial=2.0); v.min(initial=np.nan)
+v.max(initial=v[3]); i.max(initial=None); np.max(v, where=b, initial=-1)
+m.max(0, where=k, initial=-np.inf); m.min(1, where=r, initial=9.0); u.max(where=n, initial=3)
+np.any(v > 1, where=b); np.all(m < 1, axis=0, where=k); (u > 9).all(where=r); np.any(v, where=b)
+i.sum(where=b); u.sum(0, where=k); u.sum(where=r); b.sum(where=b); u.prod(where=k)
+np.sum(u, 1, where=r, keepdims=True); m.sum(0, where=k); t.sum((0, 1), where=t > 0)
+g.sum(axis=0, where=k, dtype="f8"); c.sum(0, where=c.real > 0)
+m.sum(0, where=k[:, :1], initial=0.1); m.prod(where=k); v.prod(where=b); m.mean(0, where=k)
+g.mean(0, where=k); u.mean(where=k); i.mean(where=b); np.mean(b, where=b); m.mean(axis=0, where=n)
+c.mean(0, where=c.real > 0); h.mean(0, where=h > 0); m.var(0, where=k); g.std(0, where=k, ddof=1)
+c.var(0, where=c.real > 0); u.var(0, where=k); m.std(axis=0, where=r, keepdims=True)
+np.add.reduce(i, where=b, initial=3); np.add.reduce(m, where=k)
+np.maximum.reduce(m, axis=None, initial=1.5); np.logical_or.reduce(v > 1, where=b)
+np.multiply.reduce(m, axis=1, where=k, initial=2.0); np.sum(m, where=True, initial=0)
+np.logical_and.reduce(k, axis=0, initial=False); np.nansum(m); u.T.sum(0, where=k.T)
+"""
+SELECTIONS = """
+i[b].sum(); i[b].mean(); np.sum(u[k]); u[k].prod(); v[b].max(); v[b].min(); np.max(i[b], axis=0)
+u[k].min(); b[b].all(); np.any(v[b] > 1); v[b].prod(); np.count_nonzero(i[b]); u[n].sum()
+i[b].max(initial=99); (v * 2)[b].max(); m[v[:23] > 0].max(); np.count_nonzero(v[b] > 0)
+i[b].sum(dtype="i8"); u[n].any(); m[k].any(); (i[b] + 1).sum()
+"""
+REFUSED = {
+    "v.sum(where=b)": r"order.*write np\.where\(mask, x, 0\)\.sum\(axis\)",
+    "m.mean(1, where=k)": "divide by mask.sum",
+    "v.std(where=b)": "no op has NumPy's order",
+    "h.sum(0, initial=0.5)": r"initial=0\.5 of float16; write initial \+ x\.sum",
+    "v.sum(initial=-0.0)": "initial=-0.0",
+    "v.sum(initial=v[0])": r"write initial \+ x\.sum",
+    "t.sum((0, 2), initial=0.1)": "reduce one axis after the other",
+    "c.prod(where=c.real > 0)": "prod of complex128 with where=",
+    "v.sum(initial=None)": "leave initial= out",
+    "i.max(initial=2**40)": "not representable in int32",
+    "v.max(where=b)": "pass initial=",
+    "v.sum(where=i)": "where= takes bools",
+    "m.T.sum(0, where=k.T)": r"as they lie in memory; pass x\.copy",
+    "m.T.prod(initial=2.0)": r"as they lie in memory; pass x\.copy",
+    "v[b].sum()": r"write np\.where\(mask, x, 0\)\.sum",
+    "v[b].mean()": "divide by mask.sum",
+    "m[r[:23]].max(axis=1)": "the size of",
+    "v[b].size": r"np\.count_nonzero\(mask\) is its size",
+    "len(v[b])": r"np\.count_nonzero\(mask\) is its size",
+    "np.bitwise_or.reduce(i, initial=3)": "takes no initial=",
+    "h.sum(initial=True)": r"write initial \+ x\.sum",
+}
+RAISES = ["u[n].max()", "v[v > 99].min()"]
+"""NumPy raises too: there is no extreme of no elements."""
+
+
+def _function(line: str) -> tuple[Any, list[Any]]:
+    names = [name for name in DATA if re.search(rf"(?<![\w.]){name}\b(?!=)", line)]
+    space: dict[str, Any] = {"np": np, "__name__": "user"}
+    exec(f"def f({', '.join(names)}):\n    return {line}\n", space)
+    return space["f"], [DATA[name].copy() for name in names]
+
+
+def _lines(text: str) -> list[str]:
+    return re.split(r"; |\n", text.strip())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("line", _lines(RUNS + SELECTIONS.lstrip()))
+def test_reductions_under_jit_have_numpys_bits(line: str) -> None:
+    function, args = _function(line)
+    with np.errstate(all="ignore"):
+        expected, jitted = function(*args), jit(function)
+        for _ in range(2):
+            assert not differs(jitted(*args), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("line", _lines(RUNS))
+def test_recorded_reductions_are_replayed_with_numpys_bits(line: str) -> None:
+    function, args = _function(line)
+    recording = record(function, *args)
+    if recording.outputs:  # a NumPy bool is none
+        assert not recording.notes
+        for replay in (interpret(recording.graph, *recording.inputs),
+                       Program(recording.graph)(*recording.inputs)):  # fmt: skip
+            assert not differs(replay, function(*args))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("line", list(REFUSED) + RAISES)
+def test_reductions_in_an_order_that_no_op_has_are_refused(line: str) -> None:
+    function, args = _function(line)
+    with pytest.raises(GraphirError, match=REFUSED.get(line, "out of range")) as refused:
+        jit(function)(*args)
+    assert refused.value.location is not None and refused.value.location.line == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_recorded_masked_sums_of_floats_are_taken_as_given() -> None:
+    function, args = _function("v.sum(where=b)")
+    recording = record(function, *args)
+    assert [str(note).partition(" is ")[2][:14] for note in recording.notes] == ["taken as given"]
+    assert interpret(recording.graph, *recording.inputs) == function(*args)
+
+
+@pytest.mark.parametrize("rules", ["numpy", "max", "jax"])
+def test_reductions_of_symbols_take_masks_and_starts(rules: str) -> None:
+    x, mask = DATA["m"], DATA["k"]
+    with Graph("masked", rules=rules) as g:
+        s, k = g.input("float64", x.shape), g.input("bool", mask.shape)
+        g.output(
+            np.sum(s, axis=0, where=k, initial=0.5),
+            np.max(s, initial=0.5, where=k),
+            np.any(s > 1, where=mask),
+            np.mean(s, axis=0, where=k),
+            np.std(s, axis=0, where=k),
+            np.min(x, where=k, initial=9.0),
+        )
+    expected = (
+        np.sum(x, axis=0, where=mask, initial=0.5),
+        np.max(x, initial=0.5, where=mask),
+        np.any(x > 1, where=mask),
+        np.mean(x, axis=0, where=mask),
+        np.std(x, axis=0, where=mask),
+        np.min(x, where=mask, initial=9.0),
+    )
+    for ours, theirs in zip(interpret(g, x, mask), expected, strict=True):
+        assert not differs(ours, theirs)
