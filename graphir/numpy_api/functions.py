@@ -39,15 +39,13 @@ Function = Callable[..., Any]
 
 def _reduced(op: Op, a: Any, initial: Any, where: Any, **settings: Any) -> Symbol:
     """Return a reduction that starts from a value, or leaves out elements."""
-    a, build = _operand(a, initial, where)
-    return reduced(build, op, a, initial=initial, where=where, **settings)
+    a = _operand(a, initial, where)
+    return reduced(DirectAdder(a.graph), op, a, initial=initial, where=where, **settings)
 
 
-def _operand(a: Any, *others: Any) -> tuple[Symbol, DirectAdder]:
-    """Return an operand as a symbol, and the adder of ops to its graph."""
-    symbols = [value for value in others if isinstance(value, Symbol)]
-    a = as_symbols(a, *symbols)[0]
-    return a, DirectAdder(a.graph)
+def _operand(a: Any, *others: Any) -> Symbol:
+    """Return an operand as a symbol, of the graph of the others if it is an array."""
+    return as_symbols(a, *[value for value in others if isinstance(value, Symbol)])[0]
 
 
 def _adding(op: Op) -> Function:
@@ -108,7 +106,8 @@ def _testing(op: Op) -> Function:
 def _mean(
     a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True
 ) -> Symbol:
-    a, build = _operand(a, where)
+    if where is not True:
+        a = _operand(a, where)
     x = _in(a, dtype)
     if dtype is not None and not (x.dtype.is_float or x.dtype.is_complex):
         raise GraphError(
@@ -116,7 +115,7 @@ def _mean(
             fix="leave dtype out, and .astype(...) the mean",
         )
     if where is not True:
-        return masked.mean(build, x, axis, keepdims, where)
+        return masked.mean(DirectAdder(x.graph), x, axis, keepdims, where)
     return ops.mean(x, axis=axis, keepdims=keepdims)
 
 
@@ -132,11 +131,11 @@ def _spread(op: Op) -> Function:
         where: Any = True,
     ) -> Symbol:
         over = ddof if correction is None else correction
-        a, build = _operand(a, where)
-        a = spread_operand(a, dtype)
         if where is not True:
-            variance = masked.variance(build, a, axis, keepdims, where, over)
+            a = spread_operand(_operand(a, where), dtype)
+            variance = masked.variance(DirectAdder(a.graph), a, axis, keepdims, where, over)
             return ops.sqrt(variance) if op is ops.std else variance
+        a = spread_operand(a, dtype)
         sizes = [a.shape[i] for i in (axes_of(a, axis) if axis is not None else range(a.rank))]
         if a.dtype is DType.float16 and all(isinstance(size, int) for size in sizes):
             count = prod(int(str(size)) for size in sizes)

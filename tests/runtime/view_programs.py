@@ -39,6 +39,12 @@ COPIES = [
     *("{v}[:, [0, 2]]", "{v}[np.array([[0, 1], [1, 0]])]", "np.copy({v})", "{v}.T + {v}.T"),
     *("np.roll({v}, 1, 0)", "{v}.max(axis=0)", "np.diff({v}, axis=0)", "np.tile({v}, 2)", "-{v}"),
     *("{v}[I]", "{v}[I, ...]", "{v}[..., I]", "{v}[I[0]]", "np.take({v}, I, 0)", "{v} @ {v}.T"),
+    *("{v}.max(axis=0, initial=1, where={v} > 1)", "np.sum({v}, 0, where={v} > {w})"),
+    *(
+        "{v} + {v}[{v} > 1].max(initial=0)",
+        "{v} * {v}[{v} < {w}].sum()",
+        "{v}.mean(-1, where={v} > 1)",
+    ),
 ]
 WRITES = [
     *("{v}[0] = {s}", "{v}[1:] = {s}", "{v}[...] = {s}", "{v}[:-1] += {s}", "{v}[1:] = {v}[:-1]"),

@@ -20,7 +20,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import axes_of
-from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import OpAdder
 from graphir.ops.op import Op
 
@@ -87,7 +87,7 @@ def reduced(
 def masked(build: OpAdder, x: Symbol, mask: Any, neutral: Any) -> Symbol:
     """Return a symbol with a neutral element where a mask is false."""
     if type(mask) is TracedNumber:
-        mask = mask.symbol()
+        mask = concrete(mask)
     mask = mask if isinstance(mask, Symbol) else np.asarray(mask)
     if mask.dtype != np.bool_:
         raise GraphError("where= takes bools", got=str(mask.dtype), fix="use mask.astype(bool)")
@@ -146,7 +146,7 @@ def _start(build: OpAdder, op: Op, initial: Any, to: DType) -> Any:
     """Return the start of a reduction as a symbol in the result's dtype, as NumPy casts it."""
     inexact = op in (ops.sum, ops.prod) and _is_inexact(to)
     if type(initial) is TracedNumber:
-        initial = initial.symbol()
+        initial = concrete(initial)
     if isinstance(initial, Symbol):
         if initial.rank:
             raise GraphError("initial= takes a number", got=str(initial.type))

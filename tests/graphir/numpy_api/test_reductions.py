@@ -157,3 +157,17 @@ def test_reductions_of_symbols_take_masks_and_starts(rules: str) -> None:
     )
     for ours, theirs in zip(interpret(g, x, mask), expected, strict=True):
         assert not differs(ours, theirs)
+
+
+def test_a_start_that_is_an_argument_may_be_another_at_each_call() -> None:
+    @jit
+    def total(x: Any, start: Any, flag: Any) -> Any:
+        return x.sum(initial=start), x.max(initial=start, where=flag), x.sum(axis=0, where=flag)
+
+    x = np.array([[0.1, 0.2], [0.3, 0.4]])
+    for start, flag in ((0.7, True), (3, False), (-2.5, True), (0.7, True)):
+        expected = total.__wrapped__(x, start, flag)
+        for ours, theirs in zip(total(x, start, flag), expected, strict=True):
+            assert not differs(ours, theirs)
+    with pytest.raises(GraphirError, match="initial=300 is not representable in int8"):
+        jit(lambda x, k: x.max(initial=k))(np.ones(3, np.int8), 300)
