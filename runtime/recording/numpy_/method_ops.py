@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Symbol
+from graphir import Symbol, ops
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.views.steps import Pick
@@ -68,6 +68,66 @@ def _operand(recorder: Recorder, function: Any, value: Any) -> Any:
     if isinstance(value, (list, tuple)) and any(isinstance(x, np.ndarray) for x in leaves(value)):
         return [_operand(recorder, function, part) for part in cast("Sequence[Any]", value)]
     return recorder.setting(f"an argument of {function.__name__}", value)
+
+
+def memory_order(values: Any, rank: int) -> list[int]:
+    """Return the axes of an array from the longest stride to the shortest."""
+    strides = getattr(values, "strides", ())
+    if len(strides) != rank or 0 in strides:
+        return list(range(rank))
+    return sorted(range(rank), key=lambda axis: -abs(strides[axis]))
+
+
+def in_memory_order(
+    recorder: Recorder,
+    order: Sequence[int],
+    x: Symbol,
+    axes: Sequence[int],
+    keepdims: bool,
+    reduce: Callable[[Symbol, tuple[int, ...]], Symbol],
+) -> Symbol:
+    """Return a reduction that adds along the axes in the order of memory, as NumPy does.
+
+    `reduce(x, axes)` returns the reduction of a symbol without the axes.
+    """
+    shape = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+    line = recorder.emit(ops.permute, (x,), dims=tuple(order))
+    result = reduce(line, tuple(sorted(order.index(axis) for axis in axes)))
+    kept = [axis for axis in order if axis not in axes]
+    back = tuple(kept.index(axis) for axis in sorted(kept))
+    if kept != sorted(kept):
+        result = recorder.emit(ops.permute, (result,), dims=back)
+    return recorder.reshaped(result, shape) if keepdims else result
+
+
+def adding(function: Any) -> Symbolic:
+    """Return the function that records a mean or a variance, which adds in the order of memory."""
+    record = in_ops(function)
+    takes = _signature(function)
+
+    def enter(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+        order = memory_order(values, x.rank)
+        if order == sorted(order):
+            return record(recorder, values, x, *args, **kwargs)
+        settings = takes.bind(x, *args, **kwargs).arguments
+        axes, keepdims = axis_of(settings.pop("axis", None), x.rank), settings.pop("keepdims", 0)
+        if settings.get("where", True) is not True:
+            raise UnrecordedError("NumPy adds masked elements as they lie in memory")
+
+        def reduce(line: Symbol, axes: tuple[int, ...]) -> Symbol:
+            return record(recorder, values, **{**settings, "a": line, "axis": axes})
+
+        return in_memory_order(recorder, order, x, axes, bool(keepdims), reduce)
+
+    return enter
+
+
+def axis_of(axis: Any, rank: int) -> tuple[int, ...]:
+    """Return axes as a sorted tuple of non-negative ints; None stands for all axes."""
+    if axis is None:
+        return tuple(range(rank))
+    axes = cast("tuple[Any, ...]", axis if isinstance(axis, tuple) else (axis,))
+    return tuple(sorted(int(each) % max(rank, 1) for each in axes)) if rank else ()
 
 
 def numpy_settings(recorder: Recorder, settings: dict[str, Any]) -> dict[str, Any]:

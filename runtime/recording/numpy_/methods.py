@@ -14,6 +14,7 @@ from runtime.recording.fallback import rescued
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, PythonNumbers, reading
 from runtime.recording.numpy_.method_ops import (
     Symbolic,
+    adding,
     by_places,
     filled,
     in_ops,
@@ -141,9 +142,9 @@ class Methods(PythonNumbers, RecordedValue):
 
     __slots__ = ()
 
-    mean = traced("mean", in_ops(np.mean))
-    var = traced("var", in_ops(np.var))
-    std = traced("std", in_ops(np.std))
+    mean = traced("mean", adding(np.mean))
+    var = traced("var", adding(np.var))
+    std = traced("std", adding(np.std))
     argmax = traced("argmax", in_ops(np.argmax))
     argmin = traced("argmin", in_ops(np.argmin))
     trace = traced("trace", in_ops(np.trace))

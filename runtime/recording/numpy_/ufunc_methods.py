@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, OPS, REDUCTIONS
 from runtime.recording.builder import is_truncation
+from runtime.recording.numpy_.method_ops import axis_of, in_memory_order, memory_order
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import op_of
 from runtime.recording.recorder import Recorder
@@ -44,7 +45,7 @@ def method_of(
     def enter() -> Symbol:
         if any(operand is None for operand in symbols):
             raise UnrecordedError(f"{name} is of what has no symbol")
-        return _on_symbols(recorder, ufunc, method, *symbols, **kwargs)
+        return _on_symbols(recorder, ufunc, method, plain(inputs[0]), *symbols, **kwargs)
 
     into = outs_of(kwargs.get("out"), 1)[0]
     if into is None:
@@ -57,6 +58,7 @@ def _on_symbols(
     recorder: Recorder,
     ufunc: np.ufunc,
     method: str,
+    values: Any,
     x: Symbol,
     *others: Symbol,
     dtype: Any = None,
@@ -72,7 +74,7 @@ def _on_symbols(
         if is_truncation(x.dtype, to):
             x = recorder.cast(x, to, op.operand(0), op.name)
     if method == "reduce":
-        return _reduced(recorder, ufunc, op, x, **settings)
+        return _reduced(recorder, ufunc, op, values, x, **settings)
     if op is not None:
         return recorder.emit(op, (x,), **settings)
     if method == "outer":
@@ -86,6 +88,7 @@ def _reduced(
     recorder: Recorder,
     ufunc: np.ufunc,
     op: Op | None,
+    values: Any,
     x: Symbol,
     axis: Any = 0,
     keepdims: Any = False,
@@ -95,20 +98,22 @@ def _reduced(
 ) -> Symbol:
     axes = axis_of(axis, x.rank)
     initial = UNSET if initial is np._NoValue else plain(initial)  # pyright: ignore
+    order = memory_order(values, x.rank)
+    rounds = x.dtype.is_float or x.dtype.is_complex or (dtype is not None and dtype.is_float)
+    if op in (ops.sum, ops.prod) and rounds and order != sorted(order):
+        if initial is not UNSET or where is not True:
+            raise UnrecordedError("NumPy adds masked elements as they lie in memory")
+
+        def reduce(line: Symbol, axes: tuple[int, ...]) -> Symbol:
+            return reduced(recorder, op, line, axes, dtype=dtype)
+
+        return in_memory_order(recorder, order, x, axes, keepdims, reduce)
     if op is not None:
         mask = where if where is True else recorder.symbol(where)
         return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask)
     settings = {"axis": axes, "keepdims": bool(keepdims), "initial": initial, "where": where}
     with recorder.graph.at(recorder.here):
         return call_ufunc(recorder.graph, ufunc, "reduce", (x,), settings)
-
-
-def axis_of(axis: Any, rank: int) -> tuple[int, ...]:
-    """Return axes as a sorted tuple of non-negative ints; None stands for all axes."""
-    if axis is None:
-        return tuple(range(rank))
-    axes = cast("tuple[Any, ...]", axis if isinstance(axis, tuple) else (axis,))
-    return tuple(sorted(int(each) % max(rank, 1) for each in axes)) if rank else ()
 
 
 _TABLES = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}

@@ -159,6 +159,21 @@ def test_reductions_of_symbols_take_masks_and_starts(rules: str) -> None:
         assert not differs(ours, theirs)
 
 
+ORDERS = """
+m.T.sum(); np.sum(m.T, 0); t.transpose(2, 0, 1).sum((0, 2)); t.swapaxes(0, 1).mean(); g.T.mean(1)
+m.T[:10].sum(); m.T[:10].std(axis=0, ddof=1); t.T.var((0, 1), keepdims=True); m.T.prod(axis=1)
+np.add.reduce(t.T, axis=(1, 2), keepdims=True); c.T.sum(); u.T.mean(); u.T.sum(0, where=k.T)
+np.asfortranarray(m).sum(1, keepdims=True); m.T.mean(0, where=k.T); m.T.sum(initial=0.5)
+"""
+
+
+@pytest.mark.parametrize("line", _lines(ORDERS))
+def test_recorded_sums_add_along_the_axes_as_they_lie_in_memory(line: str) -> None:
+    function, args = _function(line)
+    recording = record(function, *args)
+    assert not differs(interpret(recording.graph, *recording.inputs), function(*args))
+
+
 def test_a_start_that_is_an_argument_may_be_another_at_each_call() -> None:
     @jit
     def total(x: Any, start: Any, flag: Any) -> Any:
