@@ -465,7 +465,8 @@ def _of_selection(
     axes = (None, *((0, -1) if selection.mask.rank == selection.symbol.rank == 1 else ()))
     if (
         function not in SELECTION_REDUCTIONS
-        or args[:1] != (selection,)
+        or not args
+        or args[0] is not selection
         or len(args) > 2
         or not {*kwargs} <= takes
         or kwargs.get("axis", args[1] if len(args) > 1 else None) not in axes

@@ -90,7 +90,7 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     whole = kwargs.get("where", True) is True and kwargs.get("initial") is None
     exact = name in ("sum", "prod") and not (array.element.is_float or array.element.is_complex)
     if not whole and not exact:
-        raise GraphError(
+        raise OrderError(
             f"np.{name} with where= or initial= adds along the axes as they lie in memory",
             fix="pass x.copy()",
         )
