@@ -31,9 +31,10 @@ def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
     """
     sites: set[int] = set()
     for number, _ in enumerate(report.outputs):
-        shares = [abs(site.shares[number]) if site.shares else 0.0 for site in report.sites]
+        # Losses after one another may each explain more than the whole error.
+        shares = [min(abs(x.shares[number]), 1.0) if x.shares else 0.0 for x in report.sites]
         most = max(shares, default=0.0)
-        near = (x for x, share in zip(report.sites, shares, strict=True) if share > most / 2)
+        near = (x for x, share in zip(report.sites, shares, strict=True) if share >= most / 2 > 0)
         site = next(near, None)
         if site is not None and id(site) not in sites and is_cause(site, report.outputs, number):
             sites.add(id(site))

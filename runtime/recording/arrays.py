@@ -22,6 +22,9 @@ from runtime.recording.numpy_.methods import Methods
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import TracedScalar, active, plains
 
+MEMMAP = np.memmap
+"""NumPy's own class: a recording has another one in its place."""
+
 
 class Dispatching:
     """The protocols by which NumPy dispatches its functions on recorded values to the recorder."""
@@ -39,6 +42,15 @@ class RecordedArray(Dispatching, Methods):
     """An ndarray whose operations are recorded; NumPy computes its values."""
 
     __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the memory map whose memory the array is."""
+        owner: Any = self.plain.base
+        while owner is not None and not isinstance(owner, MEMMAP):
+            owner = getattr(owner, "base", None)
+        if owner is None or name[:2] == "__":
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+        return getattr(owner, name)
 
     def __repr__(self) -> str:
         return repr(self.plain)

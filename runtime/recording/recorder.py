@@ -76,7 +76,7 @@ class Recorder(NotingBuilder):
         """Arrays whose memory was replaced, by id, with the original plain array."""
         self._arguments: list[RecordedValue] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
-        self.captured_arrays = Brought(())
+        self.captured_arrays, self.data_arrays = Brought(()), Brought(())
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
     # -- locations and faults
@@ -253,7 +253,8 @@ class Recorder(NotingBuilder):
         """Return a result in the form that the program gets; without symbol it stays plain."""
         kind = cast("Any", type(real))
         if symbol is None:
-            return real
+            is_structured = kind is np.ndarray and real.dtype.names
+            return self.viewed(real, RecordingTrace(self, real, None)) if is_structured else real
         if kind is np.ndarray:
             view = real.view(self.array)
             view.recording_trace = trace = RecordingTrace(self, real, symbol)
@@ -360,6 +361,29 @@ class Recorder(NotingBuilder):
         arrays = [plain(leaf) for leaf in traced_leaves(list(self.arguments[-1:]))]
         floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
         return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
+
+    def loaded(self, real: Any) -> Any:
+        """Return data of the program in the form that the program gets: an argument, a file.
+
+        The fields of a structured array become inputs where the program takes them.
+        """
+        if real.dtype.names:
+            self.data_arrays.add(real)
+            return self.wrapped(real, None)
+        symbol = self.input(real)
+        self.data.append(symbol)
+        return self.wrapped(real, symbol)
+
+    def field(self, array: RecordedValue, name: Any) -> Any:
+        """Return a field, or a list of fields, of a structured array."""
+        real: Any = array.plain[name]
+        if not self.has(real.dtype):
+            return self.wrapped(real, None)
+        if real not in self.data_arrays:
+            return self.wrapped(real, self.given(real))
+        symbol = self.input(real)
+        self.data.append(symbol)
+        return self.wrapped(real, symbol)
 
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """Add an input for the result of a function without an op; return its symbol."""

@@ -182,6 +182,8 @@ def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
     if type(value) is not np.ndarray and not isinstance(value, np.generic):
         return value
     value = cast("Any", value)
+    if value.dtype.names and type(value) is np.ndarray:
+        return recorder.loaded(value)
     if name in recorder.graph.input_names:
         name = None
     if not recorder.has(value.dtype):

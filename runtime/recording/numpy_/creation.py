@@ -235,21 +235,45 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
     with recording_with(None):
         real = recorder.call(original, args, kwargs)
-    if type(real) is not np.ndarray or not recorder.has(real.dtype):
+    if isinstance(real, np.memmap):
+        real = real.view(np.ndarray)
+    if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
         return real
     recorder.locate()
     recorder.note(original.__name__, "is taken as given: it is data")
-    symbol = recorder.input(real)
     if original in _LOADERS:
-        recorder.data.append(symbol)
-    return recorder.wrapped(real, symbol)
+        return recorder.loaded(real)
+    return recorder.wrapped(real, recorder.input(real))
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record np.frombuffer of bytes as an input; recorded values that became bytes were noted."""
-    if type(buffer) is bytes:
+    """Record np.frombuffer as an input, unless the buffer is that of an array.
+
+    Recorded values that became bytes were noted.
+    """
+    owner: object = buffer.obj if isinstance(buffer, memoryview) else buffer
+    if not isinstance(owner, np.ndarray):
         return _external(recorder, original, buffer, *args, **kwargs)
     return recorder.call(original, plains((buffer, *args)), plains(kwargs))
+
+
+class _RecordedClass(type):
+    """The metaclass of a class in place of np.memmap, whose calls are recorded."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
+            return _NUMPY_MEMMAP(*plains(args), **plains(kwargs))
+        return _recorded(_NUMPY_MEMMAP, _external, args, kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        owner = plains(instance)
+        while isinstance(owner, np.ndarray) and not isinstance(owner, _NUMPY_MEMMAP):
+            owner = cast("Any", owner).base
+        return isinstance(owner, _NUMPY_MEMMAP)
+
+
+_NUMPY_MEMMAP = np.memmap
 
 
 def _iterated(
@@ -338,11 +362,15 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }
-_LOADERS = (np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromstring, np.frombuffer)
+_LOADERS = (
+    *(np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromstring, np.frombuffer),
+    np.memmap,
+)
+_MEMMAP_CLASS: Any = _RecordedClass("memmap", (np.memmap,), {"__doc__": np.memmap.__doc__})
 _ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
-MAKERS = {
+MAKERS: dict[str, tuple[Any, Maker]] = {
     path: (function_, _maker(function_, _RECORDERS[path])) for path, function_ in _ORIGINALS.items()
-}
+} | {"memmap": (_NUMPY_MEMMAP, _MEMMAP_CLASS)}
 """By path in numpy: each constructor, and the wrapper that replaces it during a recording."""
 
 

@@ -45,6 +45,9 @@ def get(x: RecordedValue, key: Any) -> Any:
     real: Any = x.plain[real_key]
     if recorder is None:
         return real
+    if x.plain.dtype.names and (isinstance(key, str) or _is_names(key)):
+        recorder.locate()
+        return recorder.field(x, key)
     if not is_basic(key):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
@@ -55,6 +58,10 @@ def get(x: RecordedValue, key: Any) -> Any:
     return recorder.outcome(
         "indexing", real, lambda: element(trace_of(x, recorder), real_key).read()
     )
+
+
+def _is_names(key: Any) -> bool:
+    return isinstance(key, list) and all(isinstance(x, str) for x in cast("list[Any]", key))
 
 
 def element(trace: RecordingTrace, key: Any) -> RecordingTrace:

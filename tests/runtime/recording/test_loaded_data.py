@@ -1,0 +1,92 @@
+"""Data that a program loads: structured arrays by their fields, memory maps, buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime import record
+
+HEADER = np.dtype([("lines", "<u2"), ("center", "<u2"), ("name", "S4")])
+ROWS = np.array([(128, 128, b"a"), (5, 9, b"b")], HEADER)
+
+
+def offsets(header: Any) -> Any:
+    return header["lines"] - 2 * header["center"]
+
+
+def of_bytes(blob: bytes) -> Any:
+    return offsets(np.frombuffer(blob, HEADER))
+
+
+def of_chosen(header: Any) -> Any:
+    return offsets(header[header["center"] > 10])
+
+
+def mean_of(path: Path, mode: str = "r") -> Any:
+    table = np.memmap(path, np.float32, mode)
+    assert isinstance(table, np.memmap) and table.mode == mode
+    return table.reshape(-1, 2).sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [(offsets, ROWS), (of_bytes, ROWS.tobytes()), (of_bytes, bytearray(ROWS.tobytes()))],
+)
+def test_fields_of_structured_arrays_are_data(function: Any, argument: Any) -> None:
+    recording = record(function, argument)
+    assert recording.result.tolist() == function(argument).tolist() == [65408, 65523]
+    report = recording.audit()
+    assert not report.hidden
+    assert [(row.kind, row.op, row.measured.changed) for row in report.losses] == [
+        ("wrap", "subtract", 2)
+    ]
+    assert report.sentences[0].startswith("the result is wrong ")
+
+
+def test_rows_of_a_structured_array_are_its_memory() -> None:
+    def written(header: Any) -> Any:
+        header["lines"][0] = 7
+        header[1:]["lines"][:] = 9
+        return header["lines"] + np.uint16(1), header[["lines", "center"]].dtype.names
+
+    mine, theirs = ROWS.copy(), ROWS.copy()
+    values, names = record(written, mine).result
+    expected, expected_names = written(theirs)
+    assert values.tolist() == expected.tolist() and names == expected_names
+    assert mine.tobytes() == theirs.tobytes()
+
+
+def test_rows_that_the_program_chooses_keep_their_fields() -> None:
+    recording = record(of_chosen, ROWS)
+    assert recording.result.tolist() == of_chosen(ROWS).tolist()
+    assert any(row.kind == "wrap" for row in recording.audit().losses)
+
+
+def test_a_memory_map_is_data(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    np.full(20_000, 1000.1, np.float32).tofile(path)
+    recording = record(mean_of, path)
+    assert recording.result.tolist() == mean_of(path).tolist()
+    report = recording.audit()
+    assert not report.hidden
+    assert [row.kind for row in report.losses] == ["accumulation"]
+    assert isinstance(np.memmap, type) and type(np.memmap) is type
+
+
+def test_a_write_to_a_memory_map_reaches_the_file(tmp_path: Path) -> None:
+    def doubled(path: Path) -> Any:
+        table = np.memmap(path, np.float32, "r+")
+        table *= 2
+        table.flush()
+        return table.sum()
+
+    path = tmp_path / "table"
+    np.ones(4, np.float32).tofile(path)
+    assert record(doubled, path).result == 8
+    assert np.fromfile(path, np.float32).tolist() == [2] * 4
+    with pytest.raises(AttributeError, match="no attribute 'flush'"):
+        record(lambda x: x.flush(), np.ones(3))
