@@ -22,7 +22,7 @@ from runtime.recording.numpy_.methods import Methods
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import TracedScalar, active, plains
 
-MEMMAP = np.memmap
+MEMMAP: type[Any] = np.memmap
 """NumPy's own class: a recording has another one in its place."""
 
 
@@ -50,7 +50,8 @@ class RecordedArray(Dispatching, Methods):
             owner = getattr(owner, "base", None)
         if owner is None or name[:2] == "__":
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
-        return getattr(owner, name)
+        memory_map: Any = owner
+        return getattr(memory_map, name)
 
     def __repr__(self) -> str:
         return repr(self.plain)
