@@ -118,6 +118,23 @@ class Strided:
         return copy
 
 
+class RowSpace:
+    """An operand or a result of any layout whose blocks have whole rows of the first axis.
+
+    `row` is the number of elements of the iteration space for each element of the first axis. A
+    block is a view of the array's own shape, or a contiguous copy of that view with `copied`.
+    """
+
+    def __init__(self, array: Array, shape: tuple[int, ...], row: int, copied: bool) -> None:
+        self.array = array if array.shape == shape else np.broadcast_to(array, shape)
+        self.row, self.copied = row, copied
+
+    def block(self, a: int, b: int) -> Array:
+        """Return the rows that elements a to b make up."""
+        part = self.array[a // self.row : b // self.row]
+        return np.ascontiguousarray(part) if self.copied else part
+
+
 class Entering:
     """An operand converted on load."""
 
@@ -129,7 +146,7 @@ class Entering:
         return self.function(self.operand.block(a, b))
 
 
-Operand: TypeAlias = "FlatSpace | Same | Tiled | Strided | Entering"
+Operand: TypeAlias = "FlatSpace | Same | Tiled | Strided | RowSpace | Entering"
 
 
 def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:

@@ -3,6 +3,9 @@
 The partition gives each symbol a level. A symbol has the level of its elementwise operands of the
 same shape, and a level above that of all other operands. All elementwise symbols of one level and
 shape form a region, which needs no result of its own level from outside.
+
+An update of an array has at least the level of all symbols before it that read the array or a view
+of it. The readers are then done before the update, which may write in place (see ownership.py).
 """
 
 from __future__ import annotations
@@ -49,6 +52,40 @@ _ELEMENTWISE = ("elementwise", "cast")
 _ADDING = frozenset({"sum", "mean", "var", "std", "softmax", "logsoftmax", "layer_norm"})
 _SOURCES = (ops.input, ops.constant, ops.full)
 
+UPDATES = frozenset({ops.slice_update, ops.index_update})
+"""The ops that write into their first operand, or into a copy of it."""
+
+VIEWS = frozenset(
+    {
+        *(ops.reshape, ops.rebind, ops.transpose, ops.permute, ops.squeeze, ops.unsqueeze),
+        *(ops.slice, ops.flip, ops.broadcast_to),
+    }
+)
+"""The ops whose results may share memory with their operand, and with nothing else."""
+
+
+class _Readers:
+    """The latest level that reads each array, by the root of the array's views and updates."""
+
+    def __init__(self) -> None:
+        self._roots: dict[int, int] = {}
+        self._levels: dict[int, int] = {}
+
+    def enter(self, symbol: Symbol, level: int) -> None:
+        """Note that a symbol of some level reads its operands."""
+        roots, levels = self._roots, self._levels
+        for arg in symbol.args:
+            root = roots.get(arg.index, arg.index)
+            if levels.get(root, -1) < level:
+                levels[root] = level
+        if symbol.op in VIEWS or symbol.op in UPDATES:
+            source = symbol.args[0].index
+            roots[symbol.index] = roots.get(source, source)
+
+    def level(self, array: Symbol) -> int:
+        """Return the latest level so far of the readers of an array and of its views."""
+        return self._levels.get(self._roots.get(array.index, array.index), 0)
+
 
 def cut(graph: Graph) -> list[StepOf]:
     """Return the steps that compute the live symbols of a lowered graph, in topological order.
@@ -62,12 +99,16 @@ def cut(graph: Graph) -> list[StepOf]:
     regions: dict[tuple[int, Shape], Region] = {}
     latest: dict[TensorType, tuple[int, Region]] = {}
     calls: list[tuple[int, Call]] = []
+    readers = _Readers() if any(symbol.op in UPDATES for symbol in graph.symbols) else None
     for symbol in graph.symbols:
         index, op, type_ = symbol.index, symbol.op, symbol.type
         if last[index] < 0 or op in _SOURCES:
             continue
         if op.kind not in _ELEMENTWISE or (op is ops.pow and _is_apart(symbol)):
-            levels[index] = _add(symbol, levels, inner, regions, calls)
+            least = readers.level(symbol.args[0]) if readers and op in UPDATES else 0
+            levels[index] = _add(symbol, levels, inner, regions, calls, least)
+            if readers:
+                readers.enter(symbol, levels[index])
             continue
         level, shape = 0, type_.shape
         for arg in symbol.args:
@@ -78,6 +119,8 @@ def cut(graph: Graph) -> list[StepOf]:
             if below > level:
                 level = below
         levels[index], inner[index] = level, True
+        if readers:
+            readers.enter(symbol, level)
         entry = latest.get(type_)  # a chain of symbols of one type looks up one region repeatedly
         if entry is None or entry[0] != level:
             region = regions.get((level, shape))
@@ -112,11 +155,15 @@ def _add(
     inner: list[bool],
     regions: dict[tuple[int, Shape], Region],
     calls: list[tuple[int, Call]],
+    least: int,
 ) -> int:
-    """Add a non-elementwise symbol to the region of its rows, or as a call; return its level."""
+    """Add a non-elementwise symbol to the region of its rows, or as a call; return its level.
+
+    The level of a call is at least `least`.
+    """
     axes = row_axes(symbol)
     if not axes:
-        level = max([levels[arg.index] + 1 for arg in symbol.args], default=0)
+        level = max([least, *[levels[arg.index] + 1 for arg in symbol.args]])
         calls.append((level, Call(symbol)))
         return level
     source = source_of(symbol.args[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import Context
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,6 +74,24 @@ class Lane:
         if self._buffers[slot].size < size:
             self._buffers[slot] = np.empty(size, np.uint8)
             self._views.clear()
+
+
+def copy_around(array: Array, key: Sequence[Any]) -> Array:
+    """Return a copy of an array whose elements at `key`, a slice of each axis, are not initialized.
+
+    If the slices are small or have steps, the copy is a whole one.
+    """
+    edges = list(zip(array.shape, key, strict=False))
+    inside = math.prod([max(0, part.stop - part.start) for _, part in edges])
+    if 2 * inside < array.size or any(part.step != 1 for _, part in edges):
+        return array.copy()
+    copy = np.empty(array.shape, array.dtype)
+    before: list[slice] = []
+    for size, part in edges:
+        for edge in (slice(0, part.start), slice(part.stop, size)):
+            copy[*before, edge] = array[*before, edge]
+        before.append(part)
+    return copy
 
 
 def _ignore() -> None:

@@ -11,18 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
+from runtime.program.cutting import UPDATES, VIEWS
 from runtime.program.steps import CallStep, RegionStep, ScalarStep
-
-UPDATES = frozenset({ops.slice_update, ops.index_update})
-"""The ops that write into their first operand, or into a copy of it."""
-
-VIEWS = frozenset(
-    {
-        *(ops.reshape, ops.rebind, ops.transpose, ops.permute, ops.squeeze, ops.unsqueeze),
-        *(ops.slice, ops.flip, ops.broadcast_to),
-    }
-)
-"""The ops whose results may share memory with their operand, and with nothing else."""
 
 FRESH = UPDATES | {
     *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),
@@ -38,11 +28,14 @@ RESHAPES = frozenset({ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze})
 
 def mark_updates(
     steps: Sequence[ScalarStep | CallStep | RegionStep], outputs: Container[int]
-) -> None:
+) -> dict[int, int]:
     """Set `in_place` of each update of a plan that may write into its operand.
 
-    `outputs` are the cells of the plan's outputs.
+    `outputs` are the cells of the plan's outputs. The result are the roots of cells, or nothing if
+    the plan has no updates.
     """
+    if not any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps):
+        return {}
     last = {cell: number for number, step in enumerate(steps) for cell in step.reads}
     memory = _Memory()
     latest: dict[int, float] = {}
@@ -60,6 +53,7 @@ def mark_updates(
             root = memory.roots.get(cell, cell)
             read = float("inf") if cell in outputs else last.get(cell, number)
             latest[root] = max(latest.get(root, number), read)
+    return memory.roots
 
 
 class _Memory:

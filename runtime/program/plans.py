@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir.lazy import lazy
-from runtime.program.codegen.straight import Straight, alone, ends, fits
+from runtime.program.codegen.straight import Straight, alone, fits, machine_ends
 from runtime.program.cost_model import (
     LOOK_CALLS,
     LOOK_TIME,
@@ -22,6 +22,7 @@ from runtime.program.cost_model import (
 )
 from runtime.program.ownership import mark_updates
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
+from runtime.program.stores import merge_stores
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -39,8 +40,9 @@ class Plan:
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
-        self.bound, self.exit = steps, frozenset(program.exit)
-        mark_updates(steps, self.exit)
+        self.exit = frozenset(program.exit)
+        roots = mark_updates(steps, self.exit)
+        self.bound = steps = merge_stores(steps, self.exit, roots) if roots else steps
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
@@ -82,19 +84,26 @@ class Plan:
         values = program.values([None] * len(program.entry))
         entries: dict[Step, Callable[..., Any]] = {}
         for step in regions:
-            reads, writes = ends(step) if len(self.bound) > 1 else (program.entry, program.exit)
+            single = self._is_single
+            reads, writes = (program.entry, program.exit) if single else machine_ends(step)
             both = [[symbols[indices[cell]] for cell in cells] for cells in (reads, writes)]
             if step not in self._entries and not self._large:
                 entry = step.native.entry(step, *both, values)
                 entries |= {step: entry} if entry else {}
         self._entries |= entries
-        if entries and len(self.bound) > 1:
+        if entries and not self._is_single:
             self.straight = self._write_straight(program)
         elif entries:
             self.native = entries[self.bound[0]]
         if self.price > self._stepwise_price and time_spent > LOOK_TIME / 2 and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
             self._apart = any(step.native.task(step, values) for step in others)
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether machine code of one step can replace the whole plan."""
+        step = self.bound[0]
+        return len(self.bound) == 1 and not (isinstance(step, RegionStep) and step.stores)
 
     @lazy
     def _compiled_regions(self) -> list[ScalarStep | RegionStep]:

@@ -98,7 +98,7 @@ class Program:
         self.entry_roundings = self._entry_roundings()
         self._own = self._has_own_outputs()
         self._plans: dict[Any, tuple[Plan, bool]] = {}
-        self._bodies: dict[tuple[int, bool], RegionBody] = {}
+        self._bodies: dict[tuple[int, bool, frozenset[int]], RegionBody] = {}
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, CompiledRegion] = {}
         self._single = len(self.exit) == 1
@@ -331,8 +331,9 @@ class Program:
             few = len(self.steps) <= SCALAR_KERNELS
             return ScalarStep(scalars, self.cells, sizes, self.kernels(number) if few else None)
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
-        body = self.body(number, math.prod(shape) > BIT_ARITHMETIC or bool(self.block))
+        bits = math.prod(shape) > BIT_ARITHMETIC or bool(self.block)
         native = self.kernels(number)
+        body = partial(self.body, number, bits)
         return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block, native)
 
     def _scalar(self, number: int, region: Region) -> Scalars:
@@ -354,15 +355,17 @@ class Program:
             compiled_region = self._kernels[number] = self.native(region, self.materialized, anew)
         return compiled_region
 
-    def body(self, number: int, bits: bool) -> RegionBody:
-        """Return the body of a region, by its step number; `bits` is that of `RegionCode`."""
-        assembled_body = self._bodies.get((number, bits))
+    def body(self, number: int, bits: bool, stored: frozenset[int] = frozenset()) -> RegionBody:
+        """Return the body of a region, by its step number.
+
+        `bits` is that of `RegionCode`, and `stored` that of `assemble`.
+        """
+        assembled_body = self._bodies.get((number, bits, stored))
         if assembled_body is None:
             region = self.steps[number]
             assert isinstance(region, Region)
-            assembled_body = self._bodies[number, bits] = assemble(
-                RegionCode(region, self.materialized, bits)
-            )
+            code = RegionCode(region, self.materialized, bits)
+            assembled_body = self._bodies[number, bits, stored] = assemble(code, stored)
         return assembled_body
 
     # -- questions

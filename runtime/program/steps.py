@@ -19,7 +19,17 @@ from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
 from graphir.semantics import data_movement as movement
 from graphir.semantics.evaluation import contiguous, settings_of
-from runtime.program.blocks import Entering, FlatSpace, Operand, Range, Uniform, laid_out, share
+from runtime.program.blocks import (
+    Entering,
+    FlatSpace,
+    Operand,
+    Range,
+    RowSpace,
+    Strided,
+    Uniform,
+    laid_out,
+    share,
+)
 from runtime.program.codegen.assembly import RegionBody
 from runtime.program.codegen.instructions import entering
 from runtime.program.codegen.scalars import Scalars
@@ -33,7 +43,7 @@ from runtime.program.cost_model import (
     NUMPY_UFUNC,
     SECOND_THREAD,
 )
-from runtime.program.memory import Lane, Need, Recycler, ScratchView
+from runtime.program.memory import Lane, Need, Recycler, ScratchView, copy_around
 from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
 from runtime.results import REFUSAL_ERRORS, refused
 
@@ -117,6 +127,33 @@ class CallStep:
         self.fits = _fits(symbol, self.settings, sizes)
         self.shape = shape_of(symbol, sizes)
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The index of the slice that an update or a slice is about."""
+        bounds = (self.settings[name] for name in ("start", "stop", "step"))
+        return (*map(slice, *bounds), ...)
+
+    @property
+    def part_shape(self) -> tuple[int, ...]:
+        """The shape of the slice that an update writes."""
+        bounds = [self.settings[name] for name in ("start", "stop", "step")]
+        return tuple([len(range(*bound)) for bound in zip(*bounds, strict=True)])
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the slice that an update writes is contiguous."""
+        axes = zip(self.part_shape, self.shape, self.settings["step"], strict=True)
+        whole = False
+        for size, full, step in axes:
+            if (size > 1 and step > 1) or (whole and size < full):
+                return False
+            whole = whole or size > 1
+        return True
+
+    def target(self, array: Array) -> Array:
+        """Return the array that an update of a slice writes into: `array` itself or a copy."""
+        return array if self.in_place else copy_around(array, self.key)
+
     def run(self, run: PlanRun) -> None:
         """Call the kernel on the values of the cells that the step reads, and store its result."""
         run.values[self.write] = self.call(*[run.values[cell] for cell in self.reads])
@@ -174,13 +211,16 @@ class RegionStep:
     """A region with its shape bound: one block if the region fits the cache, else several.
 
     `native` is the compiled region. `small` is the function that runs a region of one block.
+    `assemble` returns the body of the region; its argument are the numbers of the results that the
+    region stores into slices. `stores` has the updates of these slices, by the number of the
+    result (see stores.py).
     """
 
     small: Any = None
 
     def __init__(
         self,
-        body: RegionBody,
+        assemble: Callable[[frozenset[int]], RegionBody],
         shape: tuple[int, ...],
         axes: int,
         cells: Mapping[int, int],
@@ -189,25 +229,15 @@ class RegionStep:
         block: int | None,
         native: Any = None,
     ) -> None:
-        self.body, self.shape, self.native = body, shape, native
+        body = assemble(frozenset())
+        self.assemble, self.shape, self.native = assemble, shape, native
         self.cells, self.sizes = cells, sizes
+        self.stores: dict[int, CallStep] = {}
         self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.block = block or _block(body)
         self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
-        slots = list(enumerate(body.slots))
-        self.ins = [
-            (k, cells[body.inputs[slot.number].index], slot.dtype)
-            for k, slot in slots
-            if slot.kind == "in"
-        ]
-        self.entering = {
-            k: function
-            for k, slot in slots
-            if slot.kind == "in" and (function := entering(body.inputs[slot.number]))
-        }
-        self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
-        self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]
+        self._take(body)
         self.writes = [(cells[each.index], each.dtype.storage) for each in body.outs]
         self.rows = [
             RowsOf(
@@ -221,10 +251,15 @@ class RegionStep:
             for symbol, place in body.rows
         ]
         cells_read = [cell for _, cell, _ in self.ins]
-        self.reads = list(
+        self.operands = list(
             dict.fromkeys(cells_read + [c for rows in self.rows for c in rows.others])
         )
+        self.reads = self.operands
         self.price = self.size * cost(body) + 300 * len(body.calls) + 2000 * len(body.rows)
+        row = math.prod(shape[1:])
+        self.row = row if shape and self.size and row <= self.block and not self.rows else 0
+        if self.row:
+            self.block -= self.block % row
         self.ranges, self.trees = self.cut(self.block)
         self.blocks = max(1, len(self.ranges))
         # All blocks but the last have one size, so two of them have all lengths; leaves differ.
@@ -232,6 +267,31 @@ class RegionStep:
         lengths = {b - a for a, b in ends}
         self.longest = max(lengths, default=0)
         self.needs = {size: Need(self.views((size,))) for size in lengths}
+
+    def _take(self, body: RegionBody) -> None:
+        """Take the slots of a body: its operands, results and scratch memory."""
+        self.body, slots = body, list(enumerate(body.slots))
+        self.ins = [
+            (k, self.cells[body.inputs[slot.number].index], slot.dtype)
+            for k, slot in slots
+            if slot.kind == "in"
+        ]
+        self.entering = {
+            k: function
+            for k, slot in slots
+            if slot.kind == "in" and (function := entering(body.inputs[slot.number]))
+        }
+        self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
+        self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]
+
+    def adopt_stores(self) -> None:
+        """Let the region do the updates of `stores` itself."""
+        self._take(self.assemble(frozenset(self.stores)))
+        arrays = [update.reads[0] for update in self.stores.values()]
+        own = [update.write for update in self.stores.values()]
+        reads = [cell for cell in arrays if cell not in own]
+        self.reads = list(dict.fromkeys([*self.operands, *reads]))
+        self.needs = {size: Need(self.views((size,))) for size in self.needs}
 
     def cut(self, block: int) -> Partition:
         """Return the blocks of the iteration space, and the summation trees of long rows.
@@ -261,7 +321,10 @@ class RegionStep:
             self.small.run(run)
             self._spend(start)
             return
-        outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
+        for update in self.stores.values():
+            array = np.asarray(run.values[update.reads[0]])
+            run.values[update.write] = update.target(array)
+        outs = [self._out(run, index, bool(native)) for index in range(len(self.writes))]
         threads = self.native.threads(self) if native else self.threads
         partition = native.cut(run, threads) if native else (self.ranges, self.trees)
         takers = [self._taker(rows, run, partition) for rows in self.rows]
@@ -277,8 +340,12 @@ class RegionStep:
             self._spend(start)
         for rows, taker in zip(self.rows, takers, strict=True):
             run.values[rows.cell] = taker.result(rows.shape)
-        for (cell, _), out in zip(self.writes, outs, strict=True):
-            run.values[cell] = out
+        for index, ((cell, _), out) in enumerate(zip(self.writes, outs, strict=True)):
+            update = self.stores.get(index)
+            if update and (native or not (self.row or update.is_contiguous)):
+                run.values[update.write][update.key] = out
+            elif not update:
+                run.values[cell] = out
 
     def _spend(self, start: int) -> None:
         """Add the time since `start` to the NumPy time of the region, by which the tier compiles.
@@ -290,14 +357,22 @@ class RegionStep:
 
     def _work(self, run: PlanRun, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
         """Return the function by which a thread runs all instructions on each of its blocks."""
-        sources: list[tuple[int, Operand]] = []
-        for k, cell, dtype in self.ins:
-            array = np.asarray(run.values[cell])
-            array = array if array.dtype == dtype else array.view(dtype)
-            operand = laid_out(array, self.shape, self.longest)
-            function = self.entering.get(k)
-            sources.append((k, Entering(operand, function) if function else operand))
-        sources += [(k, FlatSpace(outs[index].view(dtype))) for k, index, dtype in self.outs]
+        shape = self.shape
+        ins = [(k, _read_as(np.asarray(run.values[cell]), dtype)) for k, cell, dtype in self.ins]
+        sources: dict[int, Operand] = {k: laid_out(x, shape, self.longest) for k, x in ins}
+        results = [(k, outs[index].view(dtype)) for k, index, dtype in self.outs]
+        by_rows = any(not x.flags.c_contiguous for _, x in results)
+        if self.row and (by_rows or any(type(x) is Strided for x in sources.values())):
+            by_rows, strict = True, contiguous_slots(self)
+            sources = {
+                k: sources[k] if x.size == 1 else RowSpace(x, shape, self.row, k in strict)
+                for k, x in ins
+            }
+        for k, function in self.entering.items():
+            sources[k] = Entering(sources[k], function)
+        for k, x in results:
+            sources[k] = RowSpace(x, shape, self.row, False) if by_rows else FlatSpace(x)
+        inner = shape[1:] if by_rows else ()
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             for i in numbers:
@@ -305,8 +380,8 @@ class RegionStep:
                 args: list[Any] = [None] * len(self.body.slots)
                 scratch = lane.views(self.needs[b - a])
                 for (k, _, _), view in zip(self.scratch, scratch, strict=True):
-                    args[k] = view
-                for k, source in sources:
+                    args[k] = view.reshape(-1, *inner) if by_rows else view
+                for k, source in sources.items():
                     args[k] = source.block(a, b)
                 self.body.function(*args)
                 for rows, taker in zip(self.rows, takers, strict=True):
@@ -314,7 +389,11 @@ class RegionStep:
 
         return work
 
-    def _empty(self, run: PlanRun, cell: int, dtype: Storage) -> Array:
+    def _out(self, run: PlanRun, index: int, native: bool) -> Array:
+        """Return the memory of a result; machine code writes to new memory alone."""
+        (cell, dtype), update = self.writes[index], self.stores.get(index)
+        if update and not native and (self.row or update.is_contiguous):
+            return run.values[update.write][update.key]
         try:
             return run.empty(cell, self.shape, dtype)
         except REFUSAL_ERRORS as error:
@@ -327,6 +406,23 @@ class RegionStep:
         others = [contiguous(run.values[cell]) for cell in rows.others]
         out = run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage)
         return Rows(rows.symbol, rows.settings, others, self.length, out)
+
+
+def contiguous_slots(step: RegionStep) -> set[int]:
+    """Return the slots that must be contiguous.
+
+    Row-wise symbols, functions that are not cheap, and complex arithmetic read contiguous memory,
+    because their results depend on the layout.
+    """
+    places = {rows.place for rows in step.rows}
+    of_complex = {k for k, slot in enumerate(step.body.slots) if slot.dtype.kind == "c"}
+    for function, args, _ in step.body.calls:
+        places.update(args if function not in CHEAP else of_complex.intersection(args))
+    return places
+
+
+def _read_as(array: Array, dtype: Storage) -> Array:
+    return array if array.dtype == dtype else array.view(dtype)
 
 
 def shape_of(symbol: Symbol, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ A step is one difference between a view and its array. `forward` returns the sym
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -143,7 +143,10 @@ class Cut(ViewStep):
         return part if self.shape is None else builder.reshaped(part, self.shape)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Return x with `new` in place of the slice."""
+        """Return x with `new` in place of the slice.
+
+        The result is x itself if `new` is that slice of x, as in the last step of `x[i:j] += y`.
+        """
         spans = list(zip(self.start, self.stop, self.step, strict=True))
         shape = tuple([-(-(stop - start) // step) for start, stop, step in spans])
         source = new
@@ -153,8 +156,16 @@ class Cut(ViewStep):
             new = source
         elif new.rank > x.rank or new.shape != shape[x.rank - new.rank :]:
             new = builder.reshaped(new, shape)
-        start, stop, step = self.start, self.stop, self.step
-        return builder.emit(ops.slice_update, (x, new), start=start, stop=stop, step=step)
+        bounds = {"start": self.start, "stop": self.stop, "step": self.step}
+        written = _is_cut(x, ops.slice_update, bounds) and x.args[1] is new
+        if written or (_is_cut(new, ops.slice, bounds) and new.args[0] is x):
+            return x
+        return builder.emit(ops.slice_update, (x, new), **bounds)
+
+
+def _is_cut(x: Symbol, op: Op, bounds: Mapping[str, Sizes]) -> bool:
+    """Whether x is a slice, or an update of a slice, with some bounds."""
+    return x.op is op and all(x.attrs[name] == value for name, value in bounds.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
 from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
@@ -55,9 +55,13 @@ class RegionBody(NamedTuple):
     constants: tuple[NDArray[Any], ...]
 
 
-def assemble(code: RegionCode) -> RegionBody:
-    """Return the body of a region: allocate its registers, and compile its calls."""
-    places, live, widths = _allocate(code)
+def assemble(code: RegionCode, stored: Collection[int] = ()) -> RegionBody:
+    """Return the body of a region: allocate its registers, and compile its calls.
+
+    The memory of results is memory for the chains of instructions that compute them, except for the
+    results with the numbers `stored`, whose memory may hold operands.
+    """
+    places, live, widths = _allocate(code, stored)
     at, slots, constants = _slots(code, places, live)
     calls = tuple(
         [
@@ -110,7 +114,7 @@ def _slots(
 
 
 def _allocate(
-    code: RegionCode,
+    code: RegionCode, stored: Collection[int]
 ) -> tuple[list[tuple[str, int] | None], list[Instruction], list[int]]:
     """Return the slot of each register, the live instructions, and the width of each scratch slot.
 
@@ -149,7 +153,8 @@ def _allocate(
             continue  # nothing reads it
         live.append(instruction)
         # Long code is on scratch memory alone, so that its calls can be kept.
-        free_list = [] if code.long and place[0] == "out" else free[code.dtypes[out].itemsize]
+        kept = place[0] == "out" and (code.long or place[1] in stored)
+        free_list = [] if kept else free[code.dtypes[out].itemsize]
         # NumPy takes an in-place ufunc call on one element for a reduction, and its reduction loop
         # rounds complex products differently (IS_BINARY_REDUCE,
         # numpy/_core/src/umath/fast_loop_macros.h).

@@ -15,7 +15,7 @@ from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import FREED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView
 from runtime.program.rows import caller
-from runtime.program.steps import CHEAP, CallStep, PlanRun, RegionStep, ScalarStep
+from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, contiguous_slots
 
 Step = ScalarStep | CallStep | RegionStep
 
@@ -133,7 +133,8 @@ class Straight:
         if symbol.op is ops.slice_update and step.fits:
             x, updates = step.reads
             self._arrays([x] if scalar else step.reads, writer)
-            line(f"{target} = {_cell(x)}" + ("" if step.in_place else ".copy()"))
+            copied = f"{writer.name(step.target)}({_cell(x)})"
+            line(f"{target} = {_cell(x) if step.in_place else copied}")
             line(f"{target}[{_key(step, writer, scalar)}] = {scalar or _cell(updates)}")
             return
         self._arrays(step.reads, writer)
@@ -155,11 +156,26 @@ class Straight:
         The machine code returns None for arrays that are not plain.
         """
         whole = alone(step)
-        inputs_text, outputs_text = ", ".join(_cells(whole.reads)), ", ".join(_cells(whole.writes))
-        result = "r" if len(whole.writes) > 1 else "(r,)"
-        writer.lines.append(f"r = {writer.name(entry)}({inputs_text})")
-        other = f"{writer.name(whole.function)}(lane, {inputs_text})"
-        writer.lines.append(f"{outputs_text}, = {other} if r is None else {result}")
+        stores = list(step.stores.values()) if isinstance(step, RegionStep) else []
+        lines, (reads, results) = writer.lines, machine_ends(step)
+        lines.append(f"r = {writer.name(entry)}({', '.join(_cells(reads))})")
+        lines.append("if r is None:")
+        other = f"{writer.name(whole.function)}(lane, {', '.join(_cells(whole.reads))})"
+        lines.append(f"    {', '.join(_cells(whole.writes))}, = {other}")
+        lines.append("else:")
+        lines.append(f"    {', '.join(_cells(results))}{',' * (len(results) > 1)} = r")
+        for update in stores:
+            name, (array, part) = _cell(update.write), _cells(update.reads)
+            copied = f"{writer.name(update.target)}({array})"
+            lines.append(f"    {name} = {array if update.in_place else copied}")
+            lines.append(f"    {name}[{_key(update, writer)}] = {part}")
+
+    def _target(self, update: CallStep, writer: FunctionWriter) -> None:
+        """Write the array that an update changes, and the slice in it as the result of a region."""
+        array, target = _cell(update.reads[0]), _cell(update.write)
+        copied = f"{writer.name(update.target)}({array})"
+        writer.lines.append(f"{target} = {array if update.in_place else copied}")
+        writer.lines.append(f"{_cell(update.reads[1])} = {target}[{_key(update, writer)}]")
 
     def _region(self, step: RegionStep, writer: FunctionWriter) -> None:
         body = step.body
@@ -167,7 +183,7 @@ class Straight:
         for at, (k, _, _) in enumerate(step.scratch):
             names[k] = f"s{len(self._views) + at}"
         self._views += step.views(step.shape)
-        strict = _contiguous_places(step)
+        strict = contiguous_slots(step)
         for k, cell, dtype in step.ins:
             names[k] = _cell(cell)
             if k in strict:
@@ -179,7 +195,11 @@ class Straight:
             if dtype != body.inputs[body.slots[k].number].dtype.storage:
                 writer.lines.append(f"i{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"i{k}"
-        for cell, dtype in step.writes:
+        for update in step.stores.values():
+            self._target(update, writer)
+        for index, (cell, dtype) in enumerate(step.writes):
+            if index in step.stores:
+                continue
             empty, shape = writer.name(np.empty), writer.name(step.shape)
             writer.lines.append(f"{_cell(cell)} = {empty}({shape}, {writer.name(dtype)})")
         for k, index, dtype in step.outs:
@@ -210,7 +230,20 @@ def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
         return list(dict.fromkeys(step.reads)), [step.write]
     if isinstance(step, ScalarStep):
         return step.reads, step.writes
-    return step.reads, [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
+    stores = {update.reads[1]: update.write for update in step.stores.values()}
+    writes = [stores.get(cell, cell) for cell, _ in step.writes]
+    return step.reads, writes + [rows.cell for rows in step.rows]
+
+
+def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the cells that machine code of a step reads, and the cells that it writes.
+
+    Machine code computes the results that a region stores into slices, and not the slices.
+    """
+    if isinstance(step, RegionStep):
+        writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
+        return step.operands, writes
+    return ends(step)
 
 
 def _made_contiguous(name: str, writer: FunctionWriter) -> list[str]:
@@ -224,10 +257,9 @@ def _made_contiguous(name: str, writer: FunctionWriter) -> list[str]:
 
 def _key(step: CallStep, writer: FunctionWriter, scalar: str | None = None) -> str:
     """Return the key of a slice or of its update; an update by a scalar has one index an axis."""
-    start, stop, by = (step.settings[name] for name in ("start", "stop", "step"))
-    if scalar and all(high - low == 1 for low, high in zip(start, stop, strict=True)):
-        return _places(start)
-    return writer.name((*map(slice, start, stop, by), ...))
+    if scalar and all(size == 1 for size in step.part_shape):
+        return _places(step.settings["start"])
+    return writer.name(step.key)
 
 
 def _places(index: Sequence[int]) -> str:
@@ -245,16 +277,3 @@ def _cell(cell: int) -> str:
 def _is_plain_product(symbol: Symbol) -> bool:
     """Whether np.matmul of C-contiguous operands is a product, without conversion."""
     return symbol.attrs["layout"] is None and {x.dtype for x in symbol.args} == {symbol.dtype}
-
-
-def _contiguous_places(step: RegionStep) -> set[int]:
-    """Return the slots that must be contiguous.
-
-    Row-wise symbols, functions that are not cheap, and complex arithmetic read contiguous memory,
-    because their results depend on the layout.
-    """
-    places = {rows.place for rows in step.rows}
-    of_complex = {k for k, slot in enumerate(step.body.slots) if slot.dtype.kind == "c"}
-    for function, args, _ in step.body.calls:
-        places.update(args if function not in CHEAP else of_complex.intersection(args))
-    return places

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,11 +29,14 @@ def in_place(program, *inputs):
 
 
 def agree(graph, *inputs):
-    """Assert that both tiers give the values of `interpret` thrice, and that no input changes."""
+    """Assert that both tiers give the values of `interpret` thrice, and that no input changes.
+
+    Regions run in one block and in several.
+    """
     before = [x.copy() for x in inputs]
     expected = interpret(graph, *inputs)
-    for native in ("off", "now"):
-        program = Program(graph, native=native)
+    for native, block in product(("off", "now"), (None, 3)):
+        program = Program(graph, native=native, block=block)
         for _ in range(3):
             results = program(*inputs)
             assert type(results) is type(expected)
@@ -55,7 +60,8 @@ def updated(draw):
         stop = tuple(draw(st.integers(a, n)) for a, n in zip(start, shape, strict=True))
         bounds = start, stop, tuple(draw(st.integers(1, 2)) for _ in shape)
         part = ops.slice(y, *bounds)
-        kind = draw(st.sampled_from(["part", "item", "flip", "flat", "negative"]))
+        kinds = ["part", "item", "flip", "flat", "negative", "stencil", "choice", "stencil"]
+        kind = draw(st.sampled_from(kinds))
         if kind == "item" and 0 not in shape:
             part = ops.item(y, tuple(n - 1 for n in shape))
         elif kind == "flip":
@@ -66,14 +72,67 @@ def updated(draw):
             continue
         elif kind == "negative" and dtype.bits >= 8 and dtype.family in ("int", "float"):
             part = -part
+        elif kind in ("stencil", "choice") and dtype.bits >= 8 and dtype.family in ("int", "float"):
+            sizes = [b - a for a, b in zip(start, stop, strict=True)]
+            near = tuple(draw(st.integers(0, n - k)) for n, k in zip(shape, sizes, strict=True))
+            moved = near, tuple(a + k for a, k in zip(near, sizes, strict=True)), bounds[2]
+            other = ops.slice(x, *moved)
+            part = ops.where(part > other, other, part) if kind == "choice" else part * 2 - other
         live.append(ops.slice_update(x, part, *bounds))
     graph.output(*draw(st.lists(st.sampled_from(live), min_size=1, max_size=3)))
     return graph, [draw(arrays(dtype, shape)) for _ in range(2)]
 
 
 @given(updated())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_programs_of_updates_have_the_bits_of_interpret(drawn):
+    graph, inputs = drawn
+    agree(graph, *inputs)
+
+
+@st.composite
+def imperative(draw):
+    """A graph of assignments to slices of two arrays, whose old values nothing else reads.
+
+    Each statement computes one or two right sides and then assigns them, so that they may read
+    what the assignments overwrite.
+    """
+    dtype = draw(st.sampled_from([DType.float32, DType.int16, DType.complex64]))
+    shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=2)))
+    graph = Graph("imperative")
+    arrays_now = [graph.input(dtype, shape) for _ in range(2)]
+    for _ in range(draw(st.integers(1, 5))):
+        steps = tuple(draw(st.integers(1, 2)) for _ in shape)
+        sizes = tuple(draw(st.integers(1, n)) for n in shape)
+
+        def place(steps=steps, sizes=sizes):
+            last = [n - k for n, k in zip(shape, sizes, strict=True)]
+            start = tuple(draw(st.integers(0, k)) for k in last)
+            return start, tuple(a + k for a, k in zip(start, sizes, strict=True)), steps
+
+        def term(own, place=place):
+            x = draw(st.sampled_from(arrays_now))
+            return ops.slice(x, *draw(st.sampled_from([own, place()])))
+
+        writes = []
+        for target in draw(st.lists(st.integers(0, 1), min_size=1, max_size=2)):
+            own = place()
+            x, y, z = (term(own) for _ in range(3))
+            kind = draw(st.sampled_from(["sum", "where", "chain"]))
+            if kind == "where":
+                value = ops.where(ops.equal(x, y), y, z)
+            else:
+                value = x + y if kind == "sum" else (x - y) * z + x
+            writes.append((target, value, own))
+        for target, value, own in writes:
+            arrays_now[target] = ops.slice_update(arrays_now[target], value, *own)
+    graph.output(*arrays_now)
+    return graph, [draw(arrays(dtype, shape)) for _ in range(2)]
+
+
+@given(imperative())
+@settings(max_examples=250, deadline=None)
+def test_regions_that_write_into_slices_read_old_values(drawn):
     graph, inputs = drawn
     agree(graph, *inputs)
 
