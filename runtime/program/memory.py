@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextvars import Context
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,6 +20,80 @@ from runtime.references import counts_references
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
+
+
+class Box(NamedTuple):
+    """A slice of each axis of an array: first elements, ends and positive steps."""
+
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+    step: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The index that selects the slice."""
+        return (*map(slice, *self), ...)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the slice."""
+        return tuple([len(range(*bound)) for bound in zip(*self, strict=True)])
+
+    def is_contiguous(self, shape: tuple[int, ...]) -> bool:
+        """Whether the slice of a contiguous array of some shape is contiguous."""
+        inner = False
+        for size, full, step in zip(self.shape, shape, self.step, strict=True):
+            if (size > 1 and step > 1) or (inner and size < full):
+                return False
+            inner = inner or size > 1
+        return True
+
+    def is_disjoint(self, other: Box) -> bool:
+        """Whether the slices of two boxes of one array have no common element."""
+        return any(
+            a >= d or c >= b or (step == by and (a - c) % step != 0)
+            for (a, b, step), (c, d, by) in zip(
+                zip(*self, strict=True), zip(*other, strict=True), strict=True
+            )
+        )
+
+    def copy_around(self, array: Array) -> Array:
+        """Return a copy of an array whose elements in the slice are not initialized.
+
+        If the slice is small or has steps, the copy is a whole one.
+        """
+        if 2 * math.prod(self.shape) < array.size or any(step != 1 for step in self.step):
+            return array.copy()
+        copy = np.empty(array.shape, array.dtype)
+        before: list[slice] = []
+        for size, part in zip(array.shape, map(slice, self.start, self.stop), strict=True):
+            for edge in (slice(0, part.start), slice(part.stop, size)):
+                copy[*before, edge] = array[*before, edge]
+            before.append(part)
+        return copy
+
+
+class Store(NamedTuple):
+    """A slice of an array as the memory of a region's result, in place of an update of the slice.
+
+    `source` is the cell of the array and `target` the cell of the array after the update. These are
+    the same memory if the update is `in_place`. `shape` is the shape of the array.
+    """
+
+    source: int
+    target: int
+    box: Box
+    shape: tuple[int, ...]
+    in_place: bool
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the slice is contiguous."""
+        return self.box.is_contiguous(self.shape)
+
+    def array(self, source: Array) -> Array:
+        """Return the array to write into: `source` itself, or a copy of what the slice leaves."""
+        return source if self.in_place else self.box.copy_around(source)
 
 
 class ScratchView(NamedTuple):
@@ -74,24 +148,6 @@ class Lane:
         if self._buffers[slot].size < size:
             self._buffers[slot] = np.empty(size, np.uint8)
             self._views.clear()
-
-
-def copy_around(array: Array, key: Sequence[Any]) -> Array:
-    """Return a copy of an array whose elements at `key`, a slice of each axis, are not initialized.
-
-    If the slices are small or have steps, the copy is a whole one.
-    """
-    edges = list(zip(array.shape, key, strict=False))
-    inside = math.prod([max(0, part.stop - part.start) for _, part in edges])
-    if 2 * inside < array.size or any(part.step != 1 for _, part in edges):
-        return array.copy()
-    copy = np.empty(array.shape, array.dtype)
-    before: list[slice] = []
-    for size, part in edges:
-        for edge in (slice(0, part.start), slice(part.stop, size)):
-            copy[*before, edge] = array[*before, edge]
-        before.append(part)
-    return copy
 
 
 def _ignore() -> None:

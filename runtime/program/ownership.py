@@ -28,17 +28,17 @@ RESHAPES = frozenset({ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze})
 
 def mark_updates(
     steps: Sequence[ScalarStep | CallStep | RegionStep], outputs: Container[int]
-) -> dict[int, int]:
+) -> Memory | None:
     """Set `in_place` of each update of a plan that may write into its operand.
 
-    `outputs` are the cells of the plan's outputs. The result are the roots of cells, or nothing if
+    `outputs` are the cells of the plan's outputs. The result is the memory of the cells, or None if
     the plan has no updates.
     """
     if not any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps):
-        return {}
+        return None
     last = {cell: number for number, step in enumerate(steps) for cell in step.reads}
-    memory = _Memory()
-    latest: dict[int, float] = {}
+    memory = Memory()
+    latest = memory.latest
     for number, step in enumerate(steps):
         if isinstance(step, CallStep):
             if step.symbol.op in UPDATES and memory.owns(step.reads[0]):
@@ -53,14 +53,19 @@ def mark_updates(
             root = memory.roots.get(cell, cell)
             read = float("inf") if cell in outputs else last.get(cell, number)
             latest[root] = max(latest.get(root, number), read)
-    return memory.roots
+    return memory
 
 
-class _Memory:
-    """The roots of cells, the contiguous cells in memory that a step made, and shared roots."""
+class Memory:
+    """The roots of cells, the contiguous cells in memory that a step made, and shared roots.
+
+    `latest` has, for each root, the number of the last step that reads a cell of that root; it is
+    infinite if an output has the root.
+    """
 
     def __init__(self) -> None:
         self.roots: dict[int, int] = {}
+        self.latest: dict[int, float] = {}
         self.contiguous: set[int] = set()
         self.shared: set[int] = set()
 

@@ -41,8 +41,8 @@ class Plan:
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
         self.exit = frozenset(program.exit)
-        roots = mark_updates(steps, self.exit)
-        self.bound = steps = merge_stores(steps, self.exit, roots) if roots else steps
+        memory = mark_updates(steps, self.exit)
+        self.bound = steps = merge_stores(steps, self.exit, memory) if memory else steps
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0

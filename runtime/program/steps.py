@@ -43,7 +43,7 @@ from runtime.program.cost_model import (
     NUMPY_UFUNC,
     SECOND_THREAD,
 )
-from runtime.program.memory import Lane, Need, Recycler, ScratchView, copy_around
+from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
 from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
 from runtime.results import REFUSAL_ERRORS, refused
 
@@ -55,6 +55,12 @@ Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
 
 CHEAP = frozenset({ufunc for ufunc, op in OPS.items() if op and op.cheap} | {assign, select})
 """The cheap functions, whose results do not depend on the memory layout of their operands."""
+
+ANY_LAYOUT = CHEAP | {np.true_divide, np.sqrt}
+"""The functions of real numbers whose results do not depend on the memory layout of operands.
+
+IEEE 754 defines the result of a division and of a square root.
+"""
 
 
 class PlanRun:
@@ -128,31 +134,9 @@ class CallStep:
         self.shape = shape_of(symbol, sizes)
 
     @property
-    def key(self) -> tuple[Any, ...]:
-        """The index of the slice that an update or a slice is about."""
-        bounds = (self.settings[name] for name in ("start", "stop", "step"))
-        return (*map(slice, *bounds), ...)
-
-    @property
-    def part_shape(self) -> tuple[int, ...]:
-        """The shape of the slice that an update writes."""
-        bounds = [self.settings[name] for name in ("start", "stop", "step")]
-        return tuple([len(range(*bound)) for bound in zip(*bounds, strict=True)])
-
-    @property
-    def is_contiguous(self) -> bool:
-        """Whether the slice that an update writes is contiguous."""
-        axes = zip(self.part_shape, self.shape, self.settings["step"], strict=True)
-        whole = False
-        for size, full, step in axes:
-            if (size > 1 and step > 1) or (whole and size < full):
-                return False
-            whole = whole or size > 1
-        return True
-
-    def target(self, array: Array) -> Array:
-        """Return the array that an update of a slice writes into: `array` itself or a copy."""
-        return array if self.in_place else copy_around(array, self.key)
+    def box(self) -> Box:
+        """The slice that a slice or its update is about."""
+        return Box(*[self.settings[name] for name in Box._fields])
 
     def run(self, run: PlanRun) -> None:
         """Call the kernel on the values of the cells that the step reads, and store its result."""
@@ -212,8 +196,8 @@ class RegionStep:
 
     `native` is the compiled region. `small` is the function that runs a region of one block.
     `assemble` returns the body of the region; its argument are the numbers of the results that the
-    region stores into slices. `stores` has the updates of these slices, by the number of the
-    result (see stores.py).
+    region stores into slices. `stores` has these slices, by the number of the result (see
+    stores.py).
     """
 
     small: Any = None
@@ -232,7 +216,7 @@ class RegionStep:
         body = assemble(frozenset())
         self.assemble, self.shape, self.native = assemble, shape, native
         self.cells, self.sizes = cells, sizes
-        self.stores: dict[int, CallStep] = {}
+        self.stores: dict[int, Store] = {}
         self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.block = block or _block(body)
@@ -284,12 +268,16 @@ class RegionStep:
         self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
         self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]
 
+    @property
+    def stored_cells(self) -> list[tuple[int, Store]]:
+        """The cells of the results that the region stores into slices, and the slices."""
+        return [(self.writes[index][0], store) for index, store in self.stores.items()]
+
     def adopt_stores(self) -> None:
-        """Let the region do the updates of `stores` itself."""
+        """Let the region write its results into the slices of `stores`."""
         self._take(self.assemble(frozenset(self.stores)))
-        arrays = [update.reads[0] for update in self.stores.values()]
-        own = [update.write for update in self.stores.values()]
-        reads = [cell for cell in arrays if cell not in own]
+        own = [store.target for store in self.stores.values()]
+        reads = [store.source for store in self.stores.values() if store.source not in own]
         self.reads = list(dict.fromkeys([*self.operands, *reads]))
         self.needs = {size: Need(self.views((size,))) for size in self.needs}
 
@@ -321,9 +309,8 @@ class RegionStep:
             self.small.run(run)
             self._spend(start)
             return
-        for update in self.stores.values():
-            array = np.asarray(run.values[update.reads[0]])
-            run.values[update.write] = update.target(array)
+        for store in self.stores.values():
+            run.values[store.target] = store.array(np.asarray(run.values[store.source]))
         outs = [self._out(run, index, bool(native)) for index in range(len(self.writes))]
         threads = self.native.threads(self) if native else self.threads
         partition = native.cut(run, threads) if native else (self.ranges, self.trees)
@@ -341,10 +328,11 @@ class RegionStep:
         for rows, taker in zip(self.rows, takers, strict=True):
             run.values[rows.cell] = taker.result(rows.shape)
         for index, ((cell, _), out) in enumerate(zip(self.writes, outs, strict=True)):
-            update = self.stores.get(index)
-            if update and (native or not (self.row or update.is_contiguous)):
-                run.values[update.write][update.key] = out
-            elif not update:
+            store = self.stores.get(index)
+            if store and (native or not (self.row or store.is_contiguous)):
+                part = run.values[store.target][store.box.key]
+                part[...] = out.reshape(part.shape)
+            elif not store:
                 run.values[cell] = out
 
     def _spend(self, start: int) -> None:
@@ -391,9 +379,9 @@ class RegionStep:
 
     def _out(self, run: PlanRun, index: int, native: bool) -> Array:
         """Return the memory of a result; machine code writes to new memory alone."""
-        (cell, dtype), update = self.writes[index], self.stores.get(index)
-        if update and not native and (self.row or update.is_contiguous):
-            return run.values[update.write][update.key]
+        (cell, dtype), store = self.writes[index], self.stores.get(index)
+        if store and not native and (self.row or store.is_contiguous):
+            return run.values[store.target][store.box.key].reshape(self.shape)
         try:
             return run.empty(cell, self.shape, dtype)
         except REFUSAL_ERRORS as error:
@@ -411,13 +399,13 @@ class RegionStep:
 def contiguous_slots(step: RegionStep) -> set[int]:
     """Return the slots that must be contiguous.
 
-    Row-wise symbols, functions that are not cheap, and complex arithmetic read contiguous memory,
-    because their results depend on the layout.
+    Row-wise symbols, functions that are not in ANY_LAYOUT, and complex arithmetic read contiguous
+    memory, because their results depend on the layout.
     """
     places = {rows.place for rows in step.rows}
     of_complex = {k for k, slot in enumerate(step.body.slots) if slot.dtype.kind == "c"}
     for function, args, _ in step.body.calls:
-        places.update(args if function not in CHEAP else of_complex.intersection(args))
+        places.update(args if function not in ANY_LAYOUT else of_complex.intersection(args))
     return places
 
 

@@ -5,137 +5,174 @@ the result, the region writes it into the slice itself: the last instruction has
 memory, and all other instructions work on scratch memory. An update in place destroys old elements,
 so no later instruction may read the array. A region of several blocks may read, of that array, the
 very slice alone; else the first block would destroy operands of the second.
+
+Likewise a region writes a result into the memory of an operand of the same shape that dies there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
 from runtime.program.codegen.straight import Step, ends
 from runtime.program.codegen.tracing import select
 from runtime.program.cutting import VIEWS
-from runtime.program.steps import CHEAP, CallStep, RegionStep
+from runtime.program.memory import Box, Store
+from runtime.program.ownership import Memory
+from runtime.program.steps import ANY_LAYOUT, CallStep, RegionStep
 
 
-def merge_stores(
-    steps: Sequence[Step], outputs: Container[int], roots: Mapping[int, int]
-) -> list[Step]:
+def merge_stores(steps: Sequence[Step], outputs: Container[int], memory: Memory) -> list[Step]:
     """Return the steps without the updates that regions do themselves (`RegionStep.stores`).
 
-    `outputs` are the cells of the plan's outputs, `roots` the roots of cells (see ownership.py).
+    `outputs` are the cells of the plan's outputs.
     """
-    regions = {
-        cell: (number, step)
-        for number, step in enumerate(steps)
-        if isinstance(step, RegionStep)
-        for cell, _ in step.writes
-    }
-    if not regions:
-        return list(steps)
-    uses = Counter([cell for step in steps for cell in step.reads])
-    places = _Places(steps, roots)
-    merged: dict[int, int] = {}
+    merger = _Merger(steps, outputs, memory)
     for number, step in enumerate(steps):
-        if not isinstance(step, CallStep) or step.symbol.op is not ops.slice_update:
-            continue
-        array, updates = step.reads
-        place, region = regions.get(updates, (0, None))
-        if not region or not step.fits or uses[updates] > 1 or updates in outputs:
-            continue
-        written = places.writer.get(array, -1)
-        if merged.get(written, written) > place or (written == place and written not in merged):
-            continue
-        between = [k for k in range(place + 1, number) if k not in merged]
-        if step.in_place and any(places.reads(steps[k], array) for k in between):
-            continue
-        if _is_storable(region, step, places):
-            merged[number] = place
-            region.stores[[cell for cell, _ in region.writes].index(updates)] = step
-    for region in {id(region): region for _, region in regions.values()}.values():
-        if region.stores:
-            region.adopt_stores()
-    return [step for number, step in enumerate(steps) if number not in merged]
+        if isinstance(step, CallStep) and step.symbol.op is ops.slice_update and step.fits:
+            merger.merge(number, step)
+    for number, step in enumerate(steps):
+        if isinstance(step, RegionStep):
+            for index in range(len(step.writes)):
+                merger.reuse_operand(number, step, index)
+            if step.stores:
+                step.adopt_stores()
+    return [step for number, step in enumerate(steps) if number not in merger.merged]
 
 
-class _Places:
-    """The memory that cells read: its root, and the slice of the root if the cell is a slice.
+class _Merger:
+    """The state of `merge_stores`.
 
-    `writer` has the number of the step that writes each cell.
+    `merged` has the numbers of the steps that regions do themselves, with the numbers of the steps
+    of these regions.
     """
 
-    def __init__(self, steps: Sequence[Step], roots: Mapping[int, int]) -> None:
-        self.roots = roots
-        self.writer: dict[int, int] = {}
-        self._calls: dict[int, CallStep] = {}
-        for number, step in enumerate(steps):
-            if isinstance(step, CallStep):
-                self._calls[step.write] = step
-                self.writer[step.write] = number
-            else:
-                self.writer |= dict.fromkeys(ends(step)[1], number)
+    def __init__(self, steps: Sequence[Step], outputs: Container[int], memory: Memory) -> None:
+        self.steps, self.memory = steps, memory
+        self.merged: dict[int, int] = {}
+        self._donated: dict[int, int] = {}
+        self._calls = {step.write: step for step in steps if isinstance(step, CallStep)}
+        self._writer = {cell: n for n, step in enumerate(steps) for cell in ends(step)[1]}
+        uses = Counter([cell for step in steps for cell in step.reads])
+        self._single = {cell for cell, count in uses.items() if count == 1 and cell not in outputs}
 
-    def root(self, cell: int) -> int:
+    def merge(self, number: int, update: CallStep) -> None:
+        """Let a region do an update of a slice itself if it can."""
+        array, result = update.reads
+        numbers = [number]
+        view = self._calls.get(result)
+        while view and view.symbol.op is ops.reshape and result in self._single:
+            numbers.append(self._writer[result])
+            (result,) = view.reads
+            view = self._calls.get(result)
+        place = self._writer.get(result, -1)
+        region = self.steps[place]
+        if place < 0 or result not in self._single or not isinstance(region, RegionStep):
+            return
+        indices = [k for k, (cell, _) in enumerate(region.writes) if cell == result]
+        if not indices or not self._is_movable(number, place, update):
+            return
+        store = Store(array, update.write, update.box, update.shape, update.in_place)
+        if self._is_storable(region, indices[0], store):
+            self.merged |= dict.fromkeys(numbers, place)
+            region.stores[indices[0]] = store
+
+    def _is_movable(self, number: int, place: int, update: CallStep) -> bool:
+        """Whether an update can happen at the place of an earlier step."""
+        array = update.reads[0]
+        written = self._writer.get(array, -1)
+        if self.merged.get(written, written) > place or written == place:
+            return False
+        between = [k for k in range(place + 1, number) if k not in self.merged]
+        return not update.in_place or not any(self._reads(self.steps[k], array) for k in between)
+
+    def reuse_operand(self, number: int, region: RegionStep, index: int) -> None:
+        """Give a result of a region the memory of an operand that dies there, if there is one."""
+        cell, storage = region.writes[index]
+        if index in region.stores or not region.shape:
+            return
+        memory = self.memory
+        donors = {donor for _, donor, dtype in region.ins if dtype == storage}
+        for donor in sorted(donors):
+            root = self._root(donor)
+            if (
+                self._shape(donor) != region.shape
+                or not memory.owns(donor)
+                or memory.latest.get(root, 0) > number
+                or self._is_target(region, root)
+            ):
+                continue
+            box = Box((0,) * len(region.shape), region.shape, (1,) * len(region.shape))
+            store = Store(donor, cell, box, region.shape, True)
+            if self._is_storable(region, index, store):
+                region.stores[index] = store
+                self._donated[self._root(cell)] = root
+                memory.latest[root] = memory.latest.get(cell, number)
+                return
+
+    def _shape(self, cell: int) -> tuple[int, ...] | None:
+        """Return the shape of a cell that a step writes as a whole; None for others."""
+        step = self.steps[self._writer[cell]] if cell in self._writer else None
+        if isinstance(step, RegionStep) and cell in [rows.cell for rows in step.rows]:
+            return None
+        return step and step.shape
+
+    def _is_target(self, region: RegionStep, root: int) -> bool:
+        return any(self._root(store.target) == root for store in region.stores.values())
+
+    def _root(self, cell: int) -> int:
         """Return the cell whose memory a cell may share."""
-        return self.roots.get(cell, cell)
+        root = self.memory.roots.get(cell, cell)
+        while root in self._donated:
+            root = self._donated[root]
+        return root
 
-    def reads(self, step: Step, array: int) -> bool:
+    def _reads(self, step: Step, array: int) -> bool:
         """Whether a step reads the memory of an array."""
         cells = list(step.reads)
         if isinstance(step, RegionStep):
-            cells += [update.reads[0] for update in step.stores.values()]
-        return any(self.root(cell) == self.root(array) for cell in cells)
+            cells += [store.source for store in step.stores.values()]
+        return any(self._root(cell) == self._root(array) for cell in cells)
 
-    def is_part(self, cell: int, update: CallStep) -> bool:
-        """Whether a cell is the very slice that an update writes."""
+    def _is_part(self, cell: int, store: Store) -> bool:
+        """Whether a cell is the very slice, or the whole array, that a store writes."""
         view = self._calls.get(cell)
-        if view is None or view.symbol.op is not ops.slice:
+        if store.box.shape == store.shape and (view is None or view.symbol.op not in VIEWS):
+            return True
+        if view is None or view.symbol.op is not ops.slice or view.box != store.box:
             return False
         source = self._calls.get(view.reads[0])
-        is_view = source is not None and source.symbol.op in VIEWS
-        return not is_view and all(
-            view.settings[name] == update.settings[name] for name in ("start", "stop", "step")
-        )
+        return source is None or source.symbol.op not in VIEWS
 
-
-def _is_storable(region: RegionStep, update: CallStep, places: _Places) -> bool:
-    """Whether a region may write a result into the slice that an update writes."""
-    index = [cell for cell, _ in region.writes].index(update.reads[1])
-    if region.rows or region.shape != update.part_shape:
-        return False
-    slots = region.body.slots
-    own = {k for k, slot in enumerate(slots) if (slot.kind, slot.number) == ("out", index)}
-    last = max([n for n, (_, args, _) in enumerate(region.body.calls) if args[-1] in own])
-    function, args, _ = region.body.calls[last]
-    after = region.body.calls[last + 1 :]
-    readers = [function, *[call for call, operands, _ in after if own.intersection(operands)]]
-    is_complex = any(slots[k].dtype.kind == "c" for k in own)
-    if not update.is_contiguous and (is_complex or not CHEAP.issuperset(readers)):
-        return False
-    if not update.in_place:
-        return update.reads[0] not in [other.write for other in region.stores.values()]
-    if is_complex and region.size == 1:
-        return False
-    root = places.root(update.reads[0])
-    for other in region.stores.values():
-        if places.root(other.write) == root and not _is_disjoint(update, other):
+    def _is_storable(self, region: RegionStep, index: int, store: Store) -> bool:
+        """Whether a region may write a result into the slice of a store."""
+        if region.rows or _long_axes(region.shape) != _long_axes(store.box.shape):
             return False
-    shared = {k: cell for k, cell, _ in region.ins if places.root(cell) == root}
-    if any(shared.keys() & operands for _, operands, _ in after):
-        return False
-    if function is select and shared.keys() & args:
-        return False
-    return region.blocks == 1 or all(places.is_part(cell, update) for cell in shared.values())
+        slots, calls = region.body.slots, region.body.calls
+        own = {k for k, slot in enumerate(slots) if (slot.kind, slot.number) == ("out", index)}
+        last = max([n for n, (_, args, _) in enumerate(calls) if args[-1] in own])
+        function, args, _ = calls[last]
+        after = calls[last + 1 :]
+        readers = [function, *[call for call, operands, _ in after if own.intersection(operands)]]
+        is_complex = any(slots[k].dtype.kind == "c" for k in own)
+        if not store.is_contiguous and (is_complex or not ANY_LAYOUT.issuperset(readers)):
+            return False
+        if not store.in_place:
+            return store.source not in [other.target for other in region.stores.values()]
+        if is_complex and region.size == 1:
+            return False
+        root = self._root(store.source)
+        for other in region.stores.values():
+            if self._root(other.target) == root and not store.box.is_disjoint(other.box):
+                return False
+        shared = {k: cell for k, cell, _ in region.ins if self._root(cell) == root}
+        if any(shared.keys() & operands for _, operands, _ in after):
+            return False
+        if function is select and shared.keys() & args:
+            return False
+        return region.blocks == 1 or all(self._is_part(cell, store) for cell in shared.values())
 
 
-def _is_disjoint(update: CallStep, other: CallStep) -> bool:
-    """Whether the slices of two updates of one array have no common element."""
-    bounds = [
-        zip(*[each.settings[name] for name in ("start", "stop", "step")], strict=True)
-        for each in (update, other)
-    ]
-    return any(
-        a >= d or c >= b or (step == by and (a - c) % step != 0)
-        for (a, b, step), (c, d, by) in zip(*bounds, strict=True)
-    )
+def _long_axes(shape: Iterable[int]) -> list[int]:
+    return [size for size in shape if size != 1]

@@ -13,7 +13,7 @@ from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import FREED, STRAIGHT_STEPS
-from runtime.program.memory import Need, ScratchView
+from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, contiguous_slots
 
@@ -133,7 +133,7 @@ class Straight:
         if symbol.op is ops.slice_update and step.fits:
             x, updates = step.reads
             self._arrays([x] if scalar else step.reads, writer)
-            copied = f"{writer.name(step.target)}({_cell(x)})"
+            copied = f"{writer.name(step.box.copy_around)}({_cell(x)})"
             line(f"{target} = {_cell(x) if step.in_place else copied}")
             line(f"{target}[{_key(step, writer, scalar)}] = {scalar or _cell(updates)}")
             return
@@ -156,7 +156,7 @@ class Straight:
         The machine code returns None for arrays that are not plain.
         """
         whole = alone(step)
-        stores = list(step.stores.values()) if isinstance(step, RegionStep) else []
+        stores = step.stored_cells if isinstance(step, RegionStep) else []
         lines, (reads, results) = writer.lines, machine_ends(step)
         lines.append(f"r = {writer.name(entry)}({', '.join(_cells(reads))})")
         lines.append("if r is None:")
@@ -164,18 +164,11 @@ class Straight:
         lines.append(f"    {', '.join(_cells(whole.writes))}, = {other}")
         lines.append("else:")
         lines.append(f"    {', '.join(_cells(results))}{',' * (len(results) > 1)} = r")
-        for update in stores:
-            name, (array, part) = _cell(update.write), _cells(update.reads)
-            copied = f"{writer.name(update.target)}({array})"
-            lines.append(f"    {name} = {array if update.in_place else copied}")
-            lines.append(f"    {name}[{_key(update, writer)}] = {part}")
-
-    def _target(self, update: CallStep, writer: FunctionWriter) -> None:
-        """Write the array that an update changes, and the slice in it as the result of a region."""
-        array, target = _cell(update.reads[0]), _cell(update.write)
-        copied = f"{writer.name(update.target)}({array})"
-        writer.lines.append(f"{target} = {array if update.in_place else copied}")
-        writer.lines.append(f"{_cell(update.reads[1])} = {target}[{_key(update, writer)}]")
+        for cell, store in stores:
+            lines += [f"    {text}" for text in _store(store, writer)]
+            name, shape = _cell(store.target), writer.name(store.box.shape)
+            key = writer.name(store.box.key)
+            lines.append(f"    {name}[{key}] = {_cell(cell)}.reshape({shape})")
 
     def _region(self, step: RegionStep, writer: FunctionWriter) -> None:
         body = step.body
@@ -195,8 +188,12 @@ class Straight:
             if dtype != body.inputs[body.slots[k].number].dtype.storage:
                 writer.lines.append(f"i{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"i{k}"
-        for update in step.stores.values():
-            self._target(update, writer)
+        for cell, store in step.stored_cells:
+            writer.lines += _store(store, writer)
+            part = f"{_cell(store.target)}[{writer.name(store.box.key)}]"
+            if store.box.shape != step.shape:
+                part = f"{part}.reshape({writer.name(step.shape)})"
+            writer.lines.append(f"{_cell(cell)} = {part}")
         for index, (cell, dtype) in enumerate(step.writes):
             if index in step.stores:
                 continue
@@ -230,8 +227,8 @@ def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
         return list(dict.fromkeys(step.reads)), [step.write]
     if isinstance(step, ScalarStep):
         return step.reads, step.writes
-    stores = {update.reads[1]: update.write for update in step.stores.values()}
-    writes = [stores.get(cell, cell) for cell, _ in step.writes]
+    targets = {cell: store.target for cell, store in step.stored_cells}
+    writes = [targets.get(cell, cell) for cell, _ in step.writes]
     return step.reads, writes + [rows.cell for rows in step.rows]
 
 
@@ -257,9 +254,17 @@ def _made_contiguous(name: str, writer: FunctionWriter) -> list[str]:
 
 def _key(step: CallStep, writer: FunctionWriter, scalar: str | None = None) -> str:
     """Return the key of a slice or of its update; an update by a scalar has one index an axis."""
-    if scalar and all(size == 1 for size in step.part_shape):
-        return _places(step.settings["start"])
-    return writer.name(step.key)
+    box = step.box
+    if scalar and all(high - low == 1 for low, high in zip(box.start, box.stop, strict=True)):
+        return _places(box.start)
+    return writer.name(box.key)
+
+
+def _store(store: Store, writer: FunctionWriter) -> Iterator[str]:
+    """Yield the statement that makes the array into which a region writes."""
+    source = _cell(store.source)
+    array = source if store.in_place else f"{writer.name(store.array)}({source})"
+    yield f"{_cell(store.target)} = {array}"
 
 
 def _places(index: Sequence[int]) -> str:
