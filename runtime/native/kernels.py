@@ -41,7 +41,7 @@ from runtime.program.cost_model import (
 )
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
-from runtime.program.steps import CHEAP, shape_of
+from runtime.program.steps import CHEAP
 
 if TYPE_CHECKING:
     from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
@@ -210,7 +210,7 @@ class Kernels:
         specs = [
             Spec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
-                shape_of(symbol, step.sizes),
+                step.operand_shape(symbol),
                 places[symbol],
             )
             for symbol in (*reads, *writes)
@@ -239,7 +239,7 @@ class Kernels:
         for symbol in self.code.inputs.values():
             value = values[step.cells[symbol.index]]
             if value is None:
-                value = np.empty(shape_of(symbol, step.sizes), symbol.dtype.storage)
+                value = np.empty(step.operand_shape(symbol), symbol.dtype.storage)
             array = np.asarray(value)
             arrays.append(array if array.flags.aligned else array.copy())
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])

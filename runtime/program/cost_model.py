@@ -68,6 +68,9 @@ BIT_ARITHMETIC: Final = 4096
 """Elements above which casts by bit arithmetic are faster than one call of NumPy's own cast:
 execution, W4 to W6, 1,000 and 10,000."""
 
+ROW_START: Final = 40
+"""Elements that take as long as the start of a row in NumPy's loops: updates, heat_3d."""
+
 # -- threads
 
 SECOND_THREAD: Final = 300_000

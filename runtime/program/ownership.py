@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
 from runtime.program.cutting import UPDATES, VIEWS
-from runtime.program.steps import CallStep, RegionStep, ScalarStep
+from runtime.program.steps import CallStep, ScalarStep, Step, ViewStep
 
 FRESH = UPDATES | {
     *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),
@@ -26,9 +26,7 @@ RESHAPES = frozenset({ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze})
 """The views of a contiguous operand that are contiguous themselves."""
 
 
-def mark_updates(
-    steps: Sequence[ScalarStep | CallStep | RegionStep], outputs: Container[int]
-) -> Memory | None:
+def mark_updates(steps: Sequence[Step], outputs: Container[int]) -> Memory | None:
     """Set `in_place` of each update of a plan that may write into its operand.
 
     `outputs` are the cells of the plan's outputs. The result is the memory of the cells, or None if
@@ -45,6 +43,8 @@ def mark_updates(
                 step.in_place = latest[memory.roots[step.reads[0]]] <= number
             memory.enter_call(step)
             targets = [step.write]
+        elif isinstance(step, ViewStep):
+            continue
         elif isinstance(step, ScalarStep):
             memory.enter_fresh(targets := step.writes)
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from graphir.lazy import lazy
 from runtime.program.codegen.straight import Straight, alone, fits, machine_ends
@@ -20,14 +20,13 @@ from runtime.program.cost_model import (
     STEP,
     STEPWISE,
 )
+from runtime.program.flattening import flatten_stencils
 from runtime.program.ownership import mark_updates
-from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
+from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
 from runtime.program.stores import merge_stores
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
-
-Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
 
 
 class Plan:
@@ -42,7 +41,11 @@ class Plan:
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
         self.exit = frozenset(program.exit)
         memory = mark_updates(steps, self.exit)
-        self.bound = steps = merge_stores(steps, self.exit, memory) if memory else steps
+        self.origins: dict[int, int] = {}
+        if memory:
+            steps = merge_stores(steps, self.exit, memory)
+            steps, self.origins = flatten_stencils(steps, self.exit, len(program.cells))
+        self.bound = steps
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
@@ -81,12 +84,15 @@ class Plan:
         self.left = self._calls_counted = max(1, min(LOOK_CALLS, calls))
         symbols = program.lowered.symbols
         indices = [*program.cells]  # in the order of the cells
-        values = program.values([None] * len(program.entry))
+        values = program.values([None] * len(program.entry), len(self.origins))
         entries: dict[Step, Callable[..., Any]] = {}
         for step in regions:
             single = self._is_single
             reads, writes = (program.entry, program.exit) if single else machine_ends(step)
-            both = [[symbols[indices[cell]] for cell in cells] for cells in (reads, writes)]
+            both = [
+                [symbols[indices[self.origins.get(cell, cell)]] for cell in cells]
+                for cells in (reads, writes)
+            ]
             if step not in self._entries and not self._large:
                 entry = step.native.entry(step, *both, values)
                 entries |= {step: entry} if entry else {}
@@ -108,7 +114,11 @@ class Plan:
     @lazy
     def _compiled_regions(self) -> list[ScalarStep | RegionStep]:
         """The steps that machine code may replace."""
-        return [step for step in self.bound if not isinstance(step, CallStep) and step.native]
+        return [
+            step
+            for step in self.bound
+            if isinstance(step, (ScalarStep, RegionStep)) and step.native
+        ]
 
     @property
     def stepwise(self) -> bool:

@@ -236,7 +236,7 @@ class Program:
         targets: Mapping[int, Any],
         progress: Progress | None,
     ) -> tuple[Any, ...]:
-        values = self.values(inputs)
+        values = self.values(inputs, len(plan.origins))
         run = PlanRun(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
@@ -246,9 +246,12 @@ class Program:
                 values[cell] = None
         return tuple([values[cell] for cell in self.exit])
 
-    def values(self, inputs: Sequence[Any]) -> list[Any]:
-        """Return the cells at the start of a call; all but constants and inputs are None."""
-        cells: list[Any] = [None] * len(self.cells)
+    def values(self, inputs: Sequence[Any], new: int = 0) -> list[Any]:
+        """Return the cells at the start of a call; all but constants and inputs are None.
+
+        `new` is the number of cells of the plan that stand for no symbol.
+        """
+        cells: list[Any] = [None] * (len(self.cells) + new)
         for cell, array in (*self.constants.items(), *zip(self.entry, inputs, strict=True)):
             cells[cell] = array
         return cells

@@ -113,6 +113,10 @@ class ScalarStep:
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
         self.writes = [cells[symbol.index] for symbol in scalars.outs]
 
+    def operand_shape(self, symbol: Symbol) -> tuple[int, ...]:
+        """Return the shape of an operand or a result."""
+        return shape_of(symbol, self.sizes)
+
 
 class CallStep:
     """A call of a kernel on whole arrays; operands that are not contiguous are copied first.
@@ -132,6 +136,12 @@ class CallStep:
         self.kernel = caller(symbol, self.settings)
         self.fits = _fits(symbol, self.settings, sizes)
         self.shape = shape_of(symbol, sizes)
+        self._sizes = sizes
+
+    @property
+    def source_shape(self) -> tuple[int, ...]:
+        """The shape of the first operand."""
+        return shape_of(self.symbol.args[0], self._sizes)
 
     @property
     def box(self) -> Box:
@@ -153,6 +163,23 @@ class CallStep:
             except REFUSAL_ERRORS as error:
                 raise refused(error, self.symbol) from None
         return self.kernel(*operands)
+
+
+class ViewStep:
+    """A view of an array in the memory of a cell, which no symbol of the graph stands for.
+
+    `text` is the view as a Python expression, with {0} for the array and further numbers for
+    `values`. With `shape` () the view has all elements of the array.
+    """
+
+    blocks = 1
+    price = 0
+
+    def __init__(
+        self, read: int, write: int, shape: tuple[int, ...], text: str, values: Sequence[Any] = ()
+    ) -> None:
+        self.reads, self.write, self.shape = [read], write, shape
+        self.text, self.values = text, values
 
 
 WRITERS: dict[Op, Callable[..., Array]] = {
@@ -201,6 +228,7 @@ class RegionStep:
     """
 
     small: Any = None
+    is_reshaped = False
 
     def __init__(
         self,
@@ -219,6 +247,7 @@ class RegionStep:
         self.stores: dict[int, Store] = {}
         self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
+        self._threads_given, self._block_given = threads, block
         self.block = block or _block(body)
         self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
         self._take(body)
@@ -267,6 +296,17 @@ class RegionStep:
         }
         self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
         self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]
+
+    def reshaped(self, shape: tuple[int, ...], cells: Mapping[int, int]) -> RegionStep:
+        """Return the region with an iteration space of another shape, and operands to match."""
+        options = self._threads_given, self._block_given, self.native
+        step = RegionStep(self.assemble, shape, self.axes, cells, self.sizes, *options)
+        step.is_reshaped = True
+        return step
+
+    def operand_shape(self, symbol: Symbol) -> tuple[int, ...]:
+        """Return the shape of an operand or a result."""
+        return self.shape if self.is_reshaped and symbol.rank else shape_of(symbol, self.sizes)
 
     @property
     def stored_cells(self) -> list[tuple[int, Store]]:
@@ -447,3 +487,7 @@ def _block(body: RegionBody) -> int:
         BLOCK_LEAST,
         min(BLOCK_MOST, 1 << (CACHE // max(width, 1)).bit_length() - 1),
     )
+
+
+Step: TypeAlias = ScalarStep | CallStep | ViewStep | RegionStep
+"""A step of a plan."""

@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
-from runtime.program.codegen.straight import Step, ends
+from runtime.program.codegen.straight import ends
 from runtime.program.codegen.tracing import select
 from runtime.program.cutting import VIEWS
 from runtime.program.memory import Box, Store
 from runtime.program.ownership import Memory
-from runtime.program.steps import ANY_LAYOUT, CallStep, RegionStep
+from runtime.program.steps import ANY_LAYOUT, CallStep, RegionStep, Step
 
 
 def merge_stores(steps: Sequence[Step], outputs: Container[int], memory: Memory) -> list[Step]:
@@ -156,8 +156,10 @@ class _Merger:
         after = calls[last + 1 :]
         readers = [function, *[call for call, operands, _ in after if own.intersection(operands)]]
         is_complex = any(slots[k].dtype.kind == "c" for k in own)
-        if not store.is_contiguous and (is_complex or not ANY_LAYOUT.issuperset(readers)):
-            return False
+        if not store.is_contiguous and (
+            region.blocks == 1 or is_complex or not ANY_LAYOUT.issuperset(readers)
+        ):
+            return False  # a copy of a block in the cache is as fast as instructions with strides
         if not store.in_place:
             return store.source not in [other.target for other in region.stores.values()]
         if is_complex and region.size == 1:

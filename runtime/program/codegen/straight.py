@@ -15,9 +15,15 @@ from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import FREED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
-from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, contiguous_slots
-
-Step = ScalarStep | CallStep | RegionStep
+from runtime.program.steps import (
+    CallStep,
+    PlanRun,
+    RegionStep,
+    ScalarStep,
+    Step,
+    ViewStep,
+    contiguous_slots,
+)
 
 
 def fits(steps: Sequence[Step]) -> bool:
@@ -63,6 +69,9 @@ class Straight:
             elif isinstance(step, RegionStep):
                 self._arrays(step.reads, writer)
                 self._region(step, writer)
+            elif isinstance(step, ViewStep):
+                names = [_cell(step.reads[0]), *map(writer.name, step.values)]
+                writer.lines.append(f"{_cell(step.write)} = {step.text.format(*names)}")
             else:
                 self._call(step, writer)
             dead = [cell for cell in large.intersection(step.reads) if last[cell] is step]
@@ -223,7 +232,7 @@ def alone(step: Step) -> Straight:
 
 def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     """Return the cells that a step reads, and the cells that it writes."""
-    if isinstance(step, CallStep):
+    if isinstance(step, (CallStep, ViewStep)):
         return list(dict.fromkeys(step.reads)), [step.write]
     if isinstance(step, ScalarStep):
         return step.reads, step.writes
