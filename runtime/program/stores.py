@@ -81,8 +81,8 @@ class _Merger:
     def _is_movable(self, number: int, place: int, update: CallStep) -> bool:
         """Whether an update can happen at the place of an earlier step."""
         array = update.reads[0]
-        written = self._writer.get(array, -1)
-        if self.merged.get(written, written) > place or written == place:
+        writer = self._writer.get(array, -1)
+        if self.merged.get(writer, writer) > place or writer == place:
             return False
         between = [k for k in range(place + 1, number) if k not in self.merged]
         return not update.in_place or not any(self._reads(self.steps[k], array) for k in between)

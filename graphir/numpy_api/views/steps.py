@@ -157,8 +157,8 @@ class Cut(ViewStep):
         elif new.rank > x.rank or new.shape != shape[x.rank - new.rank :]:
             new = builder.reshaped(new, shape)
         bounds = {"start": self.start, "stop": self.stop, "step": self.step}
-        written = _is_cut(x, ops.slice_update, bounds) and x.args[1] is new
-        if written or (_is_cut(new, ops.slice, bounds) and new.args[0] is x):
+        is_same = _is_cut(x, ops.slice_update, bounds) and x.args[1] is new
+        if is_same or (_is_cut(new, ops.slice, bounds) and new.args[0] is x):
             return x
         return builder.emit(ops.slice_update, (x, new), **bounds)
 
