@@ -72,11 +72,11 @@ class _Flattener:
             source = calls.get(step.reads[0])
             if source is None or source.symbol.op not in VIEWS:
                 self._boxes[cell] = _flat_box(step)
-        kept = Counter([cell for step in steps for cell in step.reads])
+        uses = Counter([cell for step in steps for cell in step.reads])
         for step in calls.values():
             if step.symbol.op is ops.slice_update:
-                kept[step.reads[1]] -= 1
-        self._kept = {cell for cell, uses in kept.items() if uses}
+                uses[step.reads[1]] -= 1
+        self._users = {cell for cell, count in uses.items() if count}
         self._outputs = outputs
 
     def rewrite(self, step: Step) -> Iterator[Step]:
@@ -115,7 +115,7 @@ class _Flattener:
         """Return the common strides of a region's operands; None if it stays as it is."""
         if region.rows or region.stores or len(region.shape) < 2 or not region.size:
             return None
-        if any(cell in self._kept or cell in self._outputs for cell, _ in region.writes):
+        if any(cell in self._users or cell in self._outputs for cell, _ in region.writes):
             return None
         functions = [function for function, _, _ in region.body.calls]
         if not all(isinstance(x, np.ufunc) or x in (assign, select) for x in functions):

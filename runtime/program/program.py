@@ -358,17 +358,17 @@ class Program:
             compiled_region = self._kernels[number] = self.native(region, self.materialized, anew)
         return compiled_region
 
-    def body(self, number: int, bits: bool, stored: frozenset[int] = frozenset()) -> RegionBody:
+    def body(self, number: int, bits: bool, slice_outs: frozenset[int] = frozenset()) -> RegionBody:
         """Return the body of a region, by its step number.
 
-        `bits` is that of `RegionCode`, and `stored` that of `assemble`.
+        `bits` is that of `RegionCode`, and `slice_outs` that of `assemble`.
         """
-        assembled_body = self._bodies.get((number, bits, stored))
+        assembled_body = self._bodies.get((number, bits, slice_outs))
         if assembled_body is None:
             region = self.steps[number]
             assert isinstance(region, Region)
             code = RegionCode(region, self.materialized, bits)
-            assembled_body = self._bodies[number, bits, stored] = assemble(code, stored)
+            assembled_body = self._bodies[number, bits, slice_outs] = assemble(code, slice_outs)
         return assembled_body
 
     # -- questions

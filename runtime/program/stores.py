@@ -38,19 +38,19 @@ def merge_stores(steps: Sequence[Step], outputs: Container[int], memory: Memory)
                 merger.reuse_operand(number, step, index)
             if step.stores:
                 step.adopt_stores()
-    return [step for number, step in enumerate(steps) if number not in merger.merged]
+    return [step for number, step in enumerate(steps) if number not in merger.places]
 
 
 class _Merger:
     """The state of `merge_stores`.
 
-    `merged` has the numbers of the steps that regions do themselves, with the numbers of the steps
+    `places` has the numbers of the steps that regions do themselves, with the numbers of the steps
     of these regions.
     """
 
     def __init__(self, steps: Sequence[Step], outputs: Container[int], memory: Memory) -> None:
         self.steps, self.memory = steps, memory
-        self.merged: dict[int, int] = {}
+        self.places: dict[int, int] = {}
         self._donated: dict[int, int] = {}
         self._calls = {step.write: step for step in steps if isinstance(step, CallStep)}
         self._writer = {cell: n for n, step in enumerate(steps) for cell in ends(step)[1]}
@@ -75,16 +75,16 @@ class _Merger:
             return
         store = Store(array, update.write, update.box, update.shape, update.in_place)
         if self._is_storable(region, indices[0], store):
-            self.merged |= dict.fromkeys(numbers, place)
+            self.places |= dict.fromkeys(numbers, place)
             region.stores[indices[0]] = store
 
     def _is_movable(self, number: int, place: int, update: CallStep) -> bool:
         """Whether an update can happen at the place of an earlier step."""
         array = update.reads[0]
         writer = self._writer.get(array, -1)
-        if self.merged.get(writer, writer) > place or writer == place:
+        if self.places.get(writer, writer) > place or writer == place:
             return False
-        between = [k for k in range(place + 1, number) if k not in self.merged]
+        between = [k for k in range(place + 1, number) if k not in self.places]
         return not update.in_place or not any(self._reads(self.steps[k], array) for k in between)
 
     def reuse_operand(self, number: int, region: RegionStep, index: int) -> None:

@@ -55,13 +55,13 @@ class RegionBody(NamedTuple):
     constants: tuple[NDArray[Any], ...]
 
 
-def assemble(code: RegionCode, stored: Collection[int] = ()) -> RegionBody:
+def assemble(code: RegionCode, slice_outs: Collection[int] = ()) -> RegionBody:
     """Return the body of a region: allocate its registers, and compile its calls.
 
     The memory of results is memory for the chains of instructions that compute them, except for the
-    results with the numbers `stored`, whose memory may hold operands.
+    results with the numbers `slice_outs`, whose memory may hold operands.
     """
-    places, live, widths = _allocate(code, stored)
+    places, live, widths = _allocate(code, slice_outs)
     at, slots, constants = _slots(code, places, live)
     calls = tuple(
         [
@@ -114,7 +114,7 @@ def _slots(
 
 
 def _allocate(
-    code: RegionCode, stored: Collection[int]
+    code: RegionCode, slice_outs: Collection[int]
 ) -> tuple[list[tuple[str, int] | None], list[Instruction], list[int]]:
     """Return the slot of each register, the live instructions, and the width of each scratch slot.
 
@@ -153,8 +153,8 @@ def _allocate(
             continue  # nothing reads it
         live.append(instruction)
         # Long code is on scratch memory alone, so that its calls can be kept.
-        kept = place[0] == "out" and (code.long or place[1] in stored)
-        free_list = [] if kept else free[code.dtypes[out].itemsize]
+        keeps_out = place[0] == "out" and (code.long or place[1] in slice_outs)
+        free_list = [] if keeps_out else free[code.dtypes[out].itemsize]
         # NumPy takes an in-place ufunc call on one element for a reduction, and its reduction loop
         # rounds complex products differently (IS_BINARY_REDUCE,
         # numpy/_core/src/umath/fast_loop_macros.h).
