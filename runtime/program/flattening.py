@@ -20,7 +20,7 @@ from graphir import ops
 from runtime.program.codegen.tracing import assign, select
 from runtime.program.cost_model import ROW_START
 from runtime.program.cutting import VIEWS
-from runtime.program.steps import CallStep, RegionStep, Step, ViewStep
+from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
 
 
 class FlatBox(NamedTuple):
@@ -94,17 +94,17 @@ class _Flattener:
             if box.base not in self._flat_bases:
                 self._flat_bases[box.base] = self._new(box.base)
                 flat = self._flat_bases[box.base]
-                yield ViewStep(box.base, flat, (), "{0}.reshape(-1)")
+                yield LayoutStep(box.base, flat, (), "{0}.reshape(-1)")
             cells[cell] = self._new(cell)
             text = f"{{0}}[{box.first}:{box.first + size}]"
-            yield ViewStep(self._flat_bases[box.base], cells[cell], (size,), text)
+            yield LayoutStep(self._flat_bases[box.base], cells[cell], (size,), text)
         cells |= {cell: self._new(cell) for cell, _ in step.writes}
         symbols = {index: cells[cell] for index, cell in step.cells.items() if cell in cells}
         yield step.reshaped((size,), ChainMap(symbols, dict(step.cells)))
         for cell, dtype in step.writes:
             by = tuple([stride * dtype.itemsize for stride in strides])
             values = np.ndarray, step.shape, dtype, by
-            yield ViewStep(cells[cell], cell, step.shape, "{1}({2}, {3}, {0}, 0, {4})", values)
+            yield LayoutStep(cells[cell], cell, step.shape, "{1}({2}, {3}, {0}, 0, {4})", values)
 
     def _new(self, origin: int) -> int:
         cell = self._count + len(self.origins)

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
 from runtime.program.cutting import UPDATES, VIEWS
-from runtime.program.steps import CallStep, ScalarStep, Step, ViewStep
+from runtime.program.steps import CallStep, LayoutStep, ScalarStep, Step
 
 FRESH = UPDATES | {
     *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),
@@ -43,7 +43,7 @@ def mark_updates(steps: Sequence[Step], outputs: Container[int]) -> Memory | Non
                 step.in_place = latest[memory.roots[step.reads[0]]] <= number
             memory.enter_call(step)
             targets = [step.write]
-        elif isinstance(step, ViewStep):
+        elif isinstance(step, LayoutStep):
             continue
         elif isinstance(step, ScalarStep):
             memory.enter_fresh(targets := step.writes)

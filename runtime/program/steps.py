@@ -165,7 +165,7 @@ class CallStep:
         return self.kernel(*operands)
 
 
-class ViewStep:
+class LayoutStep:
     """A view of an array in the memory of a cell, which no symbol of the graph stands for.
 
     `text` is the view as a Python expression, with {0} for the array and further numbers for
@@ -489,5 +489,5 @@ def _block(body: RegionBody) -> int:
     )
 
 
-Step: TypeAlias = ScalarStep | CallStep | ViewStep | RegionStep
+Step: TypeAlias = ScalarStep | CallStep | LayoutStep | RegionStep
 """A step of a plan."""

@@ -17,11 +17,11 @@ from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
 from runtime.program.steps import (
     CallStep,
+    LayoutStep,
     PlanRun,
     RegionStep,
     ScalarStep,
     Step,
-    ViewStep,
     contiguous_slots,
 )
 
@@ -61,19 +61,7 @@ class Straight:
         last = {cell: step for step in steps for cell in step.reads}
         large: set[int] = set()
         for step in steps:
-            if entries and step in entries:
-                self._arrays(step.reads, writer)
-                self._entry(step, entries[step], writer)
-            elif isinstance(step, ScalarStep):
-                self._scalar(step, writer)
-            elif isinstance(step, RegionStep):
-                self._arrays(step.reads, writer)
-                self._region(step, writer)
-            elif isinstance(step, ViewStep):
-                names = [_cell(step.reads[0]), *map(writer.name, step.values)]
-                writer.lines.append(f"{_cell(step.write)} = {step.text.format(*names)}")
-            else:
-                self._call(step, writer)
+            self._step(step, (entries or {}).get(step), writer)
             dead = [cell for cell in large.intersection(step.reads) if last[cell] is step]
             if dead:
                 writer.lines.append(f"{' = '.join(_cells(dead))} = None")
@@ -88,6 +76,22 @@ class Straight:
         self.function: Callable[..., tuple[Any, ...] | None] = writer.function(
             ["lane", *inputs, "*more"]
         )
+
+    def _step(self, step: Step, entry: Callable[..., Any] | None, writer: FunctionWriter) -> None:
+        """Write one step; `entry` is its machine code."""
+        if entry:
+            self._arrays(step.reads, writer)
+            self._entry(step, entry, writer)
+        elif isinstance(step, ScalarStep):
+            self._scalar(step, writer)
+        elif isinstance(step, RegionStep):
+            self._arrays(step.reads, writer)
+            self._region(step, writer)
+        elif isinstance(step, LayoutStep):
+            names = [_cell(step.reads[0]), *map(writer.name, step.values)]
+            writer.lines.append(f"{_cell(step.write)} = {step.text.format(*names)}")
+        else:
+            self._call(step, writer)
 
     def _tests(
         self, types: Sequence[tuple[Storage, tuple[int, ...]]], writer: FunctionWriter
@@ -232,7 +236,7 @@ def alone(step: Step) -> Straight:
 
 def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     """Return the cells that a step reads, and the cells that it writes."""
-    if isinstance(step, (CallStep, ViewStep)):
+    if isinstance(step, (CallStep, LayoutStep)):
         return list(dict.fromkeys(step.reads)), [step.write]
     if isinstance(step, ScalarStep):
         return step.reads, step.writes
