@@ -201,6 +201,19 @@ class Straight:
             if dtype != body.inputs[body.slots[k].number].dtype.storage:
                 writer.lines.append(f"i{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"i{k}"
+        self._results(step, names, writer)
+        if isinstance(body.function, Walk):
+            writer.lines.append(f"{writer.name(body.function)}({', '.join(names)})")
+        else:
+            writer.call(body.calls, [*names, *map(writer.name, body.constants)])
+        for rows in step.rows:
+            call_name = writer.name(caller(rows.symbol, rows.settings))
+            others = [f"{writer.name(contiguous)}({name})" for name in _cells(rows.others)]
+            operand_text = ", ".join([names[rows.place], *others])
+            writer.lines.append(f"{_cell(rows.cell)} = {call_name}({operand_text})")
+
+    def _results(self, step: RegionStep, names: list[str], writer: FunctionWriter) -> None:
+        """Write the memory of a region's results, and set the names of their slots."""
         for cell, store in step.stored_cells:
             writer.lines += _store(store, writer)
             part = f"{_cell(store.target)}[{writer.name(store.box.key)}]"
@@ -218,15 +231,6 @@ class Straight:
             if dtype != storage:
                 writer.lines.append(f"o{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"o{k}"
-        if isinstance(body.function, Walk):
-            writer.lines.append(f"{writer.name(body.function)}({', '.join(names)})")
-        else:
-            writer.call(body.calls, [*names, *map(writer.name, body.constants)])
-        for rows in step.rows:
-            call_name = writer.name(caller(rows.symbol, rows.settings))
-            others = [f"{writer.name(contiguous)}({name})" for name in _cells(rows.others)]
-            operand_text = ", ".join([names[rows.place], *others])
-            writer.lines.append(f"{_cell(rows.cell)} = {call_name}({operand_text})")
 
 
 def alone(step: Step) -> Straight:
