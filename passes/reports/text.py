@@ -91,7 +91,7 @@ def _cells(site: CastSite) -> tuple[str, ...]:
         str(row.target),
         row.kind,
         f"{printable(row.rule)}: {words.path(row)}",
-        "exact" if row.exact else f"loses {row.witness}",
+        words.witness(site),
         f"{row.bytes_before} -> {row.bytes_after}",
     )
 

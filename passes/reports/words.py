@@ -100,7 +100,7 @@ def loss(site: CastSite) -> str:
     """Return what a cast can lose, or what a step of arithmetic did to its worst element."""
     row, measured = site.row, site.measured
     if not _is_loss(row):
-        return str(row.loss)
+        return f"{row.loss}{_range(site)}"
     if measured is None or measured.worst is None:
         return row.kind
     operation = _operation(row.op, [number_text(x) for x in measured.operands])
@@ -112,6 +112,18 @@ def became(before: complex, after: complex) -> str:
     """Return a change of a number in so many digits that both differ."""
     texts = number_text(before), number_text(after)
     return " became ".join(texts if texts[0] != texts[1] else map(str, (before, after)))
+
+
+def witness(site: CastSite) -> str:
+    """Return what a cast loses in a few characters: `exact`, `loses 2049`, `loses 0.1 to 0.7`."""
+    if site.row.exact:
+        return "exact"
+    least, greatest = site.numbers or (site.row.witness,) * 2
+    return f"loses {least}" if least == greatest else f"loses {least} to {greatest}"
+
+
+def _range(site: CastSite) -> str:
+    return "" if site.numbers is None else ", of {} to {}".format(*site.numbers)
 
 
 _SIGNS = {

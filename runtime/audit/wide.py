@@ -171,6 +171,8 @@ class WideRun(ReferenceRun):
             return self.cached_value(symbol)
         if symbol.op is ops.cast:
             return self.cast(symbol, operands[0])
+        if symbol.op in _GROWING and symbol.dtype.is_float:
+            operands = _as_integers(operands)
         dtypes = tuple(map(wide_dtype, operands))
         if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
@@ -330,6 +332,16 @@ def _as_float(symbol: Symbol, x: Array) -> Array:
     if symbol.dtype.family == "float" and x.dtype == np.int64:
         return convert(x, DType.int64, DType.float64)
     return x
+
+
+def _as_integers(operands: Sequence[Array]) -> Sequence[Array]:
+    """Return operands as int64 if some are integers that float64 lacks and the others are whole."""
+    floats = [x for x in operands if x.dtype == np.float64]
+    if len(floats) in (0, len(operands)) or not all(
+        _surely_fits_int64(x) and bool((x == np.trunc(x)).all()) for x in floats
+    ):
+        return operands
+    return [x.astype(np.int64) if x.dtype == np.float64 else x for x in operands]
 
 
 def _truncate(x: Array) -> Array:

@@ -13,7 +13,9 @@ from graphir.location import CompoundLocation
 _OURS = frozenset({"graphir", "passes", "runtime"})
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
 """Modules of NumPy whose functions are thin wrappers of one op each."""
-_USER, _INTERNAL, _TOP, _IMPORT, _NUMPY = 1, 2, 3, 4, 5
+_USER, _INTERNAL, _TOP, _IMPORT, _NUMPY, _LIBRARY = 1, 2, 3, 4, 5, 6
+_INSTALLED = ("site-packages", "dist-packages")
+"""Folders of installed packages, whose lines the user does not write."""
 
 
 def _package(frame: FrameType) -> str:
@@ -43,10 +45,11 @@ class Site(NamedTuple):
 class CallSites:
     """A cache of call sites, with one object for each call path to a place.
 
-    Frames of NumPy and of this project are not user frames. `top` is the code of the frame that
+    Frames of NumPy and of this project are not user frames, and those of installed packages are not
+    if the user's code calls them. `top` is the code of the frame that
     calls the recorded function. The layer of a location names the functions on the path from the
-    recorded function to the place, as in `solve/residual`. If Python code of NumPy runs in between,
-    the location is compound.
+    recorded function to the place, as in `solve/residual`. If Python code of NumPy or of an
+    installed package runs in between, the location is compound.
     """
 
     def __init__(self, top: CodeType) -> None:
@@ -65,8 +68,9 @@ class CallSites:
         frames to skip.
         """
         frame: FrameType | None = _getframe(depth)
-        kinds, user, within = self._kinds, None, False
+        kinds, user, library, within = self._kinds, None, None, False
         path: list[int] = []
+        library_path: list[int] = []
         while frame is not None:
             code = id(frame.f_code)
             kind = kinds.get(code) or self._classified(frame)
@@ -74,14 +78,20 @@ class CallSites:
                 user = user or frame
                 path.append(code)
             elif kind == _TOP:
+                if user is None and library is not None:
+                    user, path = library, library_path
                 user = user or self._caller(frame)
                 break
             elif kind == _NUMPY:
-                within = within or user is None
+                within = within or (user is None and library is None)
+            elif kind == _LIBRARY:
+                library = library or (frame if user is None else None)
+                library_path.append(code)
             elif kind == _IMPORT:
                 return self.importing
             frame = frame.f_back
         assert user is not None  # a recording always runs below a user frame
+        within = within or library not in (None, user)
         key = (within, user.f_lasti, *path)
         site = self._sites.get(key)
         if site is None:
@@ -103,6 +113,8 @@ class CallSites:
     def _classified(self, frame: FrameType) -> int:
         kind = _INTERNAL if is_ours(frame) else _NUMPY if _package(frame) == "numpy" else _USER
         kind = _INTERNAL if frame.f_globals.get("__name__") in _THIN else kind
+        if kind == _USER and any(name in frame.f_code.co_filename for name in _INSTALLED):
+            kind = _LIBRARY
         kind = _IMPORT if frame.f_code.co_name == "<module>" else kind
         code = frame.f_code
         self._kinds[id(code)], self._codes[id(code)] = kind, code

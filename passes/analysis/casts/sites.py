@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 
 from graphir import TensorType
 from graphir.ops.dims import Size, total
+from passes.analysis.casts.conversion import CastConversion
 from passes.analysis.casts.measured import Measured, plain
 from passes.analysis.casts.rows import CastRow, size_json
 
@@ -16,7 +17,8 @@ from passes.analysis.casts.rows import CastRow, size_json
 class CastSite:
     """Uses of casts with equal conversions at one location, such as the iterations of a loop.
 
-    `row` is the first of `rows`, the worst. `casts` has one row for each distinct cast symbol, so
+    Python numbers that the program rounds there count as equal. `row` is the first of `rows`, the
+    worst. `casts` has one row for each distinct cast symbol, so
     that `measured`, `shares` and the bytes count a cast with many uses once. `places` is the
     largest number of sites at which one of the casts has uses.
     """
@@ -49,6 +51,15 @@ class CastSite:
                 distinct.setdefault(row.symbol.index, row)
             self._casts = len(self.rows), tuple(distinct.values())
         return self._casts[1]
+
+    @property
+    def numbers(self) -> tuple[float, float] | None:
+        """The least and the greatest Python number that the site rounds, if there are several."""
+        if self.row.kind != "literal" or len(self.rows) == 1:
+            return None
+        witnesses = {row.witness for row in self.rows}
+        reals = [x for x in witnesses if isinstance(x, (int, float)) and x == x]
+        return (min(reals), max(reals)) if len(reals) > 1 else None
 
     @property
     def measured(self) -> Measured | None:
@@ -177,16 +188,23 @@ class CastSites(Sequence[CastSite]):
         return [leading[id(site)] for site in self._list if id(site) in leading]
 
     def _key(self, row: CastRow) -> Any:
-        """Return a key that is equal for equal rows (see CastRow).
+        """Return a key that is equal for equal rows (see CastRow), whatever their Python numbers.
 
         Each conversion object is hashed by value once and then has a number.
         """
         conversion = row.conversion
         number = self._conversions.get(id(conversion))
         if number is None:
-            distinct = self._numbers.setdefault(conversion, len(self._numbers))
-            number = self._conversions[id(conversion)] = distinct
+            number = self._numbers.setdefault(_merged(conversion), len(self._numbers))
+            self._conversions[id(conversion)] = number
         return number, row.location.place[:3], row.location.layer
+
+
+def _merged(conversion: CastConversion) -> object:
+    """Return the part of a conversion that the rows of a site share: all but a Python number."""
+    x = conversion
+    is_number = x.kind == "literal"
+    return (x.op, x.operand, x.rule, x.source, x.target) if is_number else conversion
 
 
 @lru_cache(maxsize=1024)

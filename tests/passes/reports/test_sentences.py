@@ -96,3 +96,16 @@ def test_a_graph_has_the_sentence() -> None:
     (sentence,) = cast_report(graph).sentences
     assert sentence.startswith("the result is float64 because line ")
     assert "multiplies by" in sentence
+
+
+def test_rows_that_differ_in_their_number_are_one() -> None:
+    def weighted(x: Any) -> Any:
+        total = x
+        for weight in (0.1, 0.3, 0.7):
+            total = total * weight
+        return total
+
+    report = record(weighted, X).report()
+    (site,) = report.sites
+    assert (site.times, site.numbers, len(report)) == (3, (0.1, 0.7), 3)
+    assert "loses 0.1 to 0.7" in str(report)

@@ -33,6 +33,17 @@ def test_the_error_is_that_of_exact_integers(top):
     assert all(row.op == "add" and str(row.target) == "float64" for row in blamed)
 
 
+def test_small_integers_beside_rounded_ones_stay_exact():
+    keys, rows = np.full(5, 2**56, np.uint64), np.arange(5)
+    report = record(lambda a, b: (a + b).astype(np.uint64), keys, rows).audit()
+    wrong = [int(x) - (2**56 + i) for i, x in enumerate((keys + rows).astype(np.uint64))]
+    (output,) = report.outputs
+    assert output.differing == sum(map(bool, wrong)) == 4
+    assert output.largest == max(map(abs, wrong))
+    odd = record(lambda a, b: (a + b).astype(np.uint64), keys + np.uint64(7), rows).audit()
+    assert [(row.op, row.operand) for row in odd if row.share] == [("add", "lhs")]
+
+
 def test_integers_that_float64_has_are_floats_there():
     a = np.array([1, 2**53, -(2**53)])
     assert record(total, a, np.ones(3)).audit().outputs[0].differing == 0
