@@ -38,6 +38,7 @@ from runtime.program.cost_model import (
     BLOCK_LEAST,
     BLOCK_MOST,
     CACHE,
+    FEW_BLOCKS,
     NUMPY_CHEAP,
     NUMPY_OTHER,
     NUMPY_UFUNC,
@@ -250,6 +251,12 @@ class RegionStep:
         self._threads_given, self._block_given = threads, block
         self.block = block or _block(body)
         self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
+        if (
+            not block
+            and self.threads == 1
+            and self.size <= min(FEW_BLOCKS * self.block, BLOCK_MOST)
+        ):
+            self.block = max(self.block, self.size)
         self._take(body)
         self.writes = [(cells[each.index], each.dtype.storage) for each in body.outs]
         self.rows = [
