@@ -50,9 +50,9 @@ BLOCK_LEAST: Final = 1 << 14
 BLOCK_MOST: Final = 1 << 17
 """The most elements of a block: execution, W7, --threads 1 2."""
 
-FEW_BLOCKS: Final = 4
-"""The most blocks of a region that one thread computes as one block instead: the steps between
-blocks cost more than memory outside of the inner cache: updates, jacobi_1d."""
+ONE_BLOCK: Final = 40_000
+"""Nanoseconds of work below which a region of at most BLOCK_MOST elements is one block, since the
+steps between blocks cost more than memory outside of the inner cache: updates, jacobi_1d."""
 
 NATIVE_VECTOR: Final = 32
 """Elements of a vector in machine code, which are four AVX2 registers of float32: native, W1."""

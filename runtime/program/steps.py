@@ -38,10 +38,10 @@ from runtime.program.cost_model import (
     BLOCK_LEAST,
     BLOCK_MOST,
     CACHE,
-    FEW_BLOCKS,
     NUMPY_CHEAP,
     NUMPY_OTHER,
     NUMPY_UFUNC,
+    ONE_BLOCK,
     SECOND_THREAD,
 )
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
@@ -251,11 +251,7 @@ class RegionStep:
         self._threads_given, self._block_given = threads, block
         self.block = block or _block(body)
         self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
-        if (
-            not block
-            and self.threads == 1
-            and self.size <= min(FEW_BLOCKS * self.block, BLOCK_MOST)
-        ):
+        if not block and self.size <= BLOCK_MOST and self.size * cost(body) < ONE_BLOCK:
             self.block = max(self.block, self.size)
         self._take(body)
         self.writes = [(cells[each.index], each.dtype.storage) for each in body.outs]
