@@ -149,12 +149,19 @@ def stack(*arrays: Array, axis: int) -> Array:
 
 def gather(x: Array, indices: Array, axis: int) -> Array:
     """Return x at `indices` along an axis; the shape of `indices` replaces the axis."""
-    return np.asarray(x.take(_places("gather", indices, x, axis), axis))
+    places = _places(indices)
+    try:
+        return np.asarray(x.take(places, axis))
+    except IndexError:
+        raise _index_error("gather", indices, x, axis) from None
 
 
 def take_along(x: Array, indices: Array, axis: int) -> Array:
     """Return one element of x for each index along an axis, as np.take_along_axis."""
-    return np.take_along_axis(x, _places("take_along", indices, x, axis), axis)
+    try:
+        return np.take_along_axis(x, _places(indices), axis)
+    except IndexError:
+        raise _index_error("take_along", indices, x, axis) from None
 
 
 def scatter(x: Array, updates: Array, indices: Array, axis: int) -> Array:
@@ -164,7 +171,10 @@ def scatter(x: Array, updates: Array, indices: Array, axis: int) -> Array:
     """
     alike("scatter", x, updates)
     result = x.copy()
-    np.put_along_axis(result, _places("scatter", indices, x, axis), updates, axis)
+    try:
+        np.put_along_axis(result, _places(indices), updates, axis)
+    except IndexError:
+        raise _index_error("scatter", indices, x, axis) from None
     return result
 
 
@@ -180,27 +190,31 @@ def index_update(x: Array, updates: Array, indices: Array, axis: int | None) -> 
 def write_indices(x: Array, updates: Array, indices: Array, axis: int | None) -> Array:
     """Write to an array as `index_update` does to a copy, and return the array."""
     alike("index_update", x, updates)
-    if axis is None:
-        whole = x.reshape(-1)  # a copy of an array that is not row-major
-        whole[_places("index_update", indices, whole, 0)] = updates
-        return x if np.may_share_memory(x, whole) else whole.reshape(x.shape)
-    x[(*[slice(None)] * axis, _places("index_update", indices, x, axis))] = updates
-    return x
+    whole = x.reshape(-1) if axis is None else x  # a copy of an array that is not row-major
+    try:
+        whole[(*[slice(None)] * (axis or 0), _places(indices))] = updates
+    except IndexError:
+        raise _index_error("index_update", indices, whole, axis or 0) from None
+    return x if whole is x or np.may_share_memory(x, whole) else whole.reshape(x.shape)
 
 
-def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
-    # Arrays of ml_dtypes' small integers lack min and max, hence int64; uint64 does not fit int64.
-    wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64, copy=False)
+def _places(indices: Array) -> NDArray[np.intp]:
+    """Return indices as NumPy takes them; a uint64 beyond intp is out of range for any array."""
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.intp).max))
+    return indices.astype(np.intp, copy=False)
+
+
+def _index_error(name: str, indices: Array, x: Array, axis: int) -> ExecutionError:
+    """Return the error for the first index that is out of range."""
     size = x.shape[axis]
-    if wide.size:
-        low, high = int(wide.min()), int(wide.max())
-        if low < -size or high >= size:
-            raise ExecutionError(
-                f"index {high if high >= size else low} is out of range for axis {axis}, "
-                f"whose size is {size}",
-                op=f"{name}",
-            )
-    return wide.astype(np.intp, copy=False)
+    index = next(each for each in map(int, indices.reshape(-1)) if not -size <= each < size)
+    where = f"axis {axis}, whose size is {size}" if x.ndim > 1 else f"an array of {size} elements"
+    return ExecutionError(
+        f"index {index} is out of range for {where}",
+        op=name,
+        fix=f"use indices from {-size} to {size - 1}" if size else "",
+    )
 
 
 # -- creation

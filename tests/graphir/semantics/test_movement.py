@@ -319,3 +319,9 @@ def test_eye(dtype, offset):
 def test_every_movement_op_is_tested_here():
     moving = {name for name, op in ops.CATALOGUE.items() if op.kind == "movement"}
     assert moving == set(CASES) | {"scatter", *UPDATES, "pad", "squeeze", "shape_of"}
+
+
+def test_the_error_for_an_index_of_a_vector_names_the_range():
+    message = "index -6 is out of range for an array of 5 elements; use indices from -5 to 4"
+    with pytest.raises(ExecutionError, match=f"index_update: {message}"):
+        KERNELS["index_update"](np.zeros(5), np.ones(2), np.array([4, -6]), axis=None)
