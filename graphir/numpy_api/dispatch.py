@@ -239,6 +239,8 @@ def _settings(
     The function raises GraphError for an argument without an op, and for `out`, `where` and
     `initial` unless `function` takes them.
     """
+    if not kwargs:
+        return {}
     settings = {key: name_ for key, name_ in kwargs.items() if name_ is not np._NoValue}  # pyright: ignore
     for name_, usual in (("out", None), ("where", True), ("initial", UNSET)):
         if name_ in settings and settings[name_] is usual:
@@ -322,6 +324,9 @@ def _reduce(
     if dtype is not None and op not in (ops.sum, ops.prod):
         _refuse(name, "dtype")
     to = None if dtype is None else numpy_code(dtype)
+    if initial is UNSET and where is True:
+        attrs = {"axis": axis, "keepdims": keepdims}
+        return graph.apply(op, (x,), attrs if to is None else {**attrs, "dtype": to})
     (x,) = symbols_of(graph, ops.negative, (x,))
     return reduced(DirectAdder(graph), op, x, axis, keepdims, to, initial, where)
 

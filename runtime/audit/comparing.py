@@ -49,12 +49,11 @@ class Output(NamedTuple):
 
     def _norm(self, error: float) -> float:
         """Return an error in the Euclidean norm, divided by the norm of the wide value."""
-        if not error:
-            return 0.0
-        real, wide = self.real.reshape(-1), self.wide.reshape(-1)
-        pairs = ((real[at], abs(wide[at].astype(complex))) for at in blocks(real.size))
-        size = math.hypot(*(_norm(x[np.isfinite(x) & np.isfinite(y)]) for y, x in pairs))
-        return error / size if size else math.inf
+        sizes = [x[1].at(x[0].finite & x[1].finite).sizes() for x in self._blocks(self.real)]
+        scale = max((float(size.max(initial=0.0)) for size in sizes), default=0.0)
+        if not error or not scale:
+            return math.inf if error else 0.0
+        return error / scale / math.sqrt(sum(float(np.square(x / scale).sum()) for x in sizes))
 
     def unknown(self) -> OutputError:
         """Return an OutputError with unknown figures."""
@@ -133,12 +132,6 @@ def _compare(real: Numbers, wide: Numbers, near: float) -> _Compared:
         float(error.sizes().max(initial=0.0)),
         float(error.at(nonzero).relative(of.at(nonzero)).max(initial=0.0)),
     )
-
-
-def _norm(x: NDArray[Any]) -> float:
-    """Return the Euclidean norm of finite numbers, scaled against overflow."""
-    scale = float(x.max(initial=0.0))
-    return scale * math.sqrt(float(np.square(x / scale).sum())) if scale else 0.0
 
 
 def _differing(these: Numbers, wide: Numbers) -> Flags:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,8 +24,8 @@ from graphir.conversions import convert
 from graphir.ops import dtype_rules as signatures
 from passes.analysis.casts import Measured, StepLoss
 from runtime.audit.exact import Flags, numbers
-from runtime.audit.measuring import beyond, blocks
-from runtime.audit.wide import Array, Effect, WideRun, fits, wide_dtype
+from runtime.audit.measuring import beyond
+from runtime.audit.wide import Array, Effect, WideRun, wide_dtype
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -56,9 +56,7 @@ class LossySteps:
         if target.is_integer and symbol.op.signature in _POSITIONS:
             return
         actual = self.wide.beside.cached_value(symbol)
-        steps = self._repeated[id(symbol.source), symbol.op] if symbol.op in _SUMS else []
-        steps.append(symbol)
-        if not actual.size or (len(steps) <= _REPEATS and self._is_sound(symbol, target, actual)):
+        if not actual.size or (target in _WIDE and np.isfinite(actual).all()):
             return
         exact = actual if target in _WIDE else self.wide.local(symbol)
         if target is DType.int64 and wide_dtype(exact) is target:
@@ -71,64 +69,30 @@ class LossySteps:
             self.kinds[symbol.index] = loss.kind
             self._keep(symbol, effect)
             self.measures[symbol.index] = _measured(self.wide, symbol, effect, loss)
-        elif len(steps) > _REPEATS and target.format and target not in _WIDE:
-            self._keep(symbol, effect)
-            change = _StepChange("accumulation", _differing(effect), 1.0)
-            self._roundings[symbol.index] = _measured(self.wide, symbol, effect, change)
-
-    def _is_sound(self, symbol: Symbol, target: DType, actual: Array) -> bool:
-        """Fast check, without the exact result: whether the step lost nothing but a rounding."""
-        wide = self.wide.cached_value(symbol)
-        if target.is_integer:
-            return wide.dtype == np.int64 and fits(wide, target) and np.array_equal(actual, wide)
-        if not bool(np.isfinite(actual).all()):
-            return False
-        if target in _WIDE or target.is_complex or symbol.op.kind in _WHOLE:
-            return target in _WIDE
-        if symbol.op not in _SUMS:
-            return bool(actual.all())
-        operands = [_flat(self.wide.beside.cached_value(x), actual.shape) for x in symbol.args]
-        return _is_plain_sum(actual.reshape(-1), wide.reshape(-1), operands, target.precision)
+        elif symbol.op in _SUMS and not target.is_integer:
+            self._repeat(symbol, effect)
 
     def accumulations(self, reaches: Callable[[Symbol, Symbol], bool]) -> None:
         """Count the roundings of repeated steps, the last of which `reaches` from the first."""
         for steps in self._repeated.values():
-            inexact = [x for x in steps[_REPEATS:] if self._changed(x)]
+            inexact = [x for x in steps[_REPEATS:] if self._roundings[x.index].changed]
             if inexact and reaches(steps[0], steps[-1]):
                 for step in inexact:
                     self.kinds[step.index] = "accumulation"
                     self.measures[step.index] = self._roundings[step.index]
 
-    def _changed(self, symbol: Symbol) -> bool:
-        return symbol.index in self._roundings and self._roundings[symbol.index].changed > 0
+    def _repeat(self, symbol: Symbol, effect: Effect) -> None:
+        """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
+        steps = self._repeated[id(symbol.source), symbol.op]
+        steps.append(symbol)
+        if len(steps) > _REPEATS:
+            self._keep(symbol, effect)
+            change = _StepChange("accumulation", _differing(effect), _error_bits(effect))
+            self._roundings[symbol.index] = _measured(self.wide, symbol, effect, change)
 
     def _keep(self, symbol: Symbol, effect: Effect) -> None:
         if self.keep:
             self.wide.effects[symbol.index] = effect
-
-
-def _flat(operand: Array, shape: tuple[int, ...]) -> Array:
-    """Return an operand as a vector of the result's elements; a single element as it is."""
-    whole = operand if operand.shape == shape or operand.size == 1 else None
-    return (np.broadcast_to(operand, shape) if whole is None else whole).reshape(-1)
-
-
-def _is_plain_sum(actual: Array, wide: Array, operands: Sequence[Array], precision: int) -> bool:
-    """Whether no sum absorbs an operand, and all are as exact as their dtype, block by block."""
-    eps = 2.0 ** (1 - precision)
-    error = size = 0.0
-    for at in blocks(actual.size):
-        a, b = (abs(z if z.size == 1 else z[at]) for z in operands)
-        least = np.maximum(a, b) * actual.dtype.type(2 * eps)
-        small = np.minimum(a, b)
-        if ((small <= least) & (small > 0)).any():
-            return False
-        exact = wide[at].astype(np.float64)
-        difference = actual[at] - exact
-        # Not by dot: its threads wait for one another longer than a block takes.
-        error += float(np.square(difference).sum())
-        size += float(np.square(exact).sum())
-    return error < (2**_BITS * eps) ** 2 * size or not error
 
 
 _POSITIONS = (signatures.POSITION, signatures.BITWISE)
@@ -262,6 +226,10 @@ def _accumulation(step: _Step, roundoff: Floats) -> _StepChange | None:
 def _bits(error: float, step: _Step) -> float:
     """Return the bits that a relative error takes of a result."""
     return max(0.0, min(step.target.part.precision, math.log2(error / step.eps)) if error else 0.0)
+
+
+def _error_bits(effect: Effect) -> float:
+    return 1.0 if effect.target.format else effect.target.precision
 
 
 def _relative(actual: Floats, exact: Floats) -> float:

@@ -312,11 +312,6 @@ def _shifted(result: Array, operands: Sequence[Array], own: Inference) -> Array:
     return exact.astype(np.int64) if _surely_fits_int64(exact) else exact
 
 
-def fits(x: Array, dtype: DType) -> bool:
-    """Whether all integers of a nonempty array are in the range of an integer dtype."""
-    return bool(x.min() >= dtype.min and x.max() <= dtype.max)
-
-
 def _fits_int64(x: Array) -> bool:
     return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
 

@@ -203,7 +203,8 @@ def arguments(pick: Random) -> tuple[Any, ...]:
     dtype = pick.choice(DTYPES)
     shape = pick.choice(SHAPES)
     size = int(np.prod(shape))
-    whole = np.array([pick.randint(0, 6) for _ in range(4 * size)]).astype(dtype)
+    numbers = [pick.randint(0, 6) + pick.choice([0, 1 / 7]) for _ in range(4 * size)]
+    whole = np.array(numbers).astype(dtype)
     x = whole[:size].reshape(shape)
     way = pick.randrange(8)
     y: Any = np.array([pick.randint(0, 6) for _ in range(size)]).astype(pick.choice(DTYPES))
@@ -225,9 +226,13 @@ def arguments(pick: Random) -> tuple[Any, ...]:
 
 
 def plain_arguments(pick: Random) -> tuple[Any, ...]:
-    """Arrays of one dtype, each in memory of its own, indices, and a number."""
+    """Arrays of one dtype, each in memory of its own, indices, and a number.
+
+    The elements are whole numbers: the standard leaves the order of additions open.
+    """
     x, _, indices, number = arguments(pick)
-    x, number = np.array(x, order="C"), number if x.dtype.kind in "fc" else int(number)
+    x = np.rint(x.real).astype(x.dtype, order="C")
+    number = number if x.dtype.kind in "fc" else int(number)
     y = np.array([pick.randint(0, 6) for _ in range(x.size)]).astype(x.dtype).reshape(x.shape)
     return x, y, indices, number
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,22 +99,27 @@ def _reduced(
 ) -> Symbol:
     axes = axis_of(axis, x.rank)
     initial = UNSET if initial is np._NoValue else plain(initial)  # pyright: ignore
-    order = memory_order(values, x.rank)
     rounds = x.dtype.is_float or x.dtype.is_complex or (dtype is not None and dtype.is_float)
-    if op in (ops.sum, ops.prod) and rounds and order != sorted(order):
+    adds = x.rank > 1 and rounds and op in (ops.sum, ops.prod)
+    order = memory_order(values, x.rank) if adds else []
+    if op is not None and order != sorted(order):
         if initial is not UNSET or where is not True:
             raise UnrecordedError("NumPy adds masked elements as they lie in memory")
 
-        def reduce(line: Symbol, axes: tuple[int, ...]) -> Symbol:
-            return reduced(recorder, op, line, axes, dtype=dtype)
-
+        reduce = partial(_sum_over, recorder, op, dtype)
         return in_memory_order(recorder, order, x, axes, keepdims, reduce)
+    if op is not None and initial is UNSET and where is True and dtype is None:
+        return recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims))
     if op is not None:
         mask = where if where is True else recorder.symbol(where)
         return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask)
     settings = {"axis": axes, "keepdims": bool(keepdims), "initial": initial, "where": where}
     with recorder.graph.at(recorder.here):
         return call_ufunc(recorder.graph, ufunc, "reduce", (x,), settings)
+
+
+def _sum_over(recorder: Recorder, op: Op, dtype: Any, x: Symbol, axes: tuple[int, ...]) -> Symbol:
+    return reduced(recorder, op, x, axes, dtype=dtype)
 
 
 _TABLES = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}
