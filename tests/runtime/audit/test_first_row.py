@@ -1,0 +1,63 @@
+"""The first row and the sentence of an audit name the guilty line of public bugs and faults.
+
+The programs were written before the audit could find their faults: see tests/promotion_bugs and
+tests/planted_faults.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from passes import CastReport
+from runtime import record
+from tests.planted_faults.cases import CLEAN, FAULTY
+from tests.planted_faults.program import Program
+from tests.promotion_bugs.cases import CASES
+from tests.support.guilty_lines import BORN, marked_lines
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def audited(program: Program) -> CastReport:
+    return record(program.function, *program.inputs(np.random.default_rng(0))).audit()
+
+
+def first_line(report: CastReport) -> int:
+    """The line of the first row; 0 without rows."""
+    return report.sites[0].row.location.line if report.sites else 0
+
+
+def names(sentences: list[str], lines: list[int]) -> bool:
+    return any(f"line {line} " in sentence for sentence in sentences for line in lines)
+
+
+def test_the_first_row_of_a_public_bug_is_its_line(tmp_path: Path) -> None:
+    rows: dict[str, bool] = {}
+    sentences: dict[str, bool] = {}
+    for case in CASES:
+        folder = tmp_path / case.name
+        folder.mkdir()
+        report = record(case.module.program, *case.module.inputs(folder)).audit()
+        source = Path(case.module.__file__ or "").read_text(encoding="utf-8")
+        lines = marked_lines(source) + marked_lines(source, BORN)
+        rows[case.name] = first_line(report) in lines
+        sentences[case.name] = names(report.sentences, lines)
+    assert sum(rows.values()) >= 18, rows
+    assert sum(sentences.values()) >= 18, sentences
+
+
+def test_the_first_row_of_a_planted_fault_is_its_line() -> None:
+    missing = []
+    for program in FAULTY:
+        report, line = audited(program), program.guilty_line or -1
+        if first_line(report) != line or not names(report.sentences, [line]):
+            missing.append(program.name)
+    assert len(missing) <= 3, missing
+
+
+@pytest.mark.parametrize("program", CLEAN, ids=lambda program: program.name)
+def test_no_sentence_accuses_a_clean_program(program: Program) -> None:
+    assert audited(program).sentences == []
