@@ -169,7 +169,7 @@ def program(pick: Random, args: tuple[Any, ...], grammar: Grammar = NUMPY) -> st
             if pick.random() < 0.97:
                 continue
         name = line.partition(" = ")[0]
-        if grammar is STANDARD and name in space and not _is_standard(space[name]):
+        if grammar is STANDARD and name in space and not _is_standard(space[name], before):
             space = before
             continue
         if name in ("a", "b", "c"):
@@ -180,12 +180,15 @@ def program(pick: Random, args: tuple[Any, ...], grammar: Grammar = NUMPY) -> st
     return f"def f(x, y, I, K):\n    a = b = c = x\n    {body}\n"
 
 
-def _is_standard(value: Any) -> bool:
+def _is_standard(value: Any, names: dict[str, Any]) -> bool:
     """Whether a NumPy value has a like in the standard: an array, row-major unless it is a view.
 
     The standard knows neither scalars nor the order of memory.
     """
-    return isinstance(value, np.ndarray) and (value.base is not None or value.flags.c_contiguous)
+    if not isinstance(value, np.ndarray):
+        return False
+    others = [other for other in names.values() if isinstance(other, np.ndarray)]
+    return value.flags.c_contiguous or any(np.may_share_memory(value, x) for x in others)
 
 
 def _line(pick: Random, names: list[str], grammar: Grammar) -> str:
