@@ -9,7 +9,7 @@ from graphir import DType, Location
 from graphir.escape import printable
 from passes.analysis.casts.ranking import is_cause
 from passes.analysis.casts.widening import Widening, uncast
-from passes.analysis.expressions import expression
+from passes.analysis.expressions import expression, with_dtype
 from passes.analysis.suggestions import UncastOp, rewritten
 from passes.reports import words
 
@@ -94,6 +94,11 @@ def _rewritten(report: CastReport, widening: Widening, casts: Mapping[int, DType
     step = widening.step
     if not casts or step.location.compound:
         return ""
+    source = expression(step.location)
+    if source and source.text.startswith("np.concatenate(") and len(casts) == 1:
+        (dtype,) = casts.values()
+        if text := with_dtype(source.text, f"np.{dtype}", always=True):
+            return f"; write {printable(' '.join(text.split()))}"
     uncast_op = UncastOp(report.graph.rules, step.op, [uncast(x) for x in step.args])
     fix = rewritten(uncast_op, step.location, casts)
     return f"; write {printable(fix)}" if fix else ""

@@ -22,10 +22,12 @@ def loss_fix(row: LossRow) -> str:
     holds the worst result. Returns "" in a function of a library, which no line of the program can
     change, and for a step in a dtype that no wider one holds.
     """
-    dtype = wider(row)
+    dtype, source = wider(row), row.expression
+    if dtype is not None and source and row.location.compound and _takes_dtype(source.text):
+        return " ".join(with_dtype(source.text, f"np.{dtype}", always=True).split())
     if dtype is None or row.location.compound or row.kind == "invalid":
         return ""
-    symbol, source = row.symbol, row.expression
+    symbol = row.symbol
     if source and (text := with_dtype(source.text, f"np.{dtype}")):
         return " ".join(text.split())
     positions = symbol.op.signature.promoted or range(len(symbol.args))
@@ -33,6 +35,12 @@ def loss_fix(row: LossRow) -> str:
     uncast = UncastOp(symbol.graph.rules, symbol.op, values)
     casts = {i: dtype for i in positions if values[i].op is not ops.constant or values[i].shape}
     return rewritten(uncast, row.location, casts or dict.fromkeys(positions, dtype))
+
+
+def _takes_dtype(text: str) -> bool:
+    """Whether a text calls a reduction of NumPy that takes the dtype of its sum."""
+    names = ("sum", "mean", "prod", "std", "var")
+    return text.startswith(tuple(f"np.{nan}{name}(" for name in names for nan in ("", "nan")))
 
 
 def measured_fix(row: CastRow) -> str:
