@@ -161,11 +161,13 @@ def _allocate(
         in_place = function not in (select, assign) and code.dtypes[out].kind != "c"
         if in_place:
             free_list.append(place)
-        for arg in args:
+        for k, arg in enumerate(args):
             base = bases[arg]
+            if function is select and k == 2:  # the last operand of a selection alone
+                free_list.append(place)
             if places[base] is None:
                 take(base)
-        if not in_place:
+        if function is not select and not in_place:
             free_list.append(place)
     live.reverse()
     return places, live, widths

@@ -52,9 +52,27 @@ def assign(source: Any, out: Any) -> None:
 
 
 def select(condition: Any, x: Any, y: Any, out: Any) -> None:
-    """Store np.where(condition, x, y) in `out`, which must not be an operand."""
-    out[...] = y
-    np.copyto(out, x, where=condition)
+    """Store np.where(condition, x, y) in `out`, which may be y but no other operand.
+
+    np.putmask takes the same time for all masks, np.copyto three times as long for random ones; but
+    np.putmask does not broadcast.
+    """
+    if out is not y:
+        out[...] = y
+    if x.shape == condition.shape == out.shape:
+        np.putmask(out, condition, x)
+    else:
+        np.copyto(out, x, where=condition)
+
+
+def real_part(source: Any, out: Any) -> None:
+    """Store the real parts of complex numbers in `out`."""
+    out[...] = source.real
+
+
+def imaginary_part(source: Any, out: Any) -> None:
+    """Store the imaginary parts of complex numbers in `out`."""
+    out[...] = source.imag
 
 
 class TracedKernel(NDArrayOperatorsMixin):
@@ -84,6 +102,21 @@ class TracedKernel(NDArrayOperatorsMixin):
     def copy(self) -> TracedKernel:
         """Return the value itself, since no traced function writes to its operands."""
         return self
+
+    @property
+    def real(self) -> TracedKernel:
+        """The real parts of complex numbers."""
+        return self._part(real_part)
+
+    @property
+    def imag(self) -> TracedKernel:
+        """The imaginary parts of complex numbers."""
+        return self._part(imaginary_part)
+
+    def _part(self, function: Callable[..., None]) -> TracedKernel:
+        if self.dtype.kind != "c":
+            raise UntraceableError
+        return self.tracer.emit(function, [self], np.empty(0, self.dtype).real.dtype)
 
     def view(self, dtype: Any) -> TracedKernel:
         """Return the same bits read as another dtype of the same width."""
