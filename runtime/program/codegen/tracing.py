@@ -116,7 +116,7 @@ class TracedKernel(NDArrayOperatorsMixin):
     def _part(self, function: Callable[..., None]) -> TracedKernel:
         if self.dtype.kind != "c":
             raise UntraceableError
-        return self.tracer.emit(function, [self], np.empty(0, self.dtype).real.dtype)
+        return self.tracer.emit(function, [self], np.dtype(f"f{self.dtype.itemsize // 2}"))
 
     def view(self, dtype: Any) -> TracedKernel:
         """Return the same bits read as another dtype of the same width."""
