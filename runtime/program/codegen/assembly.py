@@ -159,15 +159,15 @@ def _allocate(
         # rounds complex products differently (IS_BINARY_REDUCE,
         # numpy/_core/src/umath/fast_loop_macros.h).
         in_place = function not in (select, assign) and code.dtypes[out].kind != "c"
-        if in_place:
-            free_list.append(place)
+        # The last operand of a selection may lie in the memory of the result.
+        first = 0 if in_place else 2 if function is select else len(args)
         for k, arg in enumerate(args):
             base = bases[arg]
-            if function is select and k == 2:  # the last operand of a selection alone
+            if k == first:
                 free_list.append(place)
             if places[base] is None:
                 take(base)
-        if function is not select and not in_place:
+        if first == len(args):
             free_list.append(place)
     live.reverse()
     return places, live, widths
