@@ -205,12 +205,20 @@ def _clip(
 
 
 def _sorting(op: Op) -> Function:
-    """Return the function for a sorting op. The op is stable, so it serves every `kind`."""
+    """Return the function for a sorting op."""
 
     def order(a: Symbol, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Symbol:
-        return op(flat(a), axis=0) if axis is None else op(a, axis=axis)
+        attrs: dict[str, Any] = {}
+        if kind == "heapsort" and op is ops.argsort:
+            raise GraphError("heapsort has an order of equal values of its own", fix="leave it out")
+        if op is ops.argsort and not (stable or kind in _STABLE_KINDS):
+            attrs["stable"] = False
+        return op(flat(a), axis=0, **attrs) if axis is None else op(a, axis=axis, **attrs)
 
     return order
+
+
+_STABLE_KINDS = ("stable", "mergesort")
 
 
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:

@@ -249,9 +249,10 @@ sort = _rowwise("sort", sig.ORDERING, "Sorted, NaN last.", Attr("descending", at
 argsort = _rowwise(
     "argsort",
     sig.POSITION,
-    "The order that sorts, equal values in their order.",
+    "The order that sorts. Equal values keep their order, or have NumPy's if not stable.",
     Attr("descending", at.flag, False),
     _DTYPE,
+    Attr("stable", at.flag, True),
 )
 searchsorted = Op(
     "searchsorted",

@@ -459,13 +459,13 @@ def sort(p: Any, x: Any, axis: int, descending: bool) -> Any:
 
 
 @exact
-def argsort(p: Any, x: Any, axis: int, descending: bool) -> Any:
-    """Descending order: argsort of the reversed operand, reversed.
+def argsort(p: Any, x: Any, axis: int, descending: bool, stable: bool = True) -> Any:
+    """The stable order. If descending, it is argsort of the reversed operand, reversed.
 
-    Equal values keep their order.
+    Equal values keep their order. A stable order that ascends is a primitive.
     """
     if not descending:
-        return None
+        return None if stable else p.argsort(x, axis=axis)
     backwards = p.flip(p.argsort(p.flip(x, axis=(axis,)), axis=axis), axis=(axis,))
     return p.count(x, (axis,), 1, like=backwards) - backwards
 

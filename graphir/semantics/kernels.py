@@ -210,10 +210,14 @@ def _sort(x: Array, axis: int, descending: bool) -> Array:
     return np.flip(result, axis).copy() if descending else result
 
 
-def _argsort(x: Array, axis: int, descending: bool) -> Array:
-    """Return the indices (int64) that sort stably along an axis; descending puts NaN first."""
+def _argsort(x: Array, axis: int, descending: bool, stable: bool = True) -> Array:
+    """Return the indices (int64) that sort along an axis; descending puts NaN first.
+
+    An unstable sort leaves equal values as NumPy's quicksort does, by the machine's instructions.
+    """
     if not descending:
-        return np.argsort(x, axis=axis, kind="stable").astype(np.int64, copy=False)
+        kind = "stable" if stable else None
+        return np.argsort(x, axis=axis, kind=kind).astype(np.int64, copy=False)
     backwards = _argsort(np.flip(x, axis), axis, False)
     return x.shape[axis] - 1 - np.flip(backwards, axis)
 

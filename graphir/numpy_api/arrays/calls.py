@@ -229,7 +229,12 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     value = operand(memory, other)
     if value is NotImplemented:
         return value
-    result = function(x.read(), value)
+    result: Any = None
+    if function is MATMUL:
+        products.check_output(x)
+        result = products.product(memory, "matmul", (x, other), (x.read(), value))
+    if result is None:
+        result = function(x.read(), value)
     if result is NotImplemented:
         return result
     x.write(cast_to_out(memory, x, result))
@@ -298,7 +303,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     values[1:2] = _second(method, inputs, values)
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    result = None if kwargs else _of_operator(memory, ufunc, inputs, values)
+    result = None if kwargs else _of_operator(memory, ufunc, inputs, values, out)
     if result is None:
         settings = symbols(kwargs)
         result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), settings)
@@ -325,12 +330,14 @@ def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
     return [plains(inputs[1])] if known_indices else values[1:2]
 
 
-def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any) -> Any:
+def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any, out: Any) -> Any:
     """Return a product that BLAS computes, or the result of an operator of scalars, else None.
 
     NumPy turns an operator with a scalar on the left into a call of the ufunc.
     """
     if ufunc is np.matmul:
+        for into in out or ():
+            products.check_output(into)
         return products.product(memory, "matmul", inputs, values)
     if ufunc not in scalars.OPERATORS or not scalars.are_scalars(inputs):
         return None

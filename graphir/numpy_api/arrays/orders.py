@@ -35,6 +35,11 @@ _BACKWARDS = frozenset(
     )
 )
 """The ufuncs whose loops over vectors that run backwards in memory have other bits."""
+_WITHOUT_OP: dict[np.ufunc, str] = {
+    np.exp2: "write np.power(2.0, x)",
+    np.float_power: "write np.power(x.astype(float), y)",
+}
+"""The ufuncs of floats that compute by other functions than any op, and what to write instead."""
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
@@ -62,6 +67,8 @@ def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Do the same for a function that is no ufunc."""
     if kwargs.get("overwrite_input"):
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
+    if function is np.trace:
+        return _trace(*args, **kwargs)
     if function.__name__ == "einsum" and not kwargs.get("optimize"):
         _check_einsum(*args)
     sums = function.__name__ in _SUMS or function.__name__ in _SUMS_OF_COPIES
@@ -110,6 +117,14 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     return result if keeps else result.squeeze(axes)[()]
 
 
+def _trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    """Return the trace as NumPy adds it: a sum over a view of the diagonals."""
+    diagonals = np.diagonal(a, offset, axis1, axis2)
+    return np.sum(np.moveaxis(diagonals, -1, 0), axis=0, dtype=dtype, out=out)
+
+
 def _check_einsum(subscripts: Any, *operands: Any) -> None:
     """Raise OrderError if einsum would sum floats: its loops add in an order of their own."""
     if not isinstance(subscripts, str):
@@ -132,7 +147,9 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
 
 
 def check_direction(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
-    """Raise OrderError where NumPy's loop runs backwards, and for exp2, which no op computes."""
+    """Raise OrderError where NumPy's loop runs backwards, and for a ufunc that no op computes."""
+    if ufunc is np.float_power:
+        raise OrderError(f"no op has the bits of np.{ufunc.__name__}", fix=_WITHOUT_OP[ufunc])
     if ufunc.__name__ not in _BACKWARDS:
         return
     for array in arrays_of(list(inputs)):
@@ -141,8 +158,8 @@ def check_direction(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
             continue
         if ufunc is np.absolute and not array.element.is_complex:
             continue
-        if ufunc is np.exp2:
-            raise OrderError("no op has the bits of np.exp2", fix="write np.power(2.0, x)")
+        if ufunc in _WITHOUT_OP:
+            raise OrderError(f"no op has the bits of np.{ufunc.__name__}", fix=_WITHOUT_OP[ufunc])
         if view.ndim == 1 and view.size > 1 and view.strides[0] < 0:
             name = f"np.{ufunc.__name__}"
             raise OrderError(

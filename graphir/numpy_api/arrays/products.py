@@ -44,6 +44,16 @@ def product(
     return None if layout is None else graph.apply(ops.matmul, args, {"layout": layout})
 
 
+def check_output(out: Any) -> None:
+    """Raise OrderError if matmul would write to an array in another order than C."""
+    view = _view(out)
+    if view is not None and uses_blas(view.dtype) and not view.flags.c_contiguous:
+        raise OrderError(
+            "NumPy multiplies otherwise if the output is not in C order",
+            fix="write out[...] = x @ y",
+        )
+
+
 def _is_argument(value: Any) -> bool:
     """Whether a value views an argument, which the caller may pass twice."""
     symbol = value.cell.symbol if isinstance(value, ArrayValue) else None

@@ -99,7 +99,7 @@ def masked(build: OpAdder, x: Symbol, mask: Any, neutral: Any) -> Symbol:
     return result
 
 
-def counted(build: OpAdder, x: Symbol, mask: Any, axis: Any, keepdims: Any) -> Symbol:
+def true_count(build: OpAdder, x: Symbol, mask: Any, axis: Any, keepdims: Any) -> Symbol:
     """Return the number of elements that a reduction with a mask takes, as int64."""
     ones = build.emit(ops.full, (), dtype=DType.int64, value=1, shape=x.shape)
     return reduced(build, ops.sum, ones, axis, keepdims, where=mask)
@@ -118,7 +118,7 @@ def mean(build: OpAdder, x: Symbol, axis: Any, keepdims: Any, mask: Any) -> Symb
     to = build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
     wide = DType.float32 if to is DType.float16 else to
     total = reduced(build, ops.sum, x, axis, keepdims, wide, where=mask)
-    return build.cast(shared_out(build, total, counted(build, x, mask, axis, keepdims)), to)
+    return build.cast(shared_out(build, total, true_count(build, x, mask, axis, keepdims)), to)
 
 
 def variance(
@@ -127,12 +127,12 @@ def variance(
     """Return the variance of the elements where a mask is true."""
     to = build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
     total = reduced(build, ops.sum, x, axis, True, to, where=mask)
-    count = counted(build, x, mask, axis, True)
+    count = true_count(build, x, mask, axis, True)
     off = build.emit(ops.subtract, (build.cast(x, to), shared_out(build, total, count)))
     parts = [build.emit(part, (off,)) for part in (ops.real, ops.imag)] if to.is_complex else [off]
     squares = [build.emit(ops.multiply, (part, part)) for part in parts]
     square = build.emit(ops.add, tuple(squares)) if to.is_complex else squares[0]
-    freedom = counted(build, x, mask, axis, keepdims)
+    freedom = true_count(build, x, mask, axis, keepdims)
     over = build.operands(ops.subtract, (freedom, np.int64(correction)))
     freedom = build.emit(ops.subtract, over)
     freedom = build.emit(ops.maximum, build.operands(ops.maximum, (freedom, np.int64(0))))
@@ -180,7 +180,7 @@ def _sum_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to: DTy
         return build.emit(ops.add, (build.emit(ops.sum, (x,), axis=tuple(axes), dtype=to), start))
     if len(axes) > 1:
         _refuse(ops.sum, f"axes {axes} of {x.type} from a start", "reduce one axis after the other")
-    return _joined(build, ops.sum, x, axes[0], start, to)
+    return _of_line_with_start(build, ops.sum, x, axes[0], start, to)
 
 
 def _product_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to: DType) -> Symbol:
@@ -190,10 +190,12 @@ def _product_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to:
     others = [i for i in range(x.rank) if i not in axes]
     x = build.emit(ops.permute, (x,), dims=(*others, *sorted(axes)))
     x = build.emit(ops.reshape, (x,), shape=(*x.shape[: len(others)], -1))
-    return _joined(build, ops.prod, x, len(others), start, to)
+    return _of_line_with_start(build, ops.prod, x, len(others), start, to)
 
 
-def _joined(build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to: DType) -> Symbol:
+def _of_line_with_start(
+    build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to: DType
+) -> Symbol:
     """Return the reduction of an axis that begins with the start."""
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     first = build.emit(ops.broadcast_to, (start,), shape=shape)

@@ -159,7 +159,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "softmax": nn.softmax,
         "logsoftmax": nn.log_softmax,
         "sort": lambda x, axis, descending: jnp.sort(x, axis=axis, stable=True),
-        "argsort": lambda x, axis, descending: jnp.argsort(x, axis=axis, stable=True),
+        "argsort": lambda x, axis, descending, stable: jnp.argsort(x, axis=axis, stable=True),
         "searchsorted": lambda x, values, side: jnp.searchsorted(x, values, side=side),
         "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),
         "reshape": jnp.reshape,

@@ -134,10 +134,10 @@ def sort(x: HloValue, axis: int, descending: bool) -> HloValue:
     return _sorted([x], axis)[0]
 
 
-def argsort(x: HloValue, axis: int, descending: bool) -> HloValue:
+def argsort(x: HloValue, axis: int, descending: bool, stable: bool) -> HloValue:
     """Return the int64 indices of the stable ascending order, NaN last.
 
-    The descending order has a decomposition, so `descending` is False here.
+    Other orders have a decomposition, so `descending` is False and `stable` True here.
     """
     return _sorted([x, x.body.iota(DType.int64, x.shape, axis)], axis)[1]
 
