@@ -180,7 +180,7 @@ def _sum_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to: DTy
         return build.emit(ops.add, (build.emit(ops.sum, (x,), axis=tuple(axes), dtype=to), start))
     if len(axes) > 1:
         _refuse(ops.sum, f"axes {axes} of {x.type} from a start", "reduce one axis after the other")
-    return _of_line_with_start(build, ops.sum, x, axes[0], start, to)
+    return _from_start(build, ops.sum, x, axes[0], start, to)
 
 
 def _product_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to: DType) -> Symbol:
@@ -190,12 +190,10 @@ def _product_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to:
     others = [i for i in range(x.rank) if i not in axes]
     x = build.emit(ops.permute, (x,), dims=(*others, *sorted(axes)))
     x = build.emit(ops.reshape, (x,), shape=(*x.shape[: len(others)], -1))
-    return _of_line_with_start(build, ops.prod, x, len(others), start, to)
+    return _from_start(build, ops.prod, x, len(others), start, to)
 
 
-def _of_line_with_start(
-    build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to: DType
-) -> Symbol:
+def _from_start(build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to: DType) -> Symbol:
     """Return the reduction of an axis that begins with the start."""
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     first = build.emit(ops.broadcast_to, (start,), shape=shape)

@@ -195,12 +195,12 @@ class CastSites(Sequence[CastSite]):
         conversion = row.conversion
         number = self._conversions.get(id(conversion))
         if number is None:
-            number = self._numbers.setdefault(_merged(conversion), len(self._numbers))
+            number = self._numbers.setdefault(_site_key(conversion), len(self._numbers))
             self._conversions[id(conversion)] = number
         return number, row.location.place[:3], row.location.layer
 
 
-def _merged(conversion: CastConversion) -> object:
+def _site_key(conversion: CastConversion) -> object:
     """Return the part of a conversion that the rows of a site share: all but a Python number."""
     x = conversion
     is_number = x.kind == "literal"
