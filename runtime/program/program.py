@@ -223,7 +223,10 @@ class Program:
         if plan.straight is None or plan.stepwise:
             return None
         start = perf_counter_ns()
-        outputs = plan.straight.function(lane, *inputs)
+        try:
+            outputs = plan.straight.function(lane, *inputs)
+        except MemoryError:
+            return None  # step by step, the error names the op
         took = perf_counter_ns() - start
         plan.price = min(plan.price or took, took)
         return outputs

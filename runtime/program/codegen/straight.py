@@ -178,6 +178,8 @@ class Straight:
         lines.append("else:")
         lines.append(f"    {', '.join(_cells(results))}{',' * (len(results) > 1)} = r")
         for cell, store in stores:
+            if store.target == cell:
+                continue  # the memory of an operand that dies; machine code has taken new memory
             lines += [f"    {text}" for text in _store(store, writer)]
             name, shape = _cell(store.target), writer.name(store.box.shape)
             key = writer.name(store.box.key)

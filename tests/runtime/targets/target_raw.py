@@ -172,7 +172,7 @@ ACCEPTED = [
     Accepted("onnx", "searchsorted", "numbers are sorted by keys, which are integers"),
     Accepted(
         "onnx",
-        f"{COMPARISONS} where matmul tensordot",
+        f"{COMPARISONS} where heaviside matmul tensordot",
         "what ONNX or onnxruntime computes in another dtype is cast to that, by the target",
         lambda dtypes: DType.bool in dtypes or DType.uint64 in dtypes or DType.bfloat16 in dtypes,
     ),
