@@ -137,7 +137,7 @@ def _is_item(instruction: dis.Instruction) -> bool:
 
 
 _OURS = {"graphir", "passes", "runtime"}
-_LIBRARIES = _OURS | {"numpy", "ml_dtypes", "networkx", "llvmlite"}
+_LIBRARIES = _OURS | {"numpy", "traced_numpy", "ml_dtypes", "networkx", "llvmlite"}
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _LIBRARY: dict[int, tuple[CodeType, bool]] = {}
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from graphir import GraphError, GraphirError
+from graphir.numpy_api.arrays.makers import traced_body
 from runtime import jit
+from runtime.jit.loads import is_library_module
 from tests.runtime.jit.jitted import X, agree, counted
 from tests.runtime.jit.watched_state import CASES, STATE, Layer
 
@@ -238,3 +240,10 @@ def test_a_profiler_of_c_goes_on() -> None:
     profiler.disable()
     names = {str(one.code) for one in profiler.getstats()}
     assert any("fft" in name for name in names)
+
+
+def test_the_traced_bodies_of_numpys_functions_are_library_code():
+    """They share code with NumPy's own functions, which the watch tells apart by the code."""
+    body = traced_body(np.insert)
+    assert body is not None
+    assert is_library_module(body.__globals__["__name__"])
