@@ -72,9 +72,10 @@ def layout_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Layout
     an operand of another dtype to C order, and dot keeps its order.
     """
     is_gram = may_be_gram(x, y) and address(x) == address(y)
+    by_vectors = function == "dot" and x.ndim > _MATRIX  # one product of vectors an element
     order: Any = "C" if function == "matmul" else "K"
     x, y = (a if a.dtype == dtype else np.empty_like(a, dtype, order) for a in (x, y))
-    if x.flags.c_contiguous and y.flags.c_contiguous and not is_gram:
+    if x.flags.c_contiguous and y.flags.c_contiguous and not (is_gram or by_vectors):
         return None
     left, right = (tuple(step // dtype.itemsize for step in a.strides) for a in (x, y))
     return function, left, right, is_gram

@@ -17,8 +17,7 @@ from graphir.semantics.products import layout_of, may_be_gram, uses_blas
 
 Array = NDArray[Any]
 
-_MATRICES = 2
-"""The most axes of an operand for which np.dot and np.inner call BLAS once."""
+_MATRIX = 2
 
 
 def product(
@@ -78,9 +77,12 @@ def of_function(
         return None
     if name in ("dot", "inner"):
         blas = uses_blas(np.result_type(left, right))
-        if blas and max(left.ndim, right.ndim) > _MATRICES:
+        if right.ndim > _MATRIX:
+            if not blas:
+                return None
             raise OrderError(
-                f"np.{name} adds arrays of more than two axes in an order of its own",
+                f"np.{name} with more than two axes on the right adds in an order of its own",
+                got=f"{right.ndim} axes",
                 fix="use x @ y, np.tensordot or np.vecdot",
             )
     if name == "inner":

@@ -24,12 +24,12 @@ def product_attributes(function: str, operands: Sequence[Any]) -> Mapping[str, A
 
 
 def product(function: Any) -> Callable[..., Symbol]:
-    """Return the function that records np.dot or np.inner: one matmul for vectors and matrices."""
+    """Return the function that records np.dot or np.inner: one matmul by a vector or matrix."""
     by_table = in_ops(function, 2)
 
     def enter(recorder: Recorder, _: Any, a: Any, b: Any, **kwargs: Any) -> Symbol:
         x, y = np.asarray(plain(a)), np.asarray(plain(b))
-        if kwargs or not (0 < x.ndim <= _MATRIX and 0 < y.ndim <= _MATRIX):
+        if kwargs or not (x.ndim and 0 < y.ndim <= _MATRIX):
             return by_table(recorder, _, a, b, **kwargs)
         right = recorder.symbol(b)
         if function is np.inner and y.ndim == _MATRIX:
@@ -42,7 +42,7 @@ def product(function: Any) -> Callable[..., Symbol]:
 def dot_method(recorder: Recorder, x: Any, symbol: Symbol, other: Any) -> Symbol:
     """Record the method `dot` of an array x, whose symbol is given."""
     y = np.asarray(plain(other))
-    if not (0 < x.ndim <= _MATRIX and 0 < y.ndim <= _MATRIX):
+    if not (x.ndim and 0 < y.ndim <= _MATRIX):
         return in_ops(np.dot, 2)(recorder, x, symbol, other)
     return _emitted(recorder, x, symbol, y, recorder.symbol(other))
 
