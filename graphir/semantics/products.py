@@ -69,16 +69,23 @@ def layout_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Layout
     """Return the layout of a product in a dtype by a NumPy function; None for C order.
 
     Only the shapes, strides and addresses of x and y matter. Before it calls BLAS, matmul converts
-    an operand of another dtype to C order, and dot keeps its order.
+    an operand of another dtype, or one that is not aligned, to C order, and dot keeps its order.
     """
     is_gram = may_be_gram(x, y) and address(x) == address(y)
-    by_vectors = function == "dot" and x.ndim > _MATRIX  # one product of vectors an element
     order: Any = "C" if function == "matmul" else "K"
-    x, y = (a if a.dtype == dtype else np.empty_like(a, dtype, order) for a in (x, y))
-    if x.flags.c_contiguous and y.flags.c_contiguous and not (is_gram or by_vectors):
+    x, y = (a if _is_plain(a, dtype) else np.empty_like(a, dtype, order) for a in (x, y))
+    # dot of more axes is a product of vectors for each element; it scales complex columns itself.
+    as_matmul = x.ndim <= _MATRIX and (dtype.kind == "f" or x.shape[-1] > 1)
+    in_order = x.flags.c_contiguous and y.flags.c_contiguous and not is_gram
+    if in_order and (function == "matmul" or as_matmul):
         return None
     left, right = (tuple(step // dtype.itemsize for step in a.strides) for a in (x, y))
     return function, left, right, is_gram
+
+
+def _is_plain(array: Array, dtype: np.dtype[Any]) -> bool:
+    whole = all(stride % dtype.itemsize == 0 for stride in array.strides)
+    return array.dtype == dtype and array.flags.aligned and whole
 
 
 def may_be_gram(x: Array, y: Array) -> bool:

@@ -122,6 +122,24 @@ def test_replays_of_products_have_numpys_bits(name: str) -> None:
             assert same(replayed, expected), where
 
 
+@pytest.mark.parametrize("shape", [(5, 1, 7), (1, 1, 1), (1, 9, 1), (5, 3, 1)])
+def test_dot_of_complex_columns_and_of_several_matrices(shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    _, w = arrays("c16")
+    x, y = w[:rows, :inner].copy(), w[:inner, -columns:].copy()
+    for left in (x, np.stack([x, -x])):
+        for function in (np.dot, np.matmul, lambda x, y: np.inner(x, y.T)):
+            assert same(jit(function)(left, y), function(left, y))
+
+
+def test_operands_that_are_not_aligned_are_copied_first() -> None:
+    record_ = np.dtype([("flag", "i1"), ("value", "f8")])
+    rows = np.zeros(41, record_)
+    rows["value"] = np.linspace(0, 1, 41) ** 2
+    x, _ = arrays("f8")
+    assert same(jit(lambda x, v: x @ v)(x, rows["value"]), x @ rows["value"])
+
+
 def test_an_argument_given_twice_is_a_gram_matrix() -> None:
     function = jit(lambda x, y: x @ y.T)
     x = np.random.default_rng(0).normal(size=(17, 33))
