@@ -23,11 +23,13 @@ class CastSite:
     largest number of sites at which one of the casts has uses.
     """
 
-    __slots__ = ("_casts", "places", "rows")
+    __slots__ = ("_casts", "places", "rows", "shares")
 
     def __init__(self, row: CastRow) -> None:
         self.rows = [row]
         self.places = 1
+        self.shares: tuple[float, ...] | None = row.shares
+        """The part of each output's error that the casts of the site explain; None if unknown."""
         self._casts: tuple[int, Sequence[CastRow]] = 0, ()
 
     @property
@@ -67,14 +69,6 @@ class CastSite:
         if len(self.rows) == 1:
             return self.row.measured
         return Measured.merge(row.measured for row in self.casts if row.measured is not None)
-
-    @property
-    def shares(self) -> tuple[float, ...] | None:
-        """The part of each output's error that the casts of the site explain; None if unknown."""
-        if len(self.rows) == 1:
-            return self.row.shares
-        parts = [row.shares for row in self.casts if row.shares is not None]
-        return tuple(map(sum, zip(*parts, strict=True))) if len(parts) == len(self.casts) else None
 
     @property
     def share(self) -> float | None:
@@ -142,6 +136,10 @@ class CastSites(Sequence[CastSite]):
         places = Counter(row.symbol.index for site in self._list for row in site.casts)
         for site in self._list:
             site.places = max(places[row.symbol.index] for row in site.casts)
+            if len(site.casts) > 1:
+                parts = [row.shares for row in site.casts if row.shares is not None]
+                complete = len(parts) == len(site.casts)
+                site.shares = tuple(map(sum, zip(*parts, strict=True))) if complete else None
 
     def __len__(self) -> int:
         return len(self._list)
