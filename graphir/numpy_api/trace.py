@@ -42,6 +42,7 @@ from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
+from graphir.semantics.products import address
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +114,6 @@ class _Bytes:
             "typestr": "|u1",
             "version": 3,
         }
-
-
-def address(array: NDArray[Any]) -> int:
-    """Return the address of an array's first element."""
-    return array.__array_interface__["data"][0]
 
 
 class Trace(NamedTuple):

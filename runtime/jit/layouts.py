@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.numpy_api.arrays.memory import LayoutUse
-from graphir.numpy_api.trace import ArgumentLayout, address
+from graphir.numpy_api.trace import ArgumentLayout
+from graphir.semantics.products import address
 
 Array = NDArray[Any]
 
@@ -102,8 +103,9 @@ def lie_usually(args: Sequence[Any]) -> bool:
 
 def strides_key(arrays: Sequence[Any]) -> Any:
     """Return the cache key of the arguments' strides; None if all are C-contiguous."""
-    key = [getattr(array, "strides", ()) for array in arrays]
-    return None if lie_in_order(arrays) else tuple(key)
+    if lie_in_order(arrays):
+        return None
+    return tuple([getattr(array, "strides", ()) for array in arrays])
 
 
 def lie_in_order(args: Sequence[Any]) -> bool:

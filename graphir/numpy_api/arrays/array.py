@@ -444,9 +444,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
                 fix="use casting='unsafe'",
             )
         if new.dtype is symbol.dtype:
-            flags = self.plain.flags if order in ("C", "F") else None
-            lies = flags is None or (flags.c_contiguous if order == "C" else flags.f_contiguous)
-            return self if lies and not copy else self._copied(order)
+            return self if self.lies_in(order) and not copy else self._copied(order)
         if self.layout is None or (self.in_order and order != "F"):
             return self.memory.value_of(new)
         plain = np.empty_like(self.plain, to, cast("Any", order), subok=False)

@@ -145,9 +145,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     if function in UFUNCS:
         orders.check_direction(UFUNCS[function], operands)
     if function is MATMUL:
-        result = products.product(memory, "matmul", operands, values)
-        if result is None:
-            result = function(*values)
+        result = _matmul(memory, operands, values)
     elif function in scalars.DIFFERING:
         result = _differing(memory, function, operands, values)
     else:
@@ -157,6 +155,12 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     if function is MATMUL:
         return results(memory, result, True, partial(_as_numpy, np.matmul, operands, {}))
     return elementwise(memory, result, operands, scalar=True)
+
+
+def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Return the operator @ of operands, whose symbols are `values`."""
+    result = products.product(memory, "matmul", operands, values)
+    return MATMUL(*values) if result is None else result
 
 
 def _repeats(operands: Sequence[Any]) -> bool:
@@ -229,11 +233,10 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     value = operand(memory, other)
     if value is NotImplemented:
         return value
-    result: Any = None
     if function is MATMUL:
         products.check_output(x)
-        result = products.product(memory, "matmul", (x, other), (x.read(), value))
-    if result is None:
+        result = _matmul(memory, (x, other), (x.read(), value))
+    else:
         result = function(x.read(), value)
     if result is NotImplemented:
         return result

@@ -125,9 +125,7 @@ def _of_value(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> 
         array: Any = value
         same = dtype is None or np.dtype(dtype) == array.dtype
         order = _ORDERS.get(original) or kwargs.get("order") or "K"
-        if order in ("C", "F"):
-            flags = array.plain.flags
-            is_copy |= not (flags.c_contiguous if order == "C" else flags.f_contiguous)
+        is_copy |= not value.lies_in(order)
         copy = array.copy(order) if is_copy and same else array
         result = copy if same else array.astype(dtype, order)
         return result.reshape((1,)) if original in _ORDERS and not result.ndim else result

@@ -310,6 +310,13 @@ class ArrayValue(GraphValue):
         view = self.layout
         return view is not None and view.flags.c_contiguous
 
+    def lies_in(self, order: str) -> bool:
+        """Whether the elements are contiguous in order C or F; any other order allows all."""
+        if order not in ("C", "F"):
+            return True
+        flags = self.plain.flags
+        return flags.c_contiguous if order == "C" else flags.f_contiguous
+
     @property
     def dims(self) -> tuple[Any, ...]:
         """The sizes of the axes; the layout need not be known."""

@@ -31,7 +31,7 @@ _BACKWARDS = frozenset(
     (
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan"),
         *("sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
-        *("arctan2", "power", "float_power", "absolute"),
+        *("arctan2", "power", "absolute"),
     )
 )
 """The ufuncs whose loops over vectors that run backwards in memory have other bits."""

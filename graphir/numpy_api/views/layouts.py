@@ -25,6 +25,7 @@ from graphir.numpy_api.views.steps import (
     ViewPart,
     ViewStep,
 )
+from graphir.semantics.products import address
 
 Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = tuple[int, ...]
@@ -52,11 +53,6 @@ class ViewLayout(NamedTuple):
 
 _CACHE: dict[Any, Steps | None] = {}
 _MOST = 20_000
-
-
-def address(array: Array) -> int:
-    """Return the address of the first element."""
-    return array.__array_interface__["data"][0]
 
 
 def steps_between(whole: Array, view: Array) -> Steps | None:
