@@ -69,7 +69,7 @@ def _known(recorder: NotingBuilder, array: Any) -> Symbol | None:
     trace = _trace(array) if isinstance(array, RecordedValue) else recorder.owner(array)
     if trace is None or trace.recorder is not recorder:
         return None if isinstance(array, RecordedValue) else recorder.of_plain(array)
-    return (trace.root or trace).symbol
+    return (trace.root or trace).last_symbol
 
 
 def _trace(array: Any) -> RecordingTrace | None:

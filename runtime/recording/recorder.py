@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, GraphirError, Op, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
+from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
 from runtime.recording.captured import Brought
 from runtime.recording.notes import NotingBuilder
@@ -29,6 +30,7 @@ from runtime.recording.values import (
     RecordingTrace,
     TracedScalar,
     UnrecordedError,
+    Untaken,
     plain,
     plains,
     recording_with,
@@ -66,15 +68,16 @@ class Recorder(NotingBuilder):
         """The active NumPy functions that are written in Python, the user's call first."""
         self.numbers: dict[int, tuple[Any, Any]] = {}
         """Python numbers made from recorded values, by the id of the number, with those values."""
-        self.containers: list[tuple[Any, Any]] = []
-        """Lists and dicts among the arguments, each with the copy that the program got instead."""
         self.data: list[Symbol] = []
         """The inputs of the graph that are arguments of the program, or that it loaded."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
         """Arrays whose memory was replaced, by id, with the original plain array."""
-        self._arguments: list[RecordedValue] = []
+        self._brought: dict[int, tuple[Any, RecordedValue]] = {}
+        """The recorded arrays in place of arrays that the program brings along, by their ids."""
+        self._arguments: dict[int, None] = {}
+        """The ids of the arrays among them that are arguments."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self.captured_arrays, self.data_arrays = Brought(()), Brought(())
         self._owners: dict[int, ref[RecordingTrace]] = {}
@@ -133,12 +136,16 @@ class Recorder(NotingBuilder):
 
         Integers of equal size convert by a cast that wraps; other bits are a new input.
         """
-        whole, symbol = root.plain, root.symbol
+        whole, symbol = root.plain, root.last_symbol
         same = array.shape == whole.shape and array.strides == whole.strides
         integers = array.dtype.kind in "iu" and whole.dtype.kind in "iu"
         if symbol is not None and same and integers and array.itemsize == whole.itemsize:
             return self.cast(symbol, self.dtype(array.dtype))
         return self.given(array, symbol)
+
+    def taken(self, array: Array, name: str | None) -> Symbol:
+        """Add an input for an array that the program captured and uses now; return its symbol."""
+        return self.input(array, None if name in self.graph.input_names else name)
 
     def retaken(self, array: Array) -> Symbol | None:
         """Add an input as `given` does; return None for a dtype that graphs lack."""
@@ -256,11 +263,7 @@ class Recorder(NotingBuilder):
             is_structured = kind is np.ndarray and real.dtype.names
             return self.viewed(real, RecordingTrace(self, real, None)) if is_structured else real
         if kind is np.ndarray:
-            view = real.view(self.array)
-            view.recording_trace = trace = RecordingTrace(self, real, symbol)
-            view._plain = real  # pyright: ignore[reportPrivateUsage]
-            self._owners[id(real)] = ref(trace)
-            return view
+            return self._array(real, symbol)
         scalar_type = self.scalars.get(kind)
         if scalar_type is None:
             return real
@@ -268,24 +271,89 @@ class Recorder(NotingBuilder):
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
         return scalar
 
+    def _array(self, real: Array, symbol: Any) -> RecordedValue:
+        view = real.view(self.array)
+        view.recording_trace = trace = RecordingTrace(self, real, symbol)
+        view._plain = real  # pyright: ignore[reportPrivateUsage]
+        self._owners[id(real)] = ref(trace)
+        return view
+
     def argument(self, value: Any, name: str | None) -> Any:
-        """Return an argument in the form that the program gets; one array has one wrapper."""
-        for argument_ in self._arguments:
-            if argument_.plain is value:
-                return argument_
-        wrapper = self.wrapped(value, self.input(value, name))
-        if not isinstance(wrapper, RecordedValue):
-            return wrapper
-        self._arguments.append(wrapper)
-        return wrapper
+        """Return an argument in the form that the program gets, with an input of the graph.
+
+        One array has one wrapper. A structured array has inputs for the fields that are taken.
+        """
+        if not self._is_plain(value):
+            return value
+        if value.dtype.names or not self.has(value.dtype):
+            return self._structured(value)
+        name = None if name in self.graph.input_names else name
+        if isinstance(value, np.generic):
+            return self.wrapped(value, self._data_input(value, name))
+        self._arguments[id(value)] = None
+        return self._brought_in(value, lambda real: self._data_input(real, name))
+
+    def captured(self, value: Any, name: str | None) -> Any:
+        """Return an array that the program captures, with an input from its first use on."""
+        if isinstance(value, np.generic) or not self._is_plain(value):
+            return cast("Any", value)
+        if value.dtype.names or not self.has(value.dtype):
+            return self._structured(value)
+        return self._brought_in(value, lambda _: Untaken(name))
+
+    def _is_plain(self, value: Any) -> bool:
+        """Whether a value is an array or a scalar to wrap; note a subclass, which stays as it is.
+
+        The file of a memory map is an array like others.
+        """
+        kind = cast("Any", type(value))
+        if isinstance(value, (RecordedValue, TracedScalar)):
+            return False
+        if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap):
+            return isinstance(cast("object", value), (np.ndarray, np.generic))
+        self._unrecorded(
+            f"an array of {kind.__name__}", f"{kind.__name__} computes by itself", True
+        )
+        return False
+
+    def _structured(self, value: Any) -> Any:
+        """Return a structured array as the program gets it; note an array of another dtype."""
+        if value.dtype.names and isinstance(value, np.ndarray):
+            return self._brought_in(value, lambda _: self.data_arrays.add(value))
+        why = f"{self.graph.rules.name!r} has no such dtype"
+        self._unrecorded(f"an array of {value.dtype}", why, value.dtype.kind in "fcV")
+        return value
+
+    def _unrecorded(self, what: str, why: str, hides: bool) -> None:
+        """Note a value of the program that the recording leaves as it is.
+
+        With `hides`, an error may hide in what the program computes of the value.
+        """
+        self.note(what, f"is not recorded: {why}")
+        if hides:
+            self.steps.append(OpaqueStep(what, self.here, f"is not recorded: {why}"))
+
+    def _data_input(self, value: Any, name: str | None) -> Symbol:
+        symbol = self.input(value, name)
+        self.data.append(symbol)
+        return symbol
+
+    def _brought_in(self, value: Any, symbolic: Callable[[Array], Any]) -> RecordedValue:
+        """Return the one recorded array of an array that the program brings along."""
+        entry = self._brought.get(id(value))
+        if entry is None:
+            real = value if type(value) is np.ndarray else value.view(np.ndarray)
+            entry = self._brought[id(value)] = value, self._array(real, symbolic(real))
+        return entry[1]
 
     def written_arguments(self) -> list[RecordedValue]:
         """Return the arguments whose values the program has changed."""
         input_places = {symbol.index for symbol in self.graph.inputs}
-        symbols = ((argument, self.before(argument)) for argument in self._arguments)
+        arrays = [self._brought[key][1] for key in self._arguments]
+        symbols = ((array, self.before(array)) for array in arrays)
         return [
-            argument
-            for argument, symbol_ in symbols
+            array
+            for array, symbol_ in symbols
             if symbol_ is not None and symbol_.index not in input_places
         ]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from graphir import DType, ExecutionError, Graph, GraphError, PromotionRules, TensorType
+from graphir import DType, ExecutionError, Graph, GraphError, PromotionRules, Symbol, TensorType
 from graphir import rules as rules_named
 from graphir.promotion.numpy_ import DTYPES
 from passes import CastReport, cast_report
@@ -18,7 +19,7 @@ from runtime.audit.audit import audit_recorded
 from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
-from runtime.recording.captured import Brought, brought_arrays
+from runtime.recording.captured import swapped
 from runtime.recording.notes import Note
 from runtime.recording.numpy_.creation import makers_recorded
 from runtime.recording.recorder import Recorder
@@ -26,11 +27,10 @@ from runtime.recording.results import (
     as_returned,
     described,
     leaves,
-    plain_again,
     plain_result,
 )
 from runtime.recording.sites import CallSites
-from runtime.recording.values import Array, active, recording_with
+from runtime.recording.values import Array, active, plain, recording_with
 
 
 @dataclass(frozen=True)
@@ -109,25 +109,50 @@ def record(
         raise GraphError(
             "a recording within a recording has no graph of its own", fix="call the function itself"
         )
-    recorder = ArrayRecorder(Graph(_name(function), rules=rule_set), CallSites(_run.__code__))
-    recorder.captured_arrays = Brought(brought_arrays(function))
+    recorder = ArrayRecorder(Graph(_name(function), rules=rule_set), CallSites(record.__code__))
+    recorder.enter()
     names = _names(function, arrays)
-    with makers_recorded(), recording_with(recorder), plain_again(recorder.containers):
-        result = _run(recorder, function, names, arrays, keywords)
+    arguments = {next(names) or place: value for place, value in enumerate(arrays)}
+    with _records(recorder, arguments, keywords, function):
+        result = function(*arguments.values(), **keywords)
         if isinstance(result, Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         left = recorder.written_arguments(), getattr(function, "__self__", None)
-        leaves_found = list(leaves(result, left, recorder))
-        symbols = [recorder.before(leaf) for leaf in leaves_found]
-    plain_result(left)  # a method may have set recorded arrays as attributes of its object
-    rule_set = [(s, leaf) for s, leaf in zip(symbols, leaves_found, strict=True) if s is not None]
-    outputs = [(symbol, as_returned(leaf)) for symbol, leaf in rule_set]
-    recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
+        outputs = list(leaves(result, left, recorder))
+        symbols = [recorder.before(leaf) for leaf in outputs]
+    return _recording(recorder, result, zip(symbols, outputs, strict=True))
+
+
+@contextmanager
+def _records(
+    recorder: Recorder, arguments: dict[Any, Any], keywords: dict[str, Any], *captures: Any
+) -> Generator[None]:
+    """Context manager: inside the block, this thread records the arrays that objects hold.
+
+    Arrays in `arguments` and `keywords` are data of the program; those that it reaches through
+    `captures` it captures.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(makers_recorded())
+        stack.enter_context(swapped(recorder.argument, plain, arguments, keywords))
+        arrays_outside = stack.enter_context(swapped(recorder.captured, plain, *captures))
+        recorder.captured_arrays = arrays_outside
+        stack.enter_context(recording_with(recorder))
+        stack.callback(recorder.moved_back)
+        yield
+
+
+def _recording(
+    recorder: Recorder, result: Any, outputs: Iterable[tuple[Symbol | None, Any]]
+) -> Recording:
+    """Return the Recording of a finished run, with outputs of which each has its symbol."""
+    chosen = [(symbol, as_returned(leaf)) for symbol, leaf in outputs if symbol is not None]
+    recorder.graph.outputs = tuple(symbol for symbol, _ in chosen)
     return Recording(
         plain_result(result),
         recorder.graph,
         tuple(recorder.inputs),
-        tuple(value for _, value in outputs),
+        tuple(value for _, value in chosen),
         tuple(recorder.notes.values()),
         Beyond(
             tuple(recorder.steps),
@@ -137,66 +162,6 @@ def record(
             tuple(recorder.data),
         ),
     )
-
-
-def _run(
-    recorder: Recorder,
-    function: Callable[..., Any],
-    names: Iterator[str | None],
-    arrays: tuple[Any, ...],
-    keywords: dict[str, Any],
-) -> Any:
-    """Call the function on recorded arguments.
-
-    The frame of this function ends the search for the user's frame (see `CallSites`).
-    """
-    recorder.enter()
-    positional = [_argument(recorder, value, next(names)) for value in arrays]
-    keywords_ = {name: _argument(recorder, value, name) for name, value in keywords.items()}
-    recorder.data += recorder.graph.inputs
-    try:
-        return function(*positional, **keywords_)
-    finally:
-        recorder.moved_back()
-
-
-def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
-    """Return an argument in the form that the program gets.
-
-    Arrays in lists, tuples and dicts are recorded too.
-    """
-    kind: Any = cast("object", type(value))
-    if kind is dict:
-        pairs = cast("dict[Any, Any]", value)
-        mapping = {
-            key: _argument(recorder, value_, _key_name(key)) for key, value_ in pairs.items()
-        }
-        recorder.containers.append((pairs, mapping))
-        return mapping
-    if kind is list or kind is tuple:
-        items = [_argument(recorder, value_, None) for value_ in cast("list[Any]", value)]
-        if kind is tuple:
-            return tuple(items)
-        recorder.containers.append((cast("list[Any]", value), items))
-        return items
-    if type(value) is not np.ndarray and not isinstance(value, np.generic):
-        return value
-    value = cast("Any", value)
-    if value.dtype.names and type(value) is np.ndarray:
-        return recorder.loaded(value)
-    if name in recorder.graph.input_names:
-        name = None
-    if not recorder.has(value.dtype):
-        recorder.note(
-            f"an argument of {value.dtype}",
-            f"is not recorded: {recorder.graph.rules.name!r} has no such dtype",
-        )
-        return value
-    return recorder.argument(value, name)
-
-
-def _key_name(key: Any) -> str | None:
-    return key if isinstance(key, str) and key.isidentifier() else None
 
 
 def _name(function: Any) -> str:

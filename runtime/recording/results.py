@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
 
+from runtime.recording.captured import mapped_tuple
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import RecordedValue, TracedScalar, plain
 from runtime.recording.views.indexing import FlatIterator
@@ -55,21 +55,6 @@ def _parts(value: Any) -> list[Any]:
     return list(getattr(value, "__dict__", {}).values())
 
 
-@contextmanager
-def plain_again(containers: Sequence[tuple[Any, Any]]) -> Generator[None]:
-    """After the block, copy the contents of the program's lists and dicts back to the caller's.
-
-    Each pair has a container of the caller and the copy that the program got.
-    """
-    try:
-        yield
-    finally:
-        for container, left in containers:
-            content = plain_result(left)
-            container.clear()
-            (container.update if isinstance(container, dict) else container.extend)(content)  # pyright: ignore
-
-
 def plain_result(result: Any) -> Any:
     """Return the result with plain values in place of recorded ones.
 
@@ -89,9 +74,10 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
         return visited[id(value)]
     visited[id(value)] = value
     if isinstance(value, tuple):
-        key = id(cast("object", value))
-        visited[key] = _tuple(cast("tuple[Any, ...]", value), visited)
-        return visited[key]
+        visited[id(cast("object", value))] = new = mapped_tuple(
+            cast("Any", value), lambda item: _plain(item, visited)
+        )
+        return new
     if isinstance(value, list):
         items = cast("list[Any]", value)
         items[:] = [_plain(item, visited) for item in items]
@@ -103,18 +89,6 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
             if new is not item:
                 mapping[name] = new
     return cast("object", value)
-
-
-def _tuple(value: tuple[Any, ...], visited: dict[int, Any]) -> tuple[Any, ...]:
-    items = [_plain(item, visited) for item in value]
-    if all(new is old for new, old in zip(items, value, strict=True)):
-        return value
-    kind: Any = type(value)
-    # `tuple.__new__` bypasses the constructor of a subclass, which may ask for other arguments.
-    result = cast("Any", tuple).__new__(kind, items)
-    for name, item in getattr(value, "__dict__", {}).items():
-        result.__dict__[name] = _plain(item, visited)
-    return result
 
 
 def as_returned(leaf: Any) -> Any:

@@ -7,7 +7,7 @@ counts writes; the trace of a view derives its symbol anew from the owner's afte
 from __future__ import annotations
 
 from threading import local
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,12 @@ class recording_with:  # noqa: N801 -- a context manager; a class is faster than
         _ACTIVE.recorder = self._outer
 
 
+class Untaken(NamedTuple):
+    """Stands for the symbol of an array that the program captured and has not used yet."""
+
+    name: str | None
+
+
 class RecordingTrace:
     """The symbol of one array, as long as no write changes the memory of the array.
 
@@ -87,7 +93,7 @@ class RecordingTrace:
         self,
         recorder: Recorder,
         plain: Array,
-        symbol: Symbol | None,
+        symbol: Symbol | Untaken | None,
         parent: RecordingTrace | None = None,
         steps: steps.Steps | None = (),
     ) -> None:
@@ -111,9 +117,25 @@ class RecordingTrace:
             else:
                 self.symbol = steps.forward(self.steps, self.recorder, self.parent.read())
             self.version = root.version
+        return self.symbol if type(self.symbol) is Symbol else self._taken()
+
+    def _taken(self) -> Symbol:
+        """Return the symbol; that of a captured array is an input from its first use on."""
         if self.symbol is None:
             raise UnrecordedError(f"there is no symbol for an array of {self.plain.dtype}")
+        if isinstance(self.symbol, Untaken):
+            self.symbol = self.recorder.taken(self.plain, self.symbol.name)
         return self.symbol
+
+    @property
+    def last_symbol(self) -> Symbol | None:
+        """The symbol of the array at its last use; None for a dtype that graphs lack."""
+        return None if self.symbol is None else self._taken()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the program has read the array, or something has written to it."""
+        return not isinstance(self.symbol, Untaken) or self.fingerprint != _print_of(self.plain)
 
     def write(self, symbol: Symbol | None) -> None:
         """Note a write of a symbol's values to the array; None stands for unknown values."""
