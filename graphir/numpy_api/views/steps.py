@@ -153,19 +153,31 @@ class Cut(ViewStep):
         while source.op is ops.broadcast_to:
             (source,) = source.args
         if not source.rank or new.shape == shape:
-            new = source
+            new, new_shape = source, source.shape
         elif new.rank > x.rank or new.shape != shape[x.rank - new.rank :]:
-            new = builder.reshaped(new, shape)
+            new_shape = shape
+        else:
+            new_shape = new.shape
         bounds = {"start": self.start, "stop": self.stop, "step": self.step}
-        is_same = _is_cut(x, ops.slice_update, bounds) and x.args[1] is new
-        if is_same or (_is_cut(new, ops.slice, bounds) and new.args[0] is x):
+        elements = _elements(new)
+        if _is_cut(elements, ops.slice, bounds) and elements.args[0] is x:
             return x
-        return builder.emit(ops.slice_update, (x, new), **bounds)
+        if _is_cut(x, ops.slice_update, bounds) and x.args[1].shape == new_shape:
+            if _elements(x.args[1]) is elements:
+                return x
+        return builder.emit(ops.slice_update, (x, builder.reshaped(new, new_shape)), **bounds)
 
 
 def _is_cut(x: Symbol, op: Op, bounds: Mapping[str, Sizes]) -> bool:
     """Whether x is a slice, or an update of a slice, with some bounds."""
     return x.op is op and all(x.attrs[name] == value for name, value in bounds.items())
+
+
+def _elements(x: Symbol) -> Symbol:
+    """Return the symbol with the elements of x, in row-major order, that is no reshape."""
+    while x.op is ops.reshape:
+        (x,) = x.args
+    return x
 
 
 @dataclass(frozen=True, slots=True, eq=False)
