@@ -39,6 +39,25 @@ class Box(NamedTuple):
         """The shape of the slice."""
         return tuple([len(range(*bound)) for bound in zip(*self, strict=True)])
 
+    def key_in(self, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+        """Return the index that selects the slice in another shape.
+
+        The answer is None unless the two shapes differ in axes of size 1 alone.
+        """
+        if [size for size in self.shape if size != 1] != [size for size in shape if size != 1]:
+            return None
+        entries: list[slice | int | None] = []
+        parts = zip(map(slice, *self), self.shape, strict=True)
+        for size in shape:
+            if size == 1:
+                entries.append(None)
+                continue
+            for part, count in parts:
+                entries.append(part if count != 1 else part.start)
+                if count != 1:
+                    break
+        return (*entries, *[part.start for part, _ in parts], ...)
+
     def is_contiguous(self, shape: tuple[int, ...]) -> bool:
         """Whether the slice of a contiguous array of some shape is contiguous."""
         inner = False

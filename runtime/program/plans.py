@@ -20,10 +20,11 @@ from runtime.program.cost_model import (
     STEP,
     STEPWISE,
 )
-from runtime.program.flattening import flatten_stencils
-from runtime.program.ownership import mark_updates
+from runtime.program.rewrites.flattening import Flattener
+from runtime.program.rewrites.ownership import mark_updates
+from runtime.program.rewrites.stores import merge_stores
+from runtime.program.rewrites.views import merge_views
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
-from runtime.program.stores import merge_stores
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -43,8 +44,11 @@ class Plan:
         memory = mark_updates(steps, self.exit)
         self.origins: dict[int, int] = {}
         if memory:
-            steps = merge_stores(steps, self.exit, memory)
-            steps, self.origins = flatten_stencils(steps, self.exit, len(program.cells))
+            flattener = Flattener(steps, self.exit, len(program.cells))
+            steps = merge_stores(steps, self.exit, memory, flattener.is_stencil)
+            steps, self.origins = flattener.flatten(steps), flattener.origins
+        if len(steps) > 1:
+            steps = merge_views(steps, self.exit)
         self.bound = steps
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None

@@ -162,9 +162,9 @@ class Cut(ViewStep):
         elements = _elements(new)
         if _is_cut(elements, ops.slice, bounds) and elements.args[0] is x:
             return x
-        if _is_cut(x, ops.slice_update, bounds) and x.args[1].shape == new_shape:
-            if _elements(x.args[1]) is elements:
-                return x
+        is_updated = _is_cut(x, ops.slice_update, bounds) and x.args[1].shape == new_shape
+        if is_updated and _elements(x.args[1]) is elements:
+            return x
         return builder.emit(ops.slice_update, (x, builder.reshaped(new, new_shape)), **bounds)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,27 +55,50 @@ class Straight:
         self._views: list[ScratchView] = []
         self._scalars: dict[int, str] = {}
         self._boxed: set[int] = set()
+        self._names: dict[int, str] = {}
+        for step in steps:
+            for source, target in _written_in_place(step):
+                self._names[target] = self._cell(source)
         writer = FunctionWriter()
         for cell, array in (constants or {}).items():
-            writer.lines.append(f"{_cell(cell)} = {writer.name(array)}")
-        last = {cell: step for step in steps for cell in step.reads}
-        large: set[int] = set()
-        for step in steps:
-            self._step(step, (entries or {}).get(step), writer)
-            dead = [cell for cell in large.intersection(step.reads) if last[cell] is step]
-            if dead:
-                writer.lines.append(f"{' = '.join(_cells(dead))} = None")
-            if math.prod(step.shape) >= FREED:
-                large.update(set(ends(step)[1]).difference(writes))
+            writer.lines.append(f"{self._cell(cell)} = {writer.name(array)}")
+        self._steps(steps, entries or {}, set(self._cells(writes)), writer)
         self._arrays(writes, writer)
-        writer.lines.append(f"return {', '.join(_cells(writes))},")
+        writer.lines.append(f"return {', '.join(self._cells(writes))},")
         writer.lines[:0] = self._scratch(writer)
         if types is not None:
             writer.lines[:0] = self._tests(types, writer)
-        inputs = [f"{name}=None" for name in _cells(reads)]
+        inputs = [f"{name}=None" for name in self._cells(reads)]
         self.function: Callable[..., tuple[Any, ...] | None] = writer.function(
             ["lane", *inputs, "*more"]
         )
+
+    def _cell(self, cell: int) -> str:
+        """Return the variable of a cell; an array and its updates in place share a variable."""
+        return self._names.get(cell) or f"v{cell}"
+
+    def _cells(self, cells: Sequence[int]) -> list[str]:
+        return list(map(self._cell, cells))
+
+    def _steps(
+        self,
+        steps: Sequence[Step],
+        entries: Mapping[Step, Callable[..., Any]],
+        results: Collection[str],
+        writer: FunctionWriter,
+    ) -> None:
+        """Write steps, and free each large value but `results` after its last use."""
+        last = {name: step for step in steps for name in self._cells(step.reads)}
+        large: set[str] = set()
+        for step in steps:
+            self._step(step, entries.get(step), writer)
+            reads = large.intersection(self._cells(step.reads))
+            dead = [name for name in reads if last[name] is step]
+            if dead:
+                large.difference_update(dead)
+                writer.lines.append(f"{' = '.join(dead)} = None")
+            if math.prod(step.shape) >= FREED:
+                large.update(set(self._cells(ends(step)[1])).difference(results))
 
     def _step(self, step: Step, entry: Callable[..., Any] | None, writer: FunctionWriter) -> None:
         """Write one step; `entry` is its machine code."""
@@ -88,8 +111,8 @@ class Straight:
             self._arrays(step.reads, writer)
             self._region(step, writer)
         elif isinstance(step, LayoutStep):
-            names = [_cell(step.reads[0]), *map(writer.name, step.values)]
-            writer.lines.append(f"{_cell(step.write)} = {step.text.format(*names)}")
+            names = [self._cell(step.reads[0]), *map(writer.name, step.values)]
+            writer.lines.append(f"{self._cell(step.write)} = {step.text.format(*names)}")
         else:
             self._call(step, writer)
 
@@ -99,7 +122,7 @@ class Straight:
         """Yield the guards of the function: statements that check the inputs."""
         yield "if more: return None"
         for cell, (dtype, shape) in zip(self.reads, types, strict=True):
-            name = _cell(cell)
+            name = self._cell(cell)
             other = f"{name}.shape != {writer.name(shape)}" if shape else f"{name}.shape"
             yield (
                 f"if {writer.name(type)}({name}) is not {writer.name(np.ndarray)} "
@@ -121,7 +144,7 @@ class Straight:
 
     def _scalar(self, step: ScalarStep, writer: FunctionWriter) -> None:
         """Write a region of 0-d values; its results stay scalars until a step needs arrays."""
-        names = [self._scalars.get(cell) or f"{_cell(cell)}[()]" for cell in step.reads]
+        names = [self._scalars.get(cell) or f"{self._cell(cell)}[()]" for cell in step.reads]
         registers = step.scalars.write(writer, names)
         self._scalars |= dict(zip(step.writes, registers, strict=True))
 
@@ -131,37 +154,38 @@ class Straight:
             if cell in self._scalars and cell not in self._boxed:
                 self._boxed.add(cell)
                 text = f"{writer.name(np.asarray)}({self._scalars[cell]})"
-                writer.lines.append(f"{_cell(cell)} = {text}")
+                writer.lines.append(f"{self._cell(cell)} = {text}")
 
     def _call(self, step: CallStep, writer: FunctionWriter) -> None:
         """Write a call: items, slices, reshapes and updates of slices as Python expressions."""
-        symbol, target, line = step.symbol, _cell(step.write), writer.lines.append
+        symbol, target, line = step.symbol, self._cell(step.write), writer.lines.append
         if symbol.op is ops.item and step.fits:
             self._arrays(step.reads, writer)
             name = f"n{step.write}"
-            line(f"{name} = {_cell(step.reads[0])}[{_places(step.settings['index'])}]")
+            line(f"{name} = {self._cell(step.reads[0])}[{_places(step.settings['index'])}]")
             self._scalars[step.write] = name
             return
         scalar = self._scalars.get(step.reads[-1]) if step.reads else None
         if symbol.op is ops.slice_update and step.fits:
             x, updates = step.reads
             self._arrays([x] if scalar else step.reads, writer)
-            copied = f"{writer.name(step.box.copy_around)}({_cell(x)})"
-            line(f"{target} = {_cell(x) if step.in_place else copied}")
-            line(f"{target}[{_key(step, writer, scalar)}] = {scalar or _cell(updates)}")
+            copied = f"{writer.name(step.box.copy_around)}({self._cell(x)})"
+            if not step.in_place:
+                line(f"{target} = {copied}")
+            line(f"{target}[{_key(step, writer, scalar)}] = {scalar or self._cell(updates)}")
             return
         self._arrays(step.reads, writer)
         if symbol.op is ops.slice and step.fits:
-            line(f"{target} = {_cell(step.reads[0])}[{_key(step, writer)}]")
+            line(f"{target} = {self._cell(step.reads[0])}[{_key(step, writer)}]")
         elif symbol.op is ops.matmul and _is_plain_product(symbol):
-            names = list(dict.fromkeys(_cells(step.reads)))
+            names = list(dict.fromkeys(self._cells(step.reads)))
             writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
-            operands = ", ".join(_cells(step.reads))
+            operands = ", ".join(self._cells(step.reads))
             line(f"{target} = {writer.name(np.asarray)}({writer.name(np.matmul)}({operands}))")
         elif symbol.op is ops.reshape:
-            line(f"{target} = {_cell(step.reads[0])}.reshape({writer.name(step.shape)})")
+            line(f"{target} = {self._cell(step.reads[0])}.reshape({writer.name(step.shape)})")
         else:
-            line(f"{target} = {writer.name(step.call)}({', '.join(_cells(step.reads))})")
+            line(f"{target} = {writer.name(step.call)}({', '.join(self._cells(step.reads))})")
 
     def _entry(self, step: Step, entry: Callable[..., Any], writer: FunctionWriter) -> None:
         """Write a step as a call of machine code, with a fallback to its Python function.
@@ -171,19 +195,19 @@ class Straight:
         whole = alone(step)
         stores = step.stored_cells if isinstance(step, RegionStep) else []
         lines, (reads, results) = writer.lines, machine_ends(step)
-        lines.append(f"r = {writer.name(entry)}({', '.join(_cells(reads))})")
+        lines.append(f"r = {writer.name(entry)}({', '.join(self._cells(reads))})")
         lines.append("if r is None:")
-        other = f"{writer.name(whole.function)}(lane, {', '.join(_cells(whole.reads))})"
-        lines.append(f"    {', '.join(_cells(whole.writes))}, = {other}")
+        other = f"{writer.name(whole.function)}(lane, {', '.join(self._cells(whole.reads))})"
+        lines.append(f"    {', '.join(self._cells(whole.writes))}, = {other}")
         lines.append("else:")
-        lines.append(f"    {', '.join(_cells(results))}{',' * (len(results) > 1)} = r")
+        lines.append(f"    {', '.join(self._cells(results))}{',' * (len(results) > 1)} = r")
         for cell, store in stores:
             if store.target == cell:
                 continue  # the memory of an operand that dies; machine code has taken new memory
-            lines += [f"    {text}" for text in _store(store, writer)]
-            name, shape = _cell(store.target), writer.name(store.box.shape)
+            lines += [f"    {text}" for text in self._store(store, writer)]
+            name, shape = self._cell(store.target), writer.name(store.box.shape)
             key = writer.name(store.box.key)
-            lines.append(f"    {name}[{key}] = {_cell(cell)}.reshape({shape})")
+            lines.append(f"    {name}[{key}] = {self._cell(cell)}.reshape({shape})")
 
     def _region(self, step: RegionStep, writer: FunctionWriter) -> None:
         body = step.body
@@ -193,7 +217,7 @@ class Straight:
         self._views += step.views(step.shape)
         strict = contiguous_slots(step)
         for k, cell, dtype in step.ins:
-            names[k] = _cell(cell)
+            names[k] = self._cell(cell)
             if k in strict:
                 writer.lines += _made_contiguous(names[k], writer)
             if k in step.entering:
@@ -210,29 +234,49 @@ class Straight:
             writer.call(body.calls, [*names, *map(writer.name, body.constants)])
         for rows in step.rows:
             call_name = writer.name(caller(rows.symbol, rows.settings))
-            others = [f"{writer.name(contiguous)}({name})" for name in _cells(rows.others)]
+            others = [f"{writer.name(contiguous)}({name})" for name in self._cells(rows.others)]
             operand_text = ", ".join([names[rows.place], *others])
-            writer.lines.append(f"{_cell(rows.cell)} = {call_name}({operand_text})")
+            writer.lines.append(f"{self._cell(rows.cell)} = {call_name}({operand_text})")
+
+    def _store(self, store: Store, writer: FunctionWriter) -> Iterator[str]:
+        """Yield the statement that makes the array into which a region writes, if it is new."""
+        if not store.in_place:
+            array = f"{writer.name(store.array)}({self._cell(store.source)})"
+            yield f"{self._cell(store.target)} = {array}"
 
     def _results(self, step: RegionStep, names: list[str], writer: FunctionWriter) -> None:
         """Write the memory of a region's results, and set the names of their slots."""
         for cell, store in step.stored_cells:
-            writer.lines += _store(store, writer)
-            part = f"{_cell(store.target)}[{writer.name(store.box.key)}]"
-            if store.box.shape != step.shape:
-                part = f"{part}.reshape({writer.name(step.shape)})"
-            writer.lines.append(f"{_cell(cell)} = {part}")
+            if store.target == cell:
+                continue  # the memory of an operand that dies
+            writer.lines += self._store(store, writer)
+            box = store.box
+            key = box.key if box.shape == step.shape else box.key_in(step.shape)
+            writer.lines.append(
+                f"{self._cell(cell)} = {self._cell(store.target)}[{writer.name(key)}]"
+            )
         for index, (cell, dtype) in enumerate(step.writes):
             if index in step.stores:
                 continue
             empty, shape = writer.name(np.empty), writer.name(step.shape)
-            writer.lines.append(f"{_cell(cell)} = {empty}({shape}, {writer.name(dtype)})")
+            writer.lines.append(f"{self._cell(cell)} = {empty}({shape}, {writer.name(dtype)})")
         for k, index, dtype in step.outs:
             cell, storage = step.writes[index]
-            names[k] = _cell(cell)
+            names[k] = self._cell(cell)
             if dtype != storage:
                 writer.lines.append(f"o{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"o{k}"
+
+
+def _written_in_place(step: Step) -> Iterator[tuple[int, int]]:
+    """Yield the cells of the arrays before and after each update in place that a step does."""
+    if isinstance(step, CallStep) and step.in_place and step.symbol.op is ops.slice_update:
+        if step.fits:
+            yield step.reads[0], step.write
+    elif isinstance(step, RegionStep):
+        for store in step.stores.values():
+            if store.in_place:
+                yield store.source, store.target
 
 
 def alone(step: Step) -> Straight:
@@ -279,23 +323,8 @@ def _key(step: CallStep, writer: FunctionWriter, scalar: str | None = None) -> s
     return writer.name(box.key)
 
 
-def _store(store: Store, writer: FunctionWriter) -> Iterator[str]:
-    """Yield the statement that makes the array into which a region writes."""
-    source = _cell(store.source)
-    array = source if store.in_place else f"{writer.name(store.array)}({source})"
-    yield f"{_cell(store.target)} = {array}"
-
-
 def _places(index: Sequence[int]) -> str:
     return ", ".join(map(str, index)) or "()"
-
-
-def _cells(cells: Sequence[int]) -> list[str]:
-    return list(map(_cell, cells))
-
-
-def _cell(cell: int) -> str:
-    return f"v{cell}"
 
 
 def _is_plain_product(symbol: Symbol) -> bool:

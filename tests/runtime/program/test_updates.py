@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphir import DType, Graph, ops
 from runtime import Program, interpret, record
-from runtime.program.ownership import UPDATES
+from runtime.program.rewrites.ownership import UPDATES
 from runtime.program.steps import CallStep
 from tests.support.evaluator import same
 from tests.support.strategies import arrays

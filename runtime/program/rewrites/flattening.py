@@ -31,34 +31,12 @@ class FlatBox(NamedTuple):
     strides: tuple[int, ...]
 
 
-def flatten_stencils(
-    steps: Sequence[Step], outputs: Container[int], count: int
-) -> tuple[list[Step], dict[int, int]]:
-    """Return the steps with stencils in flat memory, and the new cells.
+class Flattener:
+    """A rewrite of the stencils of a plan.
 
-    `outputs` are the cells of the plan's outputs, and `count` is the number of cells. Each new cell
-    has the cell whose value it has in another shape.
+    `outputs` are the cells of the plan's outputs, and `count` is the number of cells. `origins` has
+    the new cells, with the cell whose value each has in another shape.
     """
-    flattener = _Flattener(steps, outputs, count)
-    flat_steps: list[Step] = []
-    for step in steps:
-        flat_steps += flattener.rewrite(step)
-    if not flattener.origins:
-        return list(steps), {}
-    reads = {cell for step in flat_steps for cell in step.reads}
-    live = [
-        step
-        for step in flat_steps
-        if not isinstance(step, CallStep)
-        or step.symbol.op is not ops.slice
-        or step.write in reads
-        or step.write in outputs
-    ]
-    return live, flattener.origins
-
-
-class _Flattener:
-    """The state of `flatten_stencils`; `origins` has the new cells."""
 
     def __init__(self, steps: Sequence[Step], outputs: Container[int], count: int) -> None:
         self.origins: dict[int, int] = {}
@@ -79,7 +57,15 @@ class _Flattener:
         self._users = {cell for cell, count in uses.items() if count}
         self._outputs = outputs
 
-    def rewrite(self, step: Step) -> Iterator[Step]:
+    def flatten(self, steps: Sequence[Step]) -> list[Step]:
+        """Return the steps with stencils in flat memory; views may be left that nothing reads."""
+        return [flat_step for step in steps for flat_step in self._rewrite(step)]
+
+    def is_stencil(self, region: RegionStep) -> bool:
+        """Whether a region can run in flat memory."""
+        return self._strides(region) is not None
+
+    def _rewrite(self, step: Step) -> Iterator[Step]:
         """Yield the steps that do the work of one step."""
         strides = self._strides(step) if isinstance(step, RegionStep) else None
         if strides is None or not isinstance(step, RegionStep):

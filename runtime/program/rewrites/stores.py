@@ -12,23 +12,29 @@ Likewise a region writes a result into the memory of an operand of the same shap
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from graphir import ops
 from runtime.program.codegen.straight import ends
 from runtime.program.codegen.tracing import select
 from runtime.program.cutting import VIEWS
 from runtime.program.memory import Box, Store
-from runtime.program.ownership import Memory
+from runtime.program.rewrites.ownership import Memory
 from runtime.program.steps import ANY_LAYOUT, CallStep, RegionStep, Step
 
 
-def merge_stores(steps: Sequence[Step], outputs: Container[int], memory: Memory) -> list[Step]:
+def merge_stores(
+    steps: Sequence[Step],
+    outputs: Container[int],
+    memory: Memory,
+    is_stencil: Callable[[RegionStep], bool],
+) -> list[Step]:
     """Return the steps without the updates that regions do themselves (`RegionStep.stores`).
 
-    `outputs` are the cells of the plan's outputs.
+    `outputs` are the cells of the plan's outputs. `is_stencil` says whether a region can run in
+    flat memory, which is faster than instructions with strides (see flattening.py).
     """
-    merger = _Merger(steps, outputs, memory)
+    merger = _Merger(steps, outputs, memory, is_stencil)
     for number, step in enumerate(steps):
         if isinstance(step, CallStep) and step.symbol.op is ops.slice_update and step.fits:
             merger.merge(number, step)
@@ -48,8 +54,14 @@ class _Merger:
     of these regions.
     """
 
-    def __init__(self, steps: Sequence[Step], outputs: Container[int], memory: Memory) -> None:
-        self.steps, self.memory = steps, memory
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        outputs: Container[int],
+        memory: Memory,
+        is_stencil: Callable[[RegionStep], bool],
+    ) -> None:
+        self.steps, self.memory, self.is_stencil = steps, memory, is_stencil
         self.places: dict[int, int] = {}
         self._donated: dict[int, int] = {}
         self._calls = {step.write: step for step in steps if isinstance(step, CallStep)}
@@ -157,9 +169,11 @@ class _Merger:
         readers = [function, *[call for call, operands, _ in after if own.intersection(operands)]]
         is_complex = any(slots[k].dtype.kind == "c" for k in own)
         if not store.is_contiguous and (
-            region.blocks == 1 or is_complex or not ANY_LAYOUT.issuperset(readers)
+            is_complex
+            or not ANY_LAYOUT.issuperset(readers)
+            or (region.blocks == 1 and self.is_stencil(region))
         ):
-            return False  # a copy of a block in the cache is as fast as instructions with strides
+            return False
         if not store.in_place:
             return store.source not in [other.target for other in region.stores.values()]
         if is_complex and region.size == 1:

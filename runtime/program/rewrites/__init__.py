@@ -1,0 +1,1 @@
+"""Rewrites of the bound steps of a plan, which keep the values of all outputs."""
