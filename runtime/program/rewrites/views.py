@@ -38,9 +38,15 @@ def _live(steps: Sequence[Step], outputs: Container[int]) -> list[Step]:
     live: list[Step] = []
     reads: set[int] = set()
     for step in reversed(steps):
-        is_call = isinstance(step, CallStep) and step.symbol.op not in (ops.slice, ops.reshape)
-        is_view = isinstance(step, (CallStep, LayoutStep)) and not is_call
-        if not is_view or step.write in reads or step.write in outputs:
+        cell = _view_cell(step)
+        if cell is None or cell in reads or cell in outputs:
             reads.update(step.reads)
             live.append(step)
     return live[::-1]
+
+
+def _view_cell(step: Step) -> int | None:
+    """Return the cell that a view writes; None for other steps."""
+    if isinstance(step, CallStep):
+        return step.write if step.symbol.op in (ops.slice, ops.reshape) else None
+    return step.write if isinstance(step, LayoutStep) else None
