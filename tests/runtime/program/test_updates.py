@@ -12,17 +12,22 @@ from hypothesis import strategies as st
 from graphir import DType, Graph, ops
 from runtime import Program, interpret, record
 from runtime.program.rewrites.ownership import UPDATES
-from runtime.program.steps import CallStep
+from runtime.program.steps import CallStep, RegionStep
 from tests.support.evaluator import same
 from tests.support.strategies import arrays
 
 DTYPES = [dtype for dtype in DType if not dtype.weak]
 
 
+def plans(program, *inputs):
+    """The plans of a program after a call."""
+    program(*inputs)
+    return [plan for plan, _ in program._plans.values()]
+
+
 def in_place(program, *inputs):
     """How many updates of the plan for some inputs write in place, and how many copy."""
-    program(*inputs)
-    ((plan, _),) = program._plans.values()
+    (plan,) = plans(program, *inputs)
     calls = [step for step in plan.bound if isinstance(step, CallStep)]
     marks = [step.in_place for step in calls if step.symbol.op in UPDATES]
     return marks.count(True), marks.count(False)
@@ -196,6 +201,35 @@ def test_a_recorded_write_is_one_op():
     assert names.count("slice_update") == 3 and names.count("index_update") == 1
     assert "scatter" not in names
     agree(recording.graph, *recording.inputs)
+
+
+def eliminate(a):
+    for k in range(len(a) - 1):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+
+
+def scale_columns(a):
+    a[:, 1] *= 2
+    a[2] = a[2]
+    a[:, 1:2] = a[:, 1:2]
+
+
+def test_an_assignment_of_an_array_to_itself_adds_no_update():
+    for function, count in ((eliminate, 10), (scale_columns, 1)):
+        recording = record(function, np.eye(6) + 1)
+        names = [symbol.op.name for symbol in recording.graph]
+        assert names.count("slice_update") == count
+        agree(recording.graph, *recording.inputs)
+
+
+def test_row_solvers_replay_without_copies_of_slices():
+    recording = record(eliminate, np.eye(6) + 1)
+    (plan,) = plans(Program(recording.graph), *recording.inputs)
+    calls = [step.symbol.op.name for step in plan.bound if isinstance(step, CallStep)]
+    assert {"reshape", "slice_update"}.isdisjoint(calls)
+    stores = [step.stores for step in plan.bound if isinstance(step, RegionStep)]
+    assert [len(each) for each in stores] == [1] * 10
 
 
 def tridiagonal(a, b, d):
