@@ -8,23 +8,26 @@ now, and replaces the function, or parts of it, by machine code.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from graphir.lazy import lazy
-from runtime.program.codegen.straight import Straight, alone, fits, machine_ends
+from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from runtime.program.cost_model import (
+    BLOCK_MOST,
     LOOK_CALLS,
     LOOK_TIME,
     RECYCLED,
     STEP,
     STEPWISE,
+    STRAIGHT_STEPS,
 )
 from runtime.program.rewrites.flattening import Flattener
 from runtime.program.rewrites.ownership import mark_updates
 from runtime.program.rewrites.stores import merge_stores
 from runtime.program.rewrites.views import merge_views
-from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
+from runtime.program.steps import RegionStep, ScalarStep, Step, shape_of
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -142,18 +145,57 @@ class Plan:
 
     @lazy
     def dead(self) -> list[list[int]]:
-        """The dead cells after each step: no later step reads them, and no output has them."""
-        last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
-        cells_by_step: list[list[int]] = [[] for _ in self.bound]
-        for cell, number in last.items():
+        """The dead cells after each of `steps`: no later one reads them, and no output has them."""
+        cells_by_step: list[list[int]] = [[] for _ in self.steps]
+        for cell, number in _last_reads(self.steps).items():
             if cell not in self.exit:
                 cells_by_step[number].append(cell)
         return cells_by_step
 
     @lazy
-    def steps(self) -> list[Straight | CallStep | RegionStep]:
-        """The steps in the form in which they run one by one."""
-        for step in self.bound:
-            if isinstance(step, RegionStep) and step.blocks == 1:
-                step.small = alone(step)
-        return [step if isinstance(step, RegionStep) else alone(step) for step in self.bound]
+    def steps(self) -> list[Straight | RegionStep]:
+        """The steps in the form in which they run one by one; small steps in a row are one step."""
+        forms: list[Straight | RegionStep] = []
+        last = _last_reads(self.bound)
+        for (is_small, _), group in groupby(range(len(self.bound)), self._group):
+            numbers = list(group)
+            if is_small:
+                forms.append(self._join(numbers[0], numbers[-1] + 1, last))
+                continue
+            for step in [self.bound[number] for number in numbers]:
+                if isinstance(step, RegionStep) and step.blocks == 1:
+                    step.small = alone(step)
+                forms.append(step if isinstance(step, RegionStep) else alone(step))
+        return forms
+
+    def _group(self, number: int) -> tuple[bool, int]:
+        """Return a key that is equal for steps in a row that can be one function.
+
+        A region that may become machine code stays by itself, unless the plan is long and a step
+        would cost more than the region.
+        """
+        step = self.bound[number]
+        is_small = step.blocks == 1 and math.prod(step.shape) <= BLOCK_MOST
+        if isinstance(step, RegionStep) and step.native:
+            is_small &= len(self.bound) > STRAIGHT_STEPS and step.price < STEP
+        return is_small, number // STRAIGHT_STEPS
+
+    def _join(self, begin: int, end: int, last: Mapping[int, int]) -> Straight:
+        """Return the steps of a range of numbers as one function.
+
+        `last` has the number of the last step that reads each cell.
+        """
+        steps = self.bound[begin:end]
+        reads: dict[int, None] = {}
+        writes: dict[int, None] = {}
+        for step in steps:
+            read, written = ends(step)
+            reads |= dict.fromkeys([cell for cell in read if cell not in writes])
+            writes |= dict.fromkeys(written)
+        live = [cell for cell in writes if cell in self.exit or last.get(cell, begin) >= end]
+        return Straight(steps, [*reads], live)
+
+
+def _last_reads(steps: Iterable[Step | Straight]) -> dict[int, int]:
+    """Return the number of the last step that reads each cell."""
+    return {cell: number for number, step in enumerate(steps) for cell in step.reads}

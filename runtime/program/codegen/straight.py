@@ -40,8 +40,6 @@ class Straight:
     `entry(*values)` with the values of the cells that the step alone reads.
     """
 
-    blocks = 1
-
     def __init__(
         self,
         steps: Sequence[Step],
@@ -51,7 +49,7 @@ class Straight:
         types: Sequence[tuple[Storage, tuple[int, ...]]] | None = None,
         entries: Mapping[Step, Callable[..., Any]] | None = None,
     ) -> None:
-        self.reads, self.writes = reads, writes
+        self.reads, self.writes, self.blocks = reads, writes, len(steps)
         self._views: list[ScratchView] = []
         self._scalars: dict[int, str] = {}
         self._boxed: set[int] = set()
