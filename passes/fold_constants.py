@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, ShapeError, Symbol, ops
+from graphir import ExecutionError, Graph, Op, ShapeError, Symbol, ops
 from graphir.gc_pause import uncollected
 from graphir.ops.attributes import constant
 from graphir.semantics.evaluation import apply
@@ -17,24 +17,24 @@ LIMIT = 4096
 
 
 @uncollected
-def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
+def fold_constants(graph: Graph, limit: int = LIMIT, creations: Collection[Op] = ()) -> Graph:
     """Replace each op on constants by its value, if the value has at most `limit` elements.
 
-    The value is bit-equal to the result at run time. The constant keeps the origins of the casts
-    that were folded into it. An op that raises (an integer to a negative power) stays in the graph,
-    and raises when the graph runs. Weak constants stay: `weak_types` commits them.
+    The pass also folds the ops `creations`, which have no operands: `ops.range`, for example. The
+    value is bit-equal to the result at run time. The constant keeps the origins of the casts that
+    were folded into it. An op that raises (an integer to a negative power) stays in the graph, and
+    raises when the graph runs. Weak constants stay: `weak_types` commits them.
 
     Returns the graph itself if no op is foldable.
     """
-    if not any(_foldable(symbol, symbol.args, limit) for symbol in graph.symbols):
+    if not any(_foldable(symbol, symbol.args, limit, creations) for symbol in graph.symbols):
         return graph
     rewriter = Rewriter(graph)
     with np.errstate(all="ignore"):
         for symbol in graph.symbols:
             args = [rewriter.values[arg.index] for arg in symbol.args]
-            constant_ = (
-                _fold(rewriter.new, symbol, args) if _foldable(symbol, args, limit) else None
-            )
+            is_foldable = _foldable(symbol, args, limit, creations)
+            constant_ = _fold(rewriter.new, symbol, args) if is_foldable else None
             if constant_ is None:
                 rewriter.copy(symbol)
             else:
@@ -42,11 +42,13 @@ def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
     return rewriter.finish()
 
 
-def _foldable(symbol: Symbol, args: Sequence[Symbol], limit: int) -> bool:
+def _foldable(
+    symbol: Symbol, args: Sequence[Symbol], limit: int, creations: Collection[Op]
+) -> bool:
     for arg in args:
         if arg.op is not ops.constant or arg.weak:
             return False
-    if not args:
+    if not args and symbol.op not in creations:
         return False
     size = symbol.size
     return isinstance(size, int) and size <= limit and not symbol.weak

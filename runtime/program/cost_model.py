@@ -97,6 +97,10 @@ STRAIGHT_STEPS: Final = 1 << 15
 """The most small steps that a plan joins into one Python function. A step takes less time to
 compile in one function than in a function of its own: updates, thomas."""
 
+HOISTED: Final = 1 << 18
+"""The most elements of ranges that a program keeps from planning, and of each value that follows
+from them: updates, cyclic_reduction."""
+
 FREED: Final = 512
 """The least elements of a value that a Python function of many steps frees after its last use, so
 that later values take memory in the cache: updates, jacobi_1d."""

@@ -32,6 +32,7 @@ from runtime.program.codegen.scalars import Scalars
 from runtime.program.cost_model import BIT_ARITHMETIC, KEPT_PLANS, SCALAR_KERNELS
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
+from runtime.program.hoisting import hoisted
 from runtime.program.memory import Lane, Recycler
 from runtime.program.outputs import check_outputs, writable_at_once
 from runtime.program.plans import Plan, Step
@@ -72,7 +73,7 @@ class Program:
         beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
-        self.graph, lowered_graph = graph, lower(graph)
+        self.graph, lowered_graph = graph, hoisted(lower(graph))
         self.threads = require_count("threads", threads) or cores()
         self.block = require_count("block", block)
         self._options = threads, block, native

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphir import DType, Graph, ops
+from graphir import DType, ExecutionError, Graph, ops
 from runtime import Program, interpret, record
 from runtime.program.rewrites.ownership import UPDATES
 from runtime.program.steps import CallStep, RegionStep
@@ -260,3 +260,40 @@ def shift_scalars(a, b, d):
     for i in range(1, len(d)):
         d[i] += d[i - 1] * a[i] - b[i]
     return d
+
+
+def strided(x, y):
+    """A loop over strides, with index arithmetic by arrays."""
+    for stride in (1, 2, 4):
+        own = np.arange(stride, len(x) - stride, 2 * stride)
+        near = np.where(own >= 4, own - stride, 0)
+        x[own] = x[own] + y[near] * 2 - x[own + stride]
+        y[own[::-1]] += x[[2, 0, 2]][0]
+    return x[np.arange(3) - 3], y
+
+
+def test_index_arithmetic_on_constants_is_done_while_planning():
+    recording = record(strided, np.arange(20.0), np.arange(20.0) ** 2)
+    program = Program(recording.graph)
+    names = [symbol.op.name for symbol in program.lowered.symbols]
+    assert names.count("range") == 0 < [each.op.name for each in recording.graph].count("range")
+    # Gathers and updates at regular places are slices; irregular places, and places that count
+    # backwards or from the end, stay.
+    assert names.count("slice") == 8
+    agree(recording.graph, *recording.inputs)
+
+
+@pytest.mark.parametrize("places", [[0], [1, 3], [3, 1], [-1], [2, 2], [0, 1, 3], [4], [-5], []])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_updates_at_constant_places(places, axis):
+    graph = Graph("places")
+    x = graph.input("float64", (4, 4) if axis is not None else (4,))
+    indices = graph.constant(places, "int64")
+    part = ops.gather(x, indices, axis=axis or 0)
+    graph.output(part, ops.index_update(x, part * 2, indices, axis=axis))
+    values = np.arange(16.0)[: x.size].reshape(x.shape)
+    if set(places) <= set(range(-4, 4)):
+        agree(graph, values)
+        return
+    with pytest.raises(ExecutionError, match="out of range"):
+        Program(graph)(values)
