@@ -60,12 +60,13 @@ class ReferenceRun:
         for symbol, array in zip(graph.inputs, arrays, strict=True):
             self.values[symbol.index] = array
 
-    def walk(self, keep: bool = False) -> Iterator[Symbol]:
+    def walk(self, kept_from: int | None = None) -> Iterator[Symbol]:
         """Compute the live symbols in order and yield each.
 
         At each yield, the values of the symbol and of its operands are available. The walk frees a
-        value after its last use, unless `keep` is True.
+        value after its last use, unless that is the symbol of index `kept_from` or a later one.
         """
+        kept_from = len(self.graph.symbols) if kept_from is None else kept_from
         last = last_uses(self.graph, self.kept_places)
         for symbol in self.graph.symbols:
             at = symbol.index
@@ -75,7 +76,7 @@ class ReferenceRun:
             if self.values[at] is None:
                 self.values[at] = self.value(symbol)
             yield symbol
-            if not keep:
+            if at < kept_from:
                 for operand in (symbol, *symbol.args):
                     if last[operand.index] == at:
                         self.values[operand.index] = None

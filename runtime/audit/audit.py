@@ -96,13 +96,13 @@ def _audited(
 ) -> CastReport:
     """Return the report of a subject; `outputs_made` are outputs from a recorded run, if any."""
     report, graph = subject.report, subject.graph
-    keep = blame and subject.bytes() <= memory
+    kept_from = subject.kept_from(memory) if blame else None
     watch = watcher(progress, "symbols")
-    count = Count(watch, subject.cost(blame, keep) if watch else 0)
+    count = Count(watch, subject.cost(blame, not kept_from) if watch else 0)
     with np.errstate(all="ignore"):
         wide = subject.run()
-        losses = LossySteps(wide, keep)
-        measures, same = _measured(subject, wide, count.each(wide.walk(keep), 2), keep, losses)
+        losses = LossySteps(wide)
+        measures, same = _measured(subject, wide, count.each(wide.walk(kept_from), 2), losses)
         losses.accumulations(subject.reaches)
         subject.kinds = wide.kinds = losses.kinds
         measures = {**measures, **losses.measures}
@@ -120,10 +120,10 @@ def _audited(
             output.unknown() if symbol in hidden_errors else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
         ]
-        if blame:
+        if kept_from is not None:
             sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
             sites += [graph.symbols[place] for place in losses.kinds]
-            runs = Blame(subject, wide if keep else None, measures, count)
+            runs = Blame(subject, wide, measures, count, kept_from, memory)
             errors = runs.shared(sites, outputs, errors)
     count.finish()
     results, unseen = owned(real, subject.arrays), hidden_errors.unseen()
@@ -131,7 +131,7 @@ def _audited(
 
 
 def _measured(
-    subject: Subject, wide: WideRun, walk: Iterable[Symbol], keep: bool, losses: LossySteps
+    subject: Subject, wide: WideRun, walk: Iterable[Symbol], losses: LossySteps
 ) -> tuple[Mapping[int, Measured], Mapping[tuple[int, bool], bool]]:
     """Measure the sites and the lossy steps during the walk, while their values are available.
 
@@ -146,8 +146,6 @@ def _measured(
         if at in places:
             effect = wide.effect(symbol)
             measures[at] = measure(*wide.masked(symbol, effect))
-            if keep and measures[at].changed:
-                wide.effects[at] = effect
         losses.visit(symbol)
         for truth in reads.get(at, ()):
             same[at, truth] = wide.is_same(symbol, truth)

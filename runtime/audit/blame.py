@@ -1,7 +1,8 @@
-"""Attribution of output errors to casts.
+"""Attribution of output errors to casts and lossy steps.
 
-For each cast, a wide run with the loss of that cast alone shows its effect on the outputs;
-`Output.share` turns the effect into a share of the output's error.
+One backward sweep gives every site its share of every output's error, to first order (see
+runtime.audit.sweep). For the sites of the largest shares, a wide run with the loss of the site
+alone shows its effect on the outputs; `Output.share` turns the effect into the share.
 """
 
 from __future__ import annotations
@@ -14,32 +15,41 @@ from graphir import GraphirError, Symbol
 from passes.analysis.casts import Measured, OutputError
 from runtime.audit.comparing import Output
 from runtime.audit.subject import Subject
+from runtime.audit.sweep import Sweep
+from runtime.audit.tape import backwards
 from runtime.audit.wide import Array, WideRun
 from runtime.progress import Count
 
-MOST = 500_000
-"""The most symbols to run for shares, besides the last wide run: about 6 s."""
+LEAST = 30_000_000
+"""The work of runs, in elements, that an audit may do besides its sweep: about 0.2 s."""
+PART = 0.5
+"""The same for large arrays, as a part of the work of one wide run."""
+SYMBOL = 10_000
+"""The work of one symbol besides its elements: the time of NumPy on so many elements."""
 
 
 class Blame:
-    """Wide runs of a subject, each with the loss of one site alone injected.
+    """The shares of a subject's sites in the errors of its outputs.
 
-    If there are very many sites, as from a loop, one run injects the losses of all sites at one
-    location, and each of these sites gets an equal part of their share. If `wide_run` has the
-    values of the run without losses, a run recomputes only the dependents of the sites; else it
-    recomputes the whole graph. The sites whose values changed most come first. The sites left after
-    MOST symbols have unknown shares: so the work of an audit is proportional to the program.
+    `wide_run` has the values of the run without losses that are used from the symbol of index
+    `kept_from` on. A run of a site recomputes the dependents of the site; if it needs earlier
+    values, the whole graph. The sweep recomputes earlier values in `memory` bytes. The runs begin
+    with the sites without a share, then come those of the largest shares. So the work is that of
+    the program, times a constant. A site with neither a share of the sweep nor a run has an unknown
+    share.
     """
 
     def __init__(
         self,
         subject: Subject,
-        wide_run: WideRun | None,
+        wide_run: WideRun,
         measures: Mapping[int, Measured],
         count: Count,
+        kept_from: int,
+        memory: int,
     ) -> None:
         self.subject, self.wide_run, self.measures, self.count = subject, wide_run, measures, count
-        self.work = 0
+        self.kept_from, self.memory = kept_from, memory
 
     def shared(
         self, sites: Sequence[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
@@ -48,40 +58,80 @@ class Blame:
 
         An unknown share is None.
         """
-        shares_by_output: list[dict[int, float | None]] = [
-            dict.fromkeys((site.index for site in self.subject.sites), 0.0) for _ in errors
-        ]
-        results = [
-            result
-            for result in zip(
-                self.subject.graph.outputs, outputs, errors, shares_by_output, strict=True
-            )
-            if result[2].is_known
-        ]
-        groups = self.subject.together(sites) if any(error.differing for error in errors) else []
-        for group in sorted(groups, key=self._change, reverse=True):
-            if self.work >= MOST:
-                for *_, shares in results:
-                    shares.update(dict.fromkeys((site.index for site in group), None))
-                continue
-            values = self._with_losses(group)
-            for symbol, output, error, shares in results:
-                if symbol.index in values:
-                    share = output.share(error, values[symbol.index]) / len(group)
-                    shares.update(dict.fromkeys((site.index for site in group), share))
+        known = [i for i, error in enumerate(errors) if error.is_known]
+        shares: dict[int, dict[int, float | None]] = {
+            i: dict.fromkeys((site.index for site in self.subject.sites), 0.0) for i in known
+        }
+        wrong = [i for i in known if errors[i].differing]
+        if wrong and sites:
+            self._sweep(sites, outputs, {i: shares[i] for i in wrong}, errors)
+            self._measure(sites, outputs, errors, {i: shares[i] for i in wrong})
         return [
-            replace(error, shares=shares) if error.is_known else error
-            for error, shares in zip(errors, shares_by_output, strict=True)
+            replace(error, shares=shares[i]) if i in shares else error
+            for i, error in enumerate(errors)
         ]
+
+    def _sweep(
+        self,
+        sites: Sequence[Symbol],
+        outputs: Sequence[Output],
+        shares: Mapping[int, dict[int, float | None]],
+        errors: Sequence[OutputError],
+    ) -> None:
+        """Set the shares of the sites in the outputs whose errors are numbers."""
+        linear = [i for i in shares if not errors[i].broken]
+        symbols = self.subject.graph.outputs
+        seeds = [(symbols[i], outputs[i].seed(errors[i])) for i in linear]
+        sweep = Sweep(self.wide_run, self.subject.live, self.measures, seeds)
+        values = backwards(self.subject, self.wide_run, self.kept_from, self.memory)
+        for run, symbol in values if linear else ():
+            sweep.run = run
+            sweep.visit(symbol)
+        for i, swept in zip(linear, sweep.shares, strict=True):
+            for site in sites:
+                unknown = site.index in sweep.unswept
+                shares[i][site.index] = None if unknown else swept.get(site.index, 0.0)
+        for i in shares.keys() - set(linear):
+            shares[i].update(dict.fromkeys((site.index for site in sites), None))
+
+    def _measure(
+        self,
+        sites: Sequence[Symbol],
+        outputs: Sequence[Output],
+        errors: Sequence[OutputError],
+        shares: Mapping[int, dict[int, float | None]],
+    ) -> None:
+        """Replace the shares of the worst sites by those that a run each measures."""
+
+        def worst(group: Sequence[Symbol]) -> tuple[float, float]:
+            parts = [shares[i][site.index] for i in shares for site in group]
+            share = max((math.inf if part is None else abs(part) for part in parts), default=0.0)
+            return share, self._change(group)
+
+        left = max(LEAST, PART * self._work(self.subject.live))
+        for group in sorted(self.subject.together(sites), key=worst, reverse=True):
+            path = self.subject.path(group)
+            left -= self._work(path)
+            if left < 0:
+                break
+            values = self._with_losses(group, path)
+            for i in shares:
+                symbol = self.subject.graph.outputs[i]
+                if symbol.index in values:
+                    share = outputs[i].share(errors[i], values[symbol.index])
+                    _distribute(share, group, shares[i])
+
+    def _work(self, symbols: Sequence[Symbol]) -> int:
+        return sum(SYMBOL + self.subject.size_of(symbol) for symbol in symbols)
 
     def _change(self, group: Sequence[Symbol]) -> float:
         """Return the largest relative error of an element over a group of sites; NaN is inf."""
         errors = (self.measures[site.index].relative for site in group)
         return max(math.inf if math.isnan(error) else error for error in errors)
 
-    def _with_losses(self, group: Sequence[Symbol]) -> Mapping[int, Array]:
+    def _with_losses(self, group: Sequence[Symbol], path: Sequence[Symbol]) -> Mapping[int, Array]:
         """Return the wide values of the outputs that depend on a group, with its losses."""
-        wide, symbols = self._run(group)
+        wide, symbols = self._run(path)
         places = {site.index for site in group}
         values: dict[int, Array] = {}
         for symbol in self.count.each(symbols):
@@ -92,15 +142,21 @@ class Blame:
                     values.pop(arg.index, None)
         return values
 
-    def _run(self, group: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
-        """Return the wide run without losses, and the symbols that depend on a group of sites."""
-        path = self.subject.path(group)
-        self.work += len(path) if self.wide_run is not None else 2 * len(self.subject.live)
-        if self.wide_run is not None:
+    def _run(self, path: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
+        """Return the wide run without losses, and the symbols of a path as it computes them."""
+        if path[0].index >= self.kept_from:
             return self.wide_run, path
         wide, places = self.subject.run(), {symbol.index for symbol in path}
         walk = self.count.each(wide.walk(), 2)
         return wide, (symbol for symbol in walk if symbol.index in places)
+
+
+def _distribute(share: float, group: Sequence[Symbol], shares: dict[int, float | None]) -> None:
+    """Set the shares of a group so that they sum to `share`, with the differences of the sweep."""
+    parts = [shares[site.index] or 0.0 for site in group]
+    rest = (share - sum(parts)) / len(group)
+    for site, part in zip(group, parts, strict=True):
+        shares[site.index] = part + rest if len(group) > 1 else share
 
 
 def _again(wide: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:

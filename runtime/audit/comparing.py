@@ -59,6 +59,24 @@ class Output(NamedTuple):
         """Return an OutputError with unknown figures."""
         return OutputError.unknown(self.name, str(self.dtype), self.real.size)
 
+    def seed(self, error: OutputError) -> NDArray[Any]:
+        """Return e / <e, e> for the error e of the output; 0 where either side is not finite.
+
+        The product with an effect d on the output is then <d, e> / <e, e>. Complex numbers are
+        conjugates, for the real part of the product.
+        """
+        scale = error.largest or 1.0
+        errors: list[NDArray[Any]] = []
+        for real, wide, _ in self._blocks(self.real):
+            parts = [
+                np.where(real.finite & wide.finite, x.high / scale, 0.0)
+                for x in real.minus(wide).parts
+            ]
+            errors.append(parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1])
+        whole = np.concatenate(errors).reshape(self.real.shape)
+        squares = float(np.square(np.abs(whole)).sum())
+        return whole / (squares or 1.0) / scale
+
     def share(self, error: OutputError, other: NDArray[Any]) -> float:
         """Return the share of `error` that `other` has, the wide run with one cast's loss injected.
 
@@ -144,4 +162,5 @@ def _non_finite_mismatch(these: Numbers, wide: Numbers) -> Flags:
 
 def _dot(numbers_: Numbers, other: Numbers, scale: float) -> float:
     pairs = zip(numbers_.parts, other.parts, strict=True)
-    return float(sum((x.high / scale) @ (y.high / scale) for x, y in pairs))
+    # Not by BLAS, whose threads wait for one another on short arrays.
+    return float(sum(((x.high / scale) * (y.high / scale)).sum() for x, y in pairs))

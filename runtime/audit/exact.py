@@ -20,6 +20,10 @@ Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
+NO_LOW: Floats = np.zeros(())
+"""The low parts of numbers that float64 represents."""
+
+
 class ExactPart(NamedTuple):
     """A vector of real numbers, high + low."""
 
@@ -28,11 +32,13 @@ class ExactPart(NamedTuple):
 
     def at(self, places: Any) -> ExactPart:
         """Return the elements at `places`, a NumPy index."""
-        return ExactPart(self.high[places], self.low[places])
+        return ExactPart(self.high[places], self.low if self.low is NO_LOW else self.low[places])
 
     def minus(self, other: ExactPart) -> ExactPart:
         """Return the differences: relative error below 2**-100, exact if 106 bits suffice."""
         high, rest = _two_sum(self.high, -other.high)
+        if self.low is NO_LOW and other.low is NO_LOW:
+            return ExactPart(high, rest)
         return ExactPart(*_two_sum(high, rest + (self.low - other.low)))
 
 
@@ -72,8 +78,12 @@ class Numbers(NamedTuple):
     def same(self, other: Numbers) -> Flags:
         """Return the mask of equal elements; 0.0 equals -0.0, NaN equals NaN."""
         pairs = zip(self.parts, other.parts, strict=True)
-        equal = [(x.high == y.high) & (x.low == y.low) for x, y in pairs]
-        return (equal[0] & equal[-1]) | (self.nan & other.nan)
+        equal = [
+            x.high == y.high if x.low is y.low else (x.high == y.high) & (x.low == y.low)
+            for x, y in pairs
+        ]
+        both = equal[0] & equal[-1]
+        return both if both.all() else both | (self.nan & other.nan)
 
     def identical(self, other: Numbers) -> Flags:
         """Return the mask of equal elements with equal signs; 0.0 differs from -0.0."""
@@ -103,14 +113,14 @@ def numbers(array: NDArray[Any], dtype: DType, parts: int = 1) -> Numbers:
     split: Any = array  # NumPy's stubs lack .real and .imag of general arrays
     if parts == 1 or not dtype.is_complex:
         nothing = np.zeros(array.shape)
-        return Numbers((_part(split.real, dtype.part), ExactPart(nothing, nothing))[:parts])
+        return Numbers((_part(split.real, dtype.part), ExactPart(nothing, NO_LOW))[:parts])
     return Numbers((_part(split.real, dtype.part), _part(split.imag, dtype.part)))
 
 
 def _part(array: NDArray[Any], dtype: DType) -> ExactPart:
     if dtype.exact_in(DType.float64):
         high = convert(array, dtype, DType.float64)
-        return ExactPart(high, np.zeros(high.shape))
+        return ExactPart(high, NO_LOW)
     low = array & array.dtype.type(2**32 - 1)
     return ExactPart(*_two_sum((array - low).astype(np.float64), low.astype(np.float64)))
 
@@ -123,7 +133,8 @@ def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     high = x + y
     other = high - x
     rest = (x - (high - other)) + (y - other)
-    rest[~np.isfinite(high)] = 0
+    if not np.isfinite(np.add.reduce(high)):
+        rest[~np.isfinite(high)] = 0
     return high, rest
 
 

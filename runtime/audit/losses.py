@@ -23,8 +23,10 @@ from graphir import DType, Symbol, ops
 from graphir.conversions import convert
 from graphir.ops import dtype_rules as signatures
 from passes.analysis.casts import Measured, StepLoss
+from runtime.audit.adjoints import is_finite
 from runtime.audit.exact import Flags, numbers
-from runtime.audit.measuring import beyond
+from runtime.audit.measuring import beyond, blocks
+from runtime.audit.sweep import EXACT_OPS, views
 from runtime.audit.wide import Array, Effect, WideRun, wide_dtype
 
 Floats: TypeAlias = NDArray[Any]
@@ -41,12 +43,13 @@ _REPEATS = 16
 class LossySteps:
     """The steps of a run that lost values, by symbol index; the walk of the run calls `visit`."""
 
-    def __init__(self, wide: WideRun, keep: bool) -> None:
-        self.wide, self.keep = wide, keep
+    def __init__(self, wide: WideRun) -> None:
+        self.wide = wide
         self.kinds: dict[int, StepLoss] = {}
         self.measures: dict[int, Measured] = {}
         self._repeated: dict[Any, list[Symbol]] = defaultdict(list)
         self._roundings: dict[int, Measured] = {}
+        self._norms: dict[int, float] = {}
 
     def visit(self, symbol: Symbol) -> None:
         """Measure the loss of a step while the values of the symbol and its operands exist."""
@@ -58,19 +61,82 @@ class LossySteps:
         actual = self.wide.beside.cached_value(symbol)
         if not actual.size or (target in _WIDE and np.isfinite(actual).all()):
             return
-        exact = actual if target in _WIDE else self.wide.local(symbol)
-        if target is DType.int64 and wide_dtype(exact) is target:
+        if not target.is_integer and target not in _WIDE and self._is_plain(symbol, target):
+            if symbol.op in _SUMS:
+                self._repeat(symbol)
             return
-        effect = Effect(exact, actual, wide_dtype(exact), target)
+        effect = self._effect(symbol)
+        if target is DType.int64 and effect.source is target:
+            return
         loss = (
             _wraps(effect) if target.is_integer else _float_loss(_Step(self.wide, symbol, effect))
         )
         if loss is not None:
             self.kinds[symbol.index] = loss.kind
-            self._keep(symbol, effect)
             self.measures[symbol.index] = _measured(self.wide, symbol, effect, loss)
         elif symbol.op in _SUMS and not target.is_integer:
-            self._repeat(symbol, effect)
+            self._repeat(symbol)
+
+    def _effect(self, symbol: Symbol) -> Effect:
+        """Return the local effect of a step; a step in wide arithmetic has none."""
+        target = self.wide.graph.storage_dtype(symbol)
+        actual = self.wide.beside.cached_value(symbol)
+        exact = actual if target in _WIDE else self.wide.local(symbol)
+        return Effect(exact, actual, wide_dtype(exact), target)
+
+    def _is_plain(self, symbol: Symbol, target: DType) -> bool:
+        """Whether a step with a narrow float result surely has plain roundings alone."""
+        if symbol.op in EXACT_OPS:
+            return True
+        if symbol.op in _SUMS:
+            return self._is_plain_sum(symbol, target)
+        actual = _native(self.wide.beside.cached_value(symbol), target)
+        return symbol.op.kind == "elementwise" and bool(actual.all()) and is_finite(actual)
+
+    def _is_plain_sum(self, symbol: Symbol, target: DType) -> bool:
+        """Whether a sum surely neither absorbs operands, nor cancels, nor overflows.
+
+        The rounding of a sum is at most eps / 2 of its size, and absorbs operands of at most eps of
+        it. A sum has at most _BITS bits less than its operands if it is not much smaller than these
+        in the norm.
+        """
+        values, eps = self.wide.beside.cached_value, 2.0 ** (1 - target.part.precision)
+        arrays = [values(x) for x in (symbol, *symbol.args)]
+        squares, may_absorb = 0.0, False
+        for view in views(arrays[0].shape, [x.shape for x in arrays[1:]]):
+            result, x, y = (_native(view(array), target) for array in arrays)
+            small, size = np.minimum(np.abs(x), np.abs(y)), np.abs(result)
+            if not small.min() > eps * size.max():
+                may_absorb = may_absorb or bool(np.any((small <= eps * size) & (small > 0)))
+            squares += float(np.add.reduce(np.square(size), axis=None))
+        norm = self._norms[symbol.index] = math.sqrt(squares)
+        is_large = 2 ** (_BITS - 1) * norm > max(map(self._norm, symbol.args))
+        return is_large and math.isfinite(norm) and not (may_absorb and self._absorbs(symbol))
+
+    def _absorbs(self, symbol: Symbol) -> bool:
+        """Whether absorbed operands are most of a sum's local loss."""
+        values, storage = self.wide.beside.cached_value, self.wide.graph.storage_dtype
+        sign = -1.0 if symbol.op is ops.subtract else 1.0
+        arrays = [(values(x), storage(x)) for x in (symbol, *symbol.args)]
+        total = absorbed = 0.0
+        for view in views(arrays[0][0].shape, [x.shape for x, _ in arrays[1:]]):
+            result, x, y = (_as_float(view(array), dtype) for array, dtype in arrays)
+            roundoff = np.abs(result - (x + y * sign))
+            squares = np.square(roundoff)
+            total += float(squares.sum())
+            small = np.minimum(np.abs(x), np.abs(y))
+            absorbed += float(squares[(small > 0) & (roundoff >= small / 2)].sum())
+        return absorbed > 0 and absorbed >= total / 2
+
+    def _norm(self, symbol: Symbol) -> float:
+        """Return the Euclidean norm of the values of a symbol in the run."""
+        norm = self._norms.get(symbol.index)
+        if norm is None:
+            values = self.wide.beside.cached_value(symbol)
+            array = _native(values, self.wide.graph.storage_dtype(symbol)).reshape(-1)
+            parts = (np.square(np.abs(array[at])).sum() for at in blocks(array.size))
+            norm = self._norms[symbol.index] = math.sqrt(sum(map(float, parts)))
+        return norm
 
     def accumulations(self, reaches: Callable[[Symbol, Symbol], bool]) -> None:
         """Count the roundings of repeated steps, the last of which `reaches` from the first."""
@@ -81,18 +147,14 @@ class LossySteps:
                     self.kinds[step.index] = "accumulation"
                     self.measures[step.index] = self._roundings[step.index]
 
-    def _repeat(self, symbol: Symbol, effect: Effect) -> None:
+    def _repeat(self, symbol: Symbol) -> None:
         """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
         steps = self._repeated[id(symbol.source), symbol.op]
         steps.append(symbol)
         if len(steps) > _REPEATS:
-            self._keep(symbol, effect)
+            effect = self._effect(symbol)
             change = _StepChange("accumulation", _differing(effect), _error_bits(effect))
             self._roundings[symbol.index] = _measured(self.wide, symbol, effect, change)
-
-    def _keep(self, symbol: Symbol, effect: Effect) -> None:
-        if self.keep:
-            self.wide.effects[symbol.index] = effect
 
 
 _POSITIONS = (signatures.POSITION, signatures.BITWISE)
@@ -240,8 +302,9 @@ def _relative(actual: Floats, exact: Floats) -> float:
     error = float(np.abs(actual - exact).max(initial=0.0))
     if not error or not size:
         return math.inf if error else 0.0
-    norm = np.linalg.norm((actual - exact) / error) * (error / size)
-    return float(norm / np.linalg.norm(exact / size))
+    # Not np.linalg.norm: the threads of BLAS wait for one another.
+    squares = [np.square(abs(x)).sum() for x in ((actual - exact) / error, exact / size)]
+    return float(np.sqrt(squares[0] / squares[1]) * (error / size))
 
 
 def _wraps(effect: Effect) -> _StepChange | None:
@@ -253,6 +316,11 @@ def _wraps(effect: Effect) -> _StepChange | None:
 def _differing(effect: Effect) -> Flags:
     before, after = (_as_float(x, d) for x, d in ((effect[0], effect[2]), (effect[1], effect[3])))
     return before != after
+
+
+def _native(x: Array, dtype: DType) -> Floats:
+    """Return an array in float32 or complex64 as it is, and of other dtypes in float64."""
+    return x if dtype in (DType.float32, DType.complex64) else _as_float(x, dtype)
 
 
 def _as_float(x: Array, dtype: DType) -> Floats:

@@ -93,15 +93,22 @@ class Subject:
             groups.setdefault(place, []).append(site)
         return list(groups.values())
 
-    def bytes(self) -> int:
-        """Return an upper bound of the bytes that a wide run keeps: wide values, cast effects."""
-        total = 0
-        for symbol in self.live:
-            size = 16 if symbol.dtype.is_complex else 8
-            if symbol.op is ops.cast:
-                size += sum(x.dtype.storage.itemsize for x in (symbol, *symbol.args))
-            total += size * math.prod(_size(dim, self.sizes) for dim in symbol.shape)
-        return total
+    def kept_from(self, memory: int) -> int:
+        """Return the index from which on the values of both runs take at most `memory` bytes."""
+        for symbol in reversed(self.live):
+            memory -= self.bytes_of(symbol)
+            if memory < 0:
+                return symbol.index + 1
+        return 0
+
+    def bytes_of(self, symbol: Symbol) -> int:
+        """Return the bytes of a symbol's values in both runs."""
+        size = (16 if symbol.dtype.is_complex else 8) + symbol.dtype.storage.itemsize
+        return size * self.size_of(symbol)
+
+    def size_of(self, symbol: Symbol) -> int:
+        """Return the number of elements of a symbol."""
+        return math.prod(_size(dim, self.sizes) for dim in symbol.shape)
 
 
 class _RecordedRun(ReferenceRun):

@@ -85,8 +85,7 @@ class WideRun(ReferenceRun):
     The wide run takes from `beside` the inputs, the constants and the results of other ops without
     operands. It also takes the value of an op that fails on wide operands, such as an index that is
     in range only because it wrapped. `literals` maps the index of a constant to the Python number
-    that its dtype rounds; `pins` and `masks` are as in `Beyond`. `effects` has the effects of casts
-    and lossy steps that the audit needs after the reference run has freed its values. `kinds` has
+    that its dtype rounds; `pins` and `masks` are as in `Beyond`. `kinds` has
     the kinds of the lossy steps, by symbol index (see runtime.audit.losses). `lost_places` has the
     indices of symbols without a value in wide arithmetic, `rounded_places` those of integers that
     float64 rounded.
@@ -105,16 +104,15 @@ class WideRun(ReferenceRun):
         self.rounded_places: set[int] = set()
         arrays = [self._widen(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
-        self.effects: dict[int, Effect] = {}
         self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
         self.lost_places: set[int] = set()
         self.congruent_places: set[int] = set()
         self._moduli: dict[int, int | None] = {}
         self._inferences: dict[tuple[Any, ...], Inference] = {}
 
-    def walk(self, keep: bool = False) -> Iterator[Symbol]:
+    def walk(self, kept_from: int | None = None) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
-        for _, symbol in zip(self.beside.walk(), super().walk(keep), strict=True):
+        for _, symbol in zip(self.beside.walk(kept_from), super().walk(kept_from), strict=True):
             yield symbol
 
     def value(self, symbol: Symbol) -> Array:
@@ -124,6 +122,8 @@ class WideRun(ReferenceRun):
             return convert(number, wide_dtype(number), WIDE[symbol.dtype.family])
         if symbol.args:
             operands = [self.cached_value(arg) for arg in symbol.args]
+            if self._has_wide_result(symbol, operands):
+                return self.beside.cached_value(symbol)
             if self._is_congruent(symbol, operands):
                 self.congruent_places.add(symbol.index)
                 return self._widen(symbol)
@@ -131,6 +131,13 @@ class WideRun(ReferenceRun):
                 return self.compute(symbol, operands)
             self.lost_places.add(symbol.index)
         return self._widen(symbol)
+
+    def _has_wide_result(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
+        """Whether the reference run computed a symbol in wide arithmetic, on the same arrays."""
+        if self.graph.storage_dtype(symbol) not in (DType.float64, DType.complex128):
+            return False
+        pairs = zip(operands, map(self.beside.cached_value, symbol.args), strict=True)
+        return all(x is y and x.dtype.kind in "fc" for x, y in pairs)
 
     def _is_congruent(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
         """Whether the bits of a bitwise op on rounded integers do not depend on what wrapped."""
@@ -213,15 +220,13 @@ class WideRun(ReferenceRun):
         """Apply the purpose of a cast to wide values (see the module's docstring)."""
         source, target = wide_dtype(x), WIDE[symbol.dtype.family]
         if target is DType.int64 and source is DType.float64:
-            return _truncate(x) if _is_written(symbol) else x
-        if target is DType.float64 and source is DType.int64 and not _is_written(symbol):
+            return _truncate(x) if is_written(symbol) else x
+        if target is DType.float64 and source is DType.int64 and not is_written(symbol):
             return convert(x, source, target) if _fits_float64(x) else x
         return convert(x, source, target)
 
     def effect(self, site: Symbol) -> Effect:
         """Return a cast's input and output in the reference run; a number and its constant else."""
-        if site.index in self.effects:
-            return self.effects[site.index]
         after, to = self.beside.cached_value(site), self.graph.storage_dtype(site)
         if site.index in self.kinds:
             local = self.local(site)
@@ -308,7 +313,9 @@ def _shifted(result: Array, operands: Sequence[Array], own: Inference) -> Array:
     vanished: Array = (count >= own.type.dtype.bits) & (x != 0)
     if not vanished.any():
         return result
-    exact: Array = np.where(vanished, np.ldexp(x.astype(np.float64), count), result)
+    exact: Array = np.where(
+        vanished, np.ldexp(x.astype(np.float64), count.astype(np.int64)), result
+    )
     return exact.astype(np.int64) if _surely_fits_int64(exact) else exact
 
 
@@ -350,7 +357,7 @@ def _truncate(x: Array) -> Array:
     return whole.astype(np.int64) if _fits_int64(whole) else whole
 
 
-def _is_written(cast: Symbol) -> bool:
+def is_written(cast: Symbol) -> bool:
     """Whether the user wrote a cast, at least for one of its uses."""
     return any(origin.rule == CAST for origin in origins_of(cast))
 
