@@ -324,9 +324,8 @@ def _reduce(
     if dtype is not None and op not in (ops.sum, ops.prod):
         _refuse(name, "dtype")
     to = None if dtype is None else numpy_code(dtype)
-    if initial is UNSET and where is True:
-        attrs = {"axis": axis, "keepdims": keepdims}
-        return graph.apply(op, (x,), attrs if to is None else {**attrs, "dtype": to})
+    if initial is UNSET and where is True and to is None:
+        return graph.apply(op, (x,), {"axis": axis, "keepdims": keepdims})
     (x,) = symbols_of(graph, ops.negative, (x,))
     return reduced(DirectAdder(graph), op, x, axis, keepdims, to, initial, where)
 

@@ -7,14 +7,13 @@ refuses them. Any argument may be an array or a number if at least one argument 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType, DTypeLike
+from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError, ShapeError
 from graphir.ir.operators.clipping import clip
 from graphir.ir.symbol import Symbol
@@ -26,7 +25,7 @@ from graphir.numpy_api.pieces import PIECES
 from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.reductions.masked import UNSET, reduced
-from graphir.numpy_api.statistics import STATISTICS, spread_operand
+from graphir.numpy_api.statistics import STATISTICS, spread_dtype
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import product
 from graphir.ops.op import Op
@@ -58,8 +57,8 @@ def _adding(op: Op) -> Function:
         initial: Any = UNSET,
         where: Any = True,
     ) -> Symbol:
-        if initial is UNSET and where is True:
-            return op(a, axis=axis, dtype=dtype, keepdims=keepdims)
+        if initial is UNSET and where is True and dtype is None:
+            return op(a, axis=axis, keepdims=keepdims)
         return _reduced(op, a, initial, where, axis=axis, dtype=dtype, keepdims=keepdims)
 
     return reduce
@@ -106,17 +105,14 @@ def _testing(op: Op) -> Function:
 def _mean(
     a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True
 ) -> Symbol:
-    if where is not True:
-        a = _operand(a, where)
-    x = _in(a, dtype)
-    if dtype is not None and not (x.dtype.is_float or x.dtype.is_complex):
+    to = None if dtype is None else DType(numpy_code(dtype))
+    if to is not None and not (to.is_float or to.is_complex):
         raise GraphError(
-            f"a mean computed in {x.dtype} has no op",
+            f"a mean computed in {to} has no op",
             fix="leave dtype out, and .astype(...) the mean",
         )
-    if where is not True:
-        return masked.mean(DirectAdder(x.graph), x, axis, keepdims, where)
-    return ops.mean(x, axis=axis, keepdims=keepdims)
+    a = _operand(a, where)
+    return masked.mean(DirectAdder(a.graph), a, axis, keepdims, to, where)
 
 
 def _spread(op: Op) -> Function:
@@ -131,34 +127,12 @@ def _spread(op: Op) -> Function:
         where: Any = True,
     ) -> Symbol:
         over = ddof if correction is None else correction
-        if where is not True:
-            a = spread_operand(_operand(a, where), dtype)
-            variance = masked.variance(DirectAdder(a.graph), a, axis, keepdims, where, over)
-            return ops.sqrt(variance) if op is ops.std else variance
-        a = spread_operand(a, dtype)
-        sizes = [a.shape[i] for i in (axes_of(a, axis) if axis is not None else range(a.rank))]
-        if a.dtype is DType.float16 and all(isinstance(size, int) for size in sizes):
-            count = prod(int(str(size)) for size in sizes)
-            variance = _half_variance(a, axis, count, over, keepdims)
-            return ops.sqrt(variance) if op is ops.std else variance
-        return op(a, axis=axis, keepdims=keepdims, correction=over)
+        a = _operand(a, where)
+        to = spread_dtype(a, dtype)
+        build = DirectAdder(a.graph)
+        return masked.spread(build, op, a, axis, keepdims, to, where, correction=over)
 
     return reduce
-
-
-def _half_variance(a: Symbol, axis: Any, count: int, over: int, keepdims: Any) -> Symbol:
-    """The variance of float16, each step of which NumPy rounds (numpy/_core/_methods.py, _var)."""
-
-    def shared_out(total: Symbol, parts: int) -> Symbol:
-        return (total.cast(DType.float64) / parts).cast(DType.float16)
-
-    off = a - shared_out(ops.sum(a, axis=axis, keepdims=True, dtype="float16"), count)
-    total = ops.sum(off * off, axis=axis, keepdims=keepdims, dtype="float16")
-    return shared_out(total, max(count - over, 0))
-
-
-def _in(x: Symbol, dtype: DTypeLike | None) -> Symbol:
-    return x if dtype is None else x.cast(dtype)
 
 
 def _cumulative(op: Op) -> Function:

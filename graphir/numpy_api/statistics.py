@@ -15,6 +15,8 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, axes_of, flat
 from graphir.numpy_api.pieces import diff
 from graphir.numpy_api.products import wide
+from graphir.numpy_api.reductions import masked
+from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.dims import Size
 from graphir.ops.op import Op
@@ -41,7 +43,8 @@ def _without_nan(a: Symbol, instead: float) -> Symbol:
 
 def _nan_adding(op: Op, neutral: int) -> Function:
     def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
-        return op(_without_nan(a, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
+        a = _without_nan(a, neutral)
+        return masked.reduced(DirectAdder(a.graph), op, a, axis, keepdims, dtype)
 
     return reduce
 
@@ -79,19 +82,21 @@ def _shared_out(total: Symbol, count: Symbol) -> Symbol:
 
 
 def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
-    a = a if dtype is None else a.cast(dtype)
+    build = DirectAdder(a.graph)
     if not _inexact(a.dtype):
-        return ops.mean(a, axis=axis, keepdims=keepdims)
-    total = ops.sum(_without_nan(a, 0), axis=axis, keepdims=keepdims)
+        to = None if dtype is None else DType(dtype)
+        return masked.mean(build, a, axis, keepdims, to)
+    total = masked.reduced(build, ops.sum, _without_nan(a, 0), axis, keepdims, dtype)
     return _shared_out(total, _count(a, axis, keepdims))
 
 
 def _nanvar(
     a: Symbol, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: Any = False
 ) -> Symbol:
-    a = spread_operand(a, dtype)
+    to = spread_dtype(a, dtype)
     if not _inexact(a.dtype):
-        return ops.var(a, axis=axis, keepdims=keepdims, correction=ddof)
+        return masked.spread(DirectAdder(a.graph), ops.var, a, axis, keepdims, to, correction=ddof)
+    a = a if to is None else a.cast(to)
     off = ops.where(ops.is_nan(a), _like(a, 0), a - _nanmean(a, axis, keepdims=True))
     squares = ops.real(off * ops.conj(off)) if a.dtype.is_complex else off * off
     total, freedom = (
@@ -139,7 +144,7 @@ def _average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     if weights is None:
-        mean = ops.mean(a, axis=axis, keepdims=keepdims)
+        mean = masked.mean(DirectAdder(a.graph), a, axis, keepdims)
         count = a.size if axis is None else prod(a.shape[i] for i in axes_of(a, axis))
         return (mean, ops.broadcast_to(_like(mean, count), mean.shape)) if returned else mean
     a, weights = as_symbols(a, weights)
@@ -154,21 +159,22 @@ def _average(
     products = wide(a) * weights
     if weights.shape != a.shape:
         weights = ops.broadcast_to(weights, a.shape)
-    total = ops.sum(weights, axis=axis, keepdims=keepdims, dtype=products.dtype)
+    build = DirectAdder(weights.graph)
+    total = masked.reduced(build, ops.sum, weights, axis, keepdims, products.dtype)
     mean = ops.sum(products, axis=axis, keepdims=keepdims) / total
     return (mean, total) if returned else mean
 
 
-def spread_operand(a: Symbol, dtype: Any) -> Symbol:
-    """The operand of a variance in the dtype that the caller wants, a real float."""
+def spread_dtype(a: Symbol, dtype: Any) -> DType | None:
+    """The dtype that the caller names for a variance, a real float; None for none."""
     if dtype is None:
-        return a
+        return None
     to = DType(numpy_code(dtype))
     if not to.is_float or a.dtype.is_complex:
         raise PromotionError(
             f"no op computes a variance of {a.dtype} in {to}", fix="use x.astype(...) first"
         )
-    return a.cast(to)
+    return to
 
 
 def _cov(

@@ -226,11 +226,24 @@ def product_layout(value: Any, types: Types) -> tuple[Any, ...] | None:
             got=f"{layout!r}",
             fix='use a form like ("matmul", (1, 3), (4, 1), False)',
         )
-    strides = tuple(tuple(_integers(each)) for each in layout[1:3])
+    return (layout[0], *_strides(layout[1:3], types), flag(layout[3]))
+
+
+def sum_layout(value: Any, types: Types) -> tuple[Any, ...] | None:
+    """How x and the mask lie in memory: the strides of both in elements; None is C order."""
+    return None if value is None else _strides(value, types)
+
+
+def _strides(value: Any, types: Types) -> tuple[tuple[int, ...], ...]:
+    """The strides of all operands, in elements."""
+    operands = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()
+    if len(operands) != len(types):
+        raise GraphError("each operand needs strides", got=repr(operands))
+    strides = tuple(tuple(_integers(each)) for each in operands)
     for each, operand in zip(strides, types, strict=True):
         if len(each) != operand.rank:
             raise ShapeError(f"{operand} needs {operand.rank} strides", got=str(len(each)))
-    return (layout[0], *strides, flag(layout[3]))
+    return strides
 
 
 def new_shape(value: Any, types: Types) -> Shape:

@@ -199,6 +199,19 @@ as_complex = _binary("as_complex", sig.COMPLEX_OF, "x + y*i from real x and y.")
 sum = _reduction(
     "sum", sig.ACCUMULATION, "The sum, pairwise as NumPy adds.", _DTYPE, numpy="add.reduce"
 )
+numpy_sum = Op(
+    "numpy_sum",
+    ("x", "mask"),
+    sig.MASKED_ACCUMULATION,
+    shapes.numpy_sum,
+    "The sum of x where a mask is true, in NumPy's order: with where=, of x[mask], of strided x.",
+    (
+        *(_AXES, _KEEP, _DTYPE, Attr("selection", at.flag, False)),
+        *(Attr("layout", at.sum_layout, None), Attr("buffered", at.flag, False)),
+        Attr("initial", at.optional_number, None),
+    ),
+    "reduction",
+)
 prod = _reduction("prod", sig.ACCUMULATION, "The product.", _DTYPE, numpy="multiply.reduce")
 max = _reduction(
     "max",

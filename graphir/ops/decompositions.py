@@ -359,6 +359,12 @@ def conj(p: Any, x: Any) -> Any:
 
 
 @bounded(1)
+def numpy_sum(p: Any, x: Any, mask: Any, axis: Axes, keepdims: bool, **order: Any) -> Any:
+    """The sum of x, with 0 where the mask is false, in the order of the op `sum`."""
+    return p.sum(p.where(mask, x, p.number(0, x)), axis=axis, keepdims=keepdims)
+
+
+@bounded(1)
 def mean(p: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     """The sum divided by the count. float32 holds counts up to 2**24 exactly."""
     return p.sum(x, axis=axis, keepdims=keepdims) / p.count(x, axis, like=x)

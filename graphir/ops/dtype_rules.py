@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
 from graphir.errors import REAL_PARTS, PromotionError, cast_first
-from graphir.ops.op import Attributes, Op, Resolved, Signature, Types
+from graphir.ops.op import Attributes, Op, Resolved, Signature, Types, find
 from graphir.promotion.families import Family
 from graphir.promotion.python import ruling
 from graphir.promotion.rules import PromotionRules
@@ -113,6 +113,12 @@ def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes
         dtype = _common_dtype("accumulation", rules, op, types)
     _castable(op, source, dtype)
     return Resolved((dtype,), dtype)
+
+
+def _masked(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    """Resolve x by the rules of the op `sum`; the mask is a truth value."""
+    dtype = _accumulation(rules, find("sum"), types[:1], attrs).result
+    return Resolved((dtype, rules.family_dtype("truth", types[1].dtype, op.name)), dtype)
 
 
 def _clip(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -236,6 +242,7 @@ _MEANINGS = {
     "shift": "Operands meet in an integer dtype, which the result has.",
     "select": "condition is bool; x and y meet in one dtype, which the result has.",
     "accumulation": "The result has the dtype asked for, else that in which the rules accumulate.",
+    "masked accumulation": "The result has the dtype of sum(x); the mask is bool.",
     "mean": "The result has a float or complex dtype that the rules name.",
     "spread": "The result has a float dtype that the rules name.",
     "position": "The result has the integer dtype asked for, else the rules' dtype of positions.",
@@ -279,6 +286,7 @@ BITWISE = _signature("bitwise", _together("bitwise"))
 SHIFT = _signature("shift", _together("shift"))
 SELECT = _signature("select", _select, 1, 2, other=DType.bool)
 ACCUMULATION = _signature("accumulation", _accumulation)
+MASKED_ACCUMULATION = _signature("masked accumulation", _masked, 0, other=DType.bool)
 MEAN = _signature("mean", _together("average"))
 SPREAD = _signature("spread", _alone("average"))
 POSITION = _signature("position", _position)

@@ -64,6 +64,25 @@ def reduced(op: Op, types: Types, attrs: Attributes) -> Shape:
     return tuple(dim for i, dim in enumerate(shape) if i not in axes)
 
 
+def numpy_sum(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """The shape of a reduction of x, to whose shape the mask must broadcast.
+
+    The sum of a selection takes all axes, or those before the axes along which the mask is 1.
+    """
+    x, mask = types
+    if broadcast_shapes((x.shape, mask.shape)) != x.shape:
+        raise ShapeError(f"the mask does not broadcast to x: {mask} and {x}")
+    axes = attrs["axis"]
+    if attrs["selection"] and len(axes) < x.rank:
+        spread = mask.shape[len(axes) :]
+        if axes != tuple(range(len(axes))) or mask.rank != x.rank or {*spread} - {1}:
+            raise ShapeError(
+                "the elements of a selection are added along the axes of its mask",
+                got=f"axis={axes}, mask {mask} of {x}",
+            )
+    return reduced(op, types, attrs)
+
+
 def located(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The operand's shape without the axis (None: all axes); keepdims puts 1 in its place."""
     shape, axis = types[0].shape, attrs["axis"]

@@ -35,7 +35,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import ExecutionError, cast_first
 from graphir.ops import decompositions
 from graphir.semantics import data_movement as movement
-from graphir.semantics import products
+from graphir.semantics import products, sums
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
 from graphir.semantics.kernel_table import Kernel, KernelTable
@@ -366,6 +366,7 @@ PRIMITIVES: dict[str, Kernel] = {
     "as_complex": _as_complex,
     # -- reductions
     "sum": partial(_reduce, np.add),
+    "numpy_sum": sums.numpy_sum,
     "prod": partial(_reduce, np.multiply),
     "max": partial(_extreme, "max", np.maximum),
     "min": partial(_extreme, "min", np.minimum),

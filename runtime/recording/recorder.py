@@ -74,7 +74,7 @@ class Recorder(NotingBuilder):
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
         """Arrays whose memory was replaced, by id, with the original plain array."""
-        self._brought: dict[int, tuple[Any, RecordedValue]] = {}
+        self._entries: dict[int, tuple[Any, RecordedValue]] = {}
         """The recorded arrays in place of arrays that the program brings along, by their ids."""
         self._arguments: dict[int, None] = {}
         """The ids of the arrays among them that are arguments."""
@@ -291,7 +291,7 @@ class Recorder(NotingBuilder):
         if isinstance(value, np.generic):
             return self.wrapped(value, self._data_input(value, name))
         self._arguments[id(value)] = None
-        return self._brought_in(value, lambda real: self._data_input(real, name))
+        return self._entry(value, lambda real: self._data_input(real, name))
 
     def captured(self, value: Any, name: str | None) -> Any:
         """Return an array that the program captures, with an input from its first use on."""
@@ -299,7 +299,7 @@ class Recorder(NotingBuilder):
             return cast("Any", value)
         if value.dtype.names or not self.has(value.dtype):
             return self._structured(value)
-        return self._brought_in(value, lambda _: Untaken(name))
+        return self._entry(value, lambda _: Untaken(name))
 
     def _is_plain(self, value: Any) -> bool:
         """Whether a value is an array or a scalar to wrap; note a subclass, which stays as it is.
@@ -319,7 +319,7 @@ class Recorder(NotingBuilder):
     def _structured(self, value: Any) -> Any:
         """Return a structured array as the program gets it; note an array of another dtype."""
         if value.dtype.names and isinstance(value, np.ndarray):
-            return self._brought_in(value, lambda _: self.data_arrays.add(value))
+            return self._entry(value, lambda _: self.data_arrays.add(value))
         why = f"{self.graph.rules.name!r} has no such dtype"
         self._unrecorded(f"an array of {value.dtype}", why, value.dtype.kind in "fcV")
         return value
@@ -338,18 +338,18 @@ class Recorder(NotingBuilder):
         self.data.append(symbol)
         return symbol
 
-    def _brought_in(self, value: Any, symbolic: Callable[[Array], Any]) -> RecordedValue:
+    def _entry(self, value: Any, symbolic: Callable[[Array], Any]) -> RecordedValue:
         """Return the one recorded array of an array that the program brings along."""
-        entry = self._brought.get(id(value))
+        entry = self._entries.get(id(value))
         if entry is None:
             real = value if type(value) is np.ndarray else value.view(np.ndarray)
-            entry = self._brought[id(value)] = value, self._array(real, symbolic(real))
+            entry = self._entries[id(value)] = value, self._array(real, symbolic(real))
         return entry[1]
 
     def written_arguments(self) -> list[RecordedValue]:
         """Return the arguments whose values the program has changed."""
         input_places = {symbol.index for symbol in self.graph.inputs}
-        arrays = [self._brought[key][1] for key in self._arguments]
+        arrays = [self._entries[key][1] for key in self._arguments]
         symbols = ((array, self.before(array)) for array in arrays)
         return [
             array

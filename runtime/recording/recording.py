@@ -146,13 +146,13 @@ def _recording(
     recorder: Recorder, result: Any, outputs: Iterable[tuple[Symbol | None, Any]]
 ) -> Recording:
     """Return the Recording of a finished run, with outputs of which each has its symbol."""
-    chosen = [(symbol, as_returned(leaf)) for symbol, leaf in outputs if symbol is not None]
-    recorder.graph.outputs = tuple(symbol for symbol, _ in chosen)
+    pairs = [(symbol, as_returned(leaf)) for symbol, leaf in outputs if symbol is not None]
+    recorder.graph.outputs = tuple(symbol for symbol, _ in pairs)
     return Recording(
         plain_result(result),
         recorder.graph,
         tuple(recorder.inputs),
-        tuple(value for _, value in chosen),
+        tuple(value for _, value in pairs),
         tuple(recorder.notes.values()),
         Beyond(
             tuple(recorder.steps),

@@ -55,6 +55,7 @@ _OF_OPERANDS: dict[str, Call] = {
     "item": Call((SQUARE,), {"index": (1, 0)}),
     "slice_update": Call((SQUARE, (2,)), {"start": (0, 0), "stop": (1, 2), "step": (1, 1)}),
     "index_update": Call((SQUARE, SQUARE, (2,)), {"axis": 0}, {2: DType.int64}),
+    "numpy_sum": Call((SQUARE, SQUARE), {}, {1: DType.bool}),
     "concat": Call((SQUARE, SQUARE), {}),
     "stack": Call((SQUARE, SQUARE), {}),
     "reshape": Call((SQUARE,), {"shape": (4,)}),

@@ -80,6 +80,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "is_finite": jnp.isfinite,
     "argmax": _compiled(jnp.argmax),
     "argmin": _compiled(jnp.argmin),
+    "numpy_sum": lambda x, mask: jnp.sum(x, where=mask),
     "cumulative_sum": lambda x: jnp.cumulative_sum(x, axis=-1),
     "cumulative_prod": lambda x: jnp.cumulative_prod(x, axis=-1),
     "softmax": jax.nn.softmax,

@@ -56,6 +56,7 @@ OPS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name in _SAM
     "is_inf": np.isinf,
     "is_finite": np.isfinite,
     "argsort": lambda x, axis=-1: np.argsort(x, axis=axis, stable=True),
+    "numpy_sum": lambda x, mask: np.sum(x, where=mask),
     "cumulative_sum": lambda x, axis=-1, dtype=None: np.cumsum(x, axis, dtype),
     "cumulative_prod": lambda x, axis=-1, dtype=None: np.cumprod(x, axis, dtype),
     "reshape": lambda x, shape: np.reshape(x, shape),

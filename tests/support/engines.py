@@ -114,6 +114,7 @@ BOUNDS: Mapping[str, Bound] = {
     "gelu": Bound(4, lambda x: x * x * np.abs(KERNELS["gelu"](x, "none"))),  # by erfc
     "pow": Bound(16),
     "sum": Bound(16, _greatest),
+    "numpy_sum": Bound(16, _greatest),
     "prod": Bound(16),
     "mean": Bound(16, _greatest),
     "var": Bound(64, lambda x: _greatest(x) ** 2),

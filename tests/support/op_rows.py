@@ -245,7 +245,7 @@ ROWS: dict[str, OpRow] = {
 
 OTHERS = frozenset(
     """
-    where cast sum prod max min mean var std any all argmax argmin cumulative_sum
+    where cast sum numpy_sum prod max min mean var std any all argmax argmin cumulative_sum
     cumulative_prod softmax logsoftmax layer_norm sort argsort searchsorted matmul tensordot
     outer reshape broadcast_to rebind transpose permute squeeze unsqueeze slice flip roll
     pad tile repeat concat stack gather take_along scatter item slice_update

@@ -685,7 +685,8 @@ class SymbolicSelection(_Dispatching, SelectionValue):
 
     def astype(self, dtype: Any) -> Any:
         """Return the selection in another dtype."""
-        return SymbolicSelection(self.memory, self.symbol.astype(dtype), self.mask)
+        symbol = self.symbol.astype(dtype)
+        return SymbolicSelection(self.memory, symbol, self.mask, self.in_order)
 
     def copy(self) -> Any:
         """Return the selection itself."""

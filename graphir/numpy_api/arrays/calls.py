@@ -58,7 +58,10 @@ from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.python_operators import MATMUL, MUL, UFUNCS
+from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
+from graphir.numpy_api.ufuncs import DirectAdder
+from graphir.semantics.sums import SumOrder
 
 # -- results
 
@@ -266,7 +269,8 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
     result = function(*values)
     if not isinstance(result, Symbol) or result.shape != selection.symbol.shape:
         selection.refuse("a function of x[mask]")
-    return memory.selection(memory, result, selection.mask)
+    in_order = all(x.in_order for x in operands if isinstance(x, SelectionValue))
+    return memory.selection(memory, result, selection.mask, in_order)
 
 
 # -- universal functions
@@ -289,9 +293,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     inputs = tuple(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
-    reordered = orders.of_ufunc(ufunc, method, inputs, kwargs)
+    settings = {name: value for name, value in kwargs.items() if name != "out"}
+    reordered = orders.of_ufunc(ufunc, method, inputs, settings)
     if reordered is not None:
-        return reordered
+        return _write_outputs(memory, outs, reordered, True, "same_kind") if outs else reordered
     if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
         return _plain_call(
             memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
@@ -446,9 +451,6 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if is_known(args, kwargs):
         return _filling(memory, function, _plain_call(memory, function, args, kwargs))
     name = function.__name__
-    reordered = orders.of_function(function, args, kwargs)
-    if reordered is not None:
-        return reordered
     if name in _VIEWING and all(array.layout is not None for array in arrays_of(args, kwargs)):
         return _viewed(memory, function, args, kwargs)
     kwargs = dict(kwargs)
@@ -460,7 +462,9 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if out is not None and function not in FUNCTIONS:
         kwargs["out"] = out
         out = None
-    result = _by_its_body(memory, function, args, kwargs)
+    result = orders.of_function(function, args, kwargs)
+    if result is None:
+        result = _by_its_body(memory, function, args, kwargs)
     if out is not None:
         casting = kwargs.get("casting", "same_kind")
         return _write_outputs(memory, (out,), result, True, casting)
@@ -470,30 +474,42 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def _of_selection(
     memory: TraceMemory, function: Any, selection: SelectionValue, args: Any, kwargs: Any
 ) -> Any:
-    """Return a reduction of x[mask] over all elements: that of x with where=mask."""
-    takes = {"axis", "dtype", "initial", "ddof"}
-    axes = (None, *((0, -1) if selection.mask.rank == selection.symbol.rank == 1 else ()))
+    """Return a reduction of x[mask] over all elements or the first axis: that with where=mask."""
+    takes = {"axis", "dtype", "initial", "ddof", "keepdims"}
+    axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
+    count = selection.mask.rank
     if (
         function not in SELECTION_REDUCTIONS
         or not args
         or args[0] is not selection
         or len(args) > 2
         or not {*kwargs} <= takes
-        or kwargs.get("axis", args[1] if len(args) > 1 else None) not in axes
+        or kwargs.get("keepdims")
+        or axis not in (None, 0, count - 1 - selection.symbol.rank)
     ):
         selection.refuse(f"np.{function.__name__} of x[mask]")
-    settings = {key: value for key, value in symbols(kwargs).items() if key != "axis"}
-    where = selection.whole_mask()
+    settings = {key: value for key, value in symbols(kwargs).items() if key != "keepdims"}
     x = selection.symbol
+    settings["axis"] = None if axis is None else tuple(range(count))
+    settings["where"] = selection.whole_mask()
     name = function.__name__
     if function is np.count_nonzero:
         function, x = np.sum, x.cast(DType.bool).cast(DType.int64)
+    if function in (np.sum, np.mean, np.var, np.std):
+        if axis is None and not selection.in_order and _is_inexact(x):
+            raise OrderError("NumPy adds x[mask] as x lies in memory", fix="pass x.copy()")
+        build, name = DirectAdder(memory.graph), function.__name__
+        total = reduction_in_order(build, name, x, settings, SumOrder(selection=True))
+        return results(memory, total, True)
     if name not in _EXTREMES or "initial" in settings:
-        settings["where"] = where
         return results(memory, dispatch.call_function(memory.graph, function, (x,), settings), True)
-    settings |= {"where": where, "initial": selection.bound(name in ("min", "amin"))}
+    settings |= {"initial": selection.bound(name in ("min", "amin"))}
     extreme = dispatch.call_function(memory.graph, function, (x,), settings)
     return results(memory, selection.not_empty(extreme), True)
+
+
+def _is_inexact(x: Symbol) -> bool:
+    return x.dtype.is_float or x.dtype.is_complex
 
 
 _EXTREMES = ("max", "amax", "min", "amin")

@@ -37,7 +37,7 @@ from graphir.numpy_api.arrays.operands import (
     is_known,
     plains,
 )
-from graphir.numpy_api.arrays.selection import SelectionValue, is_same
+from graphir.numpy_api.arrays.selection import SelectionValue, is_same, rows_in_order
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.views.steps import Pick, ViewBuilder, ViewStep
 
@@ -145,7 +145,7 @@ def get(x: ArrayValue, key: Any) -> Any:
         return adopted(memory, plainly(operator.getitem, x.plain, plains(key)), [x])
     mask = _mask(x, keys)
     if mask is not None:
-        return memory.selection(memory, x.read(), mask)
+        return memory.selection(memory, x.read(), mask, rows_in_order(x, mask.rank))
     if x.layout is None:
         return _unplaced(x, keys)
     if any(map(_is_advanced, keys)):

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.numpy_api.arrays.memory import ArrayValue, OrderError
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, OrderError, TraceMemory
 from graphir.numpy_api.arrays.operands import (
     VALUES,
     array_from,
@@ -21,6 +22,10 @@ from graphir.numpy_api.arrays.operands import (
     is_known,
     memory_among,
 )
+from graphir.numpy_api.movement import axes_of
+from graphir.numpy_api.reductions import masked
+from graphir.numpy_api.ufuncs import DirectAdder
+from graphir.semantics.sums import SumOrder, layout_of_sum
 
 _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 """The reductions whose order of additions is that of memory."""
@@ -89,13 +94,15 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     if function.__name__ in _SUMS_OF_COPIES:
         view = np.empty_like(view)
     if 0 in view.strides:
-        return None
+        return _strided(function, args, kwargs)
     order = sorted(range(view.ndim), key=lambda i: -abs(view.strides[i]))
     if order == [*range(view.ndim)]:
-        return None
+        return _strided(function, args, kwargs)
     name = function.__name__
     whole = kwargs.get("where", True) is True and kwargs.get("initial") is None
-    exact = name in ("sum", "prod") and not (array.element.is_float or array.element.is_complex)
+    if not whole and name in _SUMS - {"prod"}:
+        return _strided(function, args, kwargs)
+    exact = name == "prod" and not (array.element.is_float or array.element.is_complex)
     if not whole and not exact:
         raise OrderError(
             f"np.{name} with where= or initial= adds along the axes as they lie in memory",
@@ -115,6 +122,42 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     result = function(reordered, **{**kwargs, "axis": places, "keepdims": True})
     result = result.transpose([order.index(each) for each in range(view.ndim)])
     return result if keeps else result.squeeze(axes)[()]
+
+
+def _strided(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+    """Return a sum of floats over a view whose strides decide how NumPy adds; None for others."""
+    array, axis = args[0], args[1] if len(args) > 1 else kwargs.get("axis")
+    inexact = array.element.is_float or array.element.is_complex
+    if not inexact or function is np.prod or function.__name__ in _SUMS_OF_COPIES:
+        return None
+    view, where = array.layout, kwargs.get("where", True)
+    memory: TraceMemory = array.memory
+    mask: Any = where
+    if isinstance(where, ArrayValue):
+        mask, where = where.layout, where.read()
+    axes = range(view.ndim) if axis is None else axes_of(array.read(), axis)
+    if array.element is DType.float16 and function is not np.mean:
+        _check_halves(view, axes)
+    layout = layout_of_sum(view, axes, np.asarray(mask))
+    memory.reads_layouts(LayoutUse.STRIDES)
+    if layout is None:
+        return None
+    settings = {**kwargs, "axis": tuple(axes), "where": where}
+    order = SumOrder(layout=layout)
+    result = masked.reduction_in_order(
+        DirectAdder(memory.graph), function.__name__, array.read(), settings, order
+    )
+    return memory.value_of(result, scalar=True)
+
+
+def _check_halves(view: NDArray[Any], axes: Sequence[int]) -> None:
+    """Raise OrderError if NumPy would round each step of a sum of float16."""
+    sums = [i in axes for i, size in enumerate(view.shape) if size != 1]
+    if sums != sorted(sums):
+        raise OrderError(
+            "NumPy rounds each step of a float16 sum along an axis before the last",
+            fix="write x.sum(axis, dtype=np.float32).astype(np.float16)",
+        )
 
 
 def _trace(

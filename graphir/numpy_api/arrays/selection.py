@@ -11,7 +11,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.arrays.memory import TraceMemory
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TraceMemory
 from graphir.ops.op import GraphValue
 
 
@@ -23,10 +23,13 @@ class SelectionValue(GraphValue):
     symbol with where=mask. No other operation accepts a selection.
     """
 
-    __slots__ = ("mask", "memory", "symbol")
+    __slots__ = ("in_order", "mask", "memory", "symbol")
 
-    def __init__(self, memory: TraceMemory, symbol: Symbol, mask: Symbol) -> None:
+    def __init__(
+        self, memory: TraceMemory, symbol: Symbol, mask: Symbol, in_order: bool = True
+    ) -> None:
         self.graph, self.memory, self.symbol, self.mask = memory.graph, memory, symbol, mask
+        self.in_order = in_order  # whether the rows that the mask selects lie in C order
 
     def whole_mask(self) -> Symbol:
         """Return the mask with the rank of the symbol."""
@@ -48,7 +51,8 @@ class SelectionValue(GraphValue):
         """Return a result whose computation raises IndexError if the mask is false everywhere."""
         there = ops.any(self.mask).cast(DType.int64)
         place = ops.reshape(np.int64(1) - there, (1,))  # 1 is beyond a vector of one element
-        return ops.reshape(ops.gather(ops.reshape(result, (1,)), place, axis=0), ())
+        line = ops.gather(ops.reshape(result, (1, *result.shape)), place, axis=0)
+        return ops.reshape(line, result.shape)
 
     def refuse(self, what: str) -> NoReturn:
         """Raise GraphError: the size of the selection depends on values."""
@@ -58,6 +62,16 @@ class SelectionValue(GraphValue):
             got=str(self.symbol.type),
             fix="use np.where(mask, x, 0); np.count_nonzero(mask) is its size",
         )
+
+
+def rows_in_order(x: ArrayValue, count: int) -> bool:
+    """Whether the elements x[i] of `count` indices lie in C order, as do those of x[mask]."""
+    view = x.layout
+    if view is None or view.ndim <= count + 1:
+        return True
+    x.memory.reads_layouts(LayoutUse.STRIDES)
+    strides = [abs(step) for step in view.strides[count:]]
+    return strides == sorted(strides, reverse=True)
 
 
 def is_same(a: Symbol, b: Symbol, depth: int = 8) -> bool:

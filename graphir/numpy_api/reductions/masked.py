@@ -1,28 +1,28 @@
 """Reductions that start from a value, `initial=`, or leave out elements, `where=`.
 
 An element that the mask leaves out becomes the neutral element, and the start is one more operand.
-For integers, extremes and truths that is exact. Of floats NumPy multiplies one after the other; it
-adds them pairwise along the last axis, in the runs that a mask leaves there, and one after the
-other along the axes before. So a sum of floats has NumPy's bits if it starts from a value, or if
-its mask lies on the axes before the last; any other is refused.
+For integers, extremes and truths that is exact. Floats NumPy multiplies one after the other, and
+adds in an order that depends on the mask, on the layout of the operand and on casts: those sums are
+the op numpy_sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType
+from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError, ShapeError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import OpAdder
 from graphir.ops.op import Op
+from graphir.semantics.sums import BUFFER, SumOrder, layout_of_result
 
 UNSET: Any = object()
 """The default of `initial=`: NumPy takes None for a reduction without a start."""
@@ -36,9 +36,9 @@ _COMBINING = {
     ops.all: ops.logical_and,
 }
 """The op of two operands that each reduction repeats."""
+_SIGNS = {ops.sum: "+", ops.prod: "*"}
 _NEUTRAL = {ops.sum: 0, ops.prod: 1, ops.any: False, ops.all: True}
-_BUFFER = 8192
-"""The number of elements that NumPy casts at a time; it adds up each such part by itself."""
+_PLAIN = SumOrder()
 
 
 def reduced(
@@ -50,19 +50,25 @@ def reduced(
     dtype: Any = None,
     initial: Any = UNSET,
     where: Any = True,
+    order: SumOrder = _PLAIN,
 ) -> Symbol:
     """Return a reduction with NumPy's arguments, by ops that have NumPy's bits.
 
-    The function raises GraphError for a sum or product of floats whose order no op has.
+    `order` is how NumPy adds the operand; `buffered` follows from the dtypes. The function raises
+    GraphError for a sum or product of floats whose order no op has.
     """
     where = True if where is np.True_ else where
     settings: dict[str, Any] = {"axis": axis, "keepdims": bool(keepdims)}
     if dtype is not None:
         settings["dtype"] = dtype
+    axes = list(range(x.rank)) if axis is None else axes_of(x, axis)
+    settings["axis"] = tuple(axes)
+    result = build.graph.infer(op, (x,), settings).type
+    inexact = op in (ops.sum, ops.prod) and _is_inexact(result.dtype)
+    if op is ops.sum and inexact:
+        return _sum_of_floats(build, x, initial, where, settings, result.dtype, order)
     if initial is UNSET and where is True:
         return build.emit(op, (x,), **settings)
-    axes = list(range(x.rank)) if axis is None else axes_of(x, axis)
-    result = build.graph.infer(op, (x,), {**settings, "axis": tuple(axes)}).type
     if op in (ops.any, ops.all):
         x = build.cast(x, DType.bool)
     start = UNSET if initial is UNSET else _start(build, op, initial, result.dtype)
@@ -70,27 +76,22 @@ def reduced(
         neutral = _NEUTRAL.get(op, start)
         if neutral is UNSET:
             raise GraphError(f"{op.name} with where= needs a start", fix="pass initial=")
-        whole, x = x, masked(build, x, where, neutral)
-        _check_mask(op, whole, axes, result.dtype)
+        if inexact and result.dtype.is_complex:
+            _refuse(op, f"{result.dtype} with where=", "write np.where(mask, x, 1)")
+        x = masked(build, x, where, neutral)
     if start is UNSET:
         return build.emit(op, (x,), **settings)
     if 0 in [x.shape[i] for i in axes]:
         return build.emit(ops.broadcast_to, (start,), shape=result.shape)
-    if op in (ops.sum, ops.prod) and _is_inexact(result.dtype):
-        total = _sum_from if op is ops.sum else _product_from
-        return build.emit(
-            ops.reshape, (total(build, x, axes, start, result.dtype),), shape=result.shape
-        )
+    if inexact:
+        product = _product_from(build, x, axes, start, result.dtype)
+        return build.emit(ops.reshape, (product,), shape=result.shape)
     return build.emit(_COMBINING[op], (build.emit(op, (x,), **settings), start))
 
 
 def masked(build: OpAdder, x: Symbol, mask: Any, neutral: Any) -> Symbol:
     """Return a symbol with a neutral element where a mask is false."""
-    if type(mask) is TracedNumber:
-        mask = concrete(mask)
-    mask = mask if isinstance(mask, Symbol) else np.asarray(mask)
-    if mask.dtype != np.bool_:
-        raise GraphError("where= takes bools", got=str(mask.dtype), fix="use mask.astype(bool)")
+    mask = _mask(mask)
     if not isinstance(neutral, Symbol):
         neutral = x.dtype.to_numpy().type(neutral)
     result = build.emit(ops.where, build.operands(ops.where, (mask, x, neutral)))
@@ -99,10 +100,31 @@ def masked(build: OpAdder, x: Symbol, mask: Any, neutral: Any) -> Symbol:
     return result
 
 
-def true_count(build: OpAdder, x: Symbol, mask: Any, axis: Any, keepdims: Any) -> Symbol:
-    """Return the number of elements that a reduction with a mask takes, as int64."""
+def _mask(mask: Any) -> Any:
+    """Return a mask as a symbol or array of bools."""
+    if type(mask) is TracedNumber:
+        mask = concrete(mask)
+    mask = mask if isinstance(mask, Symbol) else np.asarray(mask)
+    if mask.dtype != np.bool_:
+        raise GraphError("where= takes bools", got=str(mask.dtype), fix="use mask.astype(bool)")
+    return mask
+
+
+def true_count(
+    build: OpAdder, x: Symbol, mask: Any, axis: Any, keepdims: Any, less: int = 0
+) -> Symbol:
+    """Return max(n - less, 0) for the n elements that a reduction takes, as int64."""
+    sizes = [x.shape[i] for i in (range(x.rank) if axis is None else axes_of(x, axis))]
+    if mask is True and all(isinstance(size, int) for size in sizes):
+        count = prod(int(str(size)) for size in sizes)
+        value = max(count - less, 0)
+        return build.emit(ops.full, (), dtype=DType.int64, value=value, shape=())
     ones = build.emit(ops.full, (), dtype=DType.int64, value=1, shape=x.shape)
-    return reduced(build, ops.sum, ones, axis, keepdims, where=mask)
+    count = reduced(build, ops.sum, ones, axis, keepdims, where=mask)
+    if not less:
+        return count
+    rest = build.emit(ops.subtract, build.operands(ops.subtract, (count, np.int64(less))))
+    return build.emit(ops.maximum, build.operands(ops.maximum, (rest, np.int64(0))))
 
 
 def shared_out(build: OpAdder, total: Symbol, count: Symbol) -> Symbol:
@@ -113,30 +135,71 @@ def shared_out(build: OpAdder, total: Symbol, count: Symbol) -> Symbol:
     )
 
 
-def mean(build: OpAdder, x: Symbol, axis: Any, keepdims: Any, mask: Any) -> Symbol:
-    """Return the mean of the elements where a mask is true."""
-    to = build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
-    wide = DType.float32 if to is DType.float16 else to
-    total = reduced(build, ops.sum, x, axis, keepdims, wide, where=mask)
-    return build.cast(shared_out(build, total, true_count(build, x, mask, axis, keepdims)), to)
-
-
-def variance(
-    build: OpAdder, x: Symbol, axis: Any, keepdims: Any, mask: Any, correction: int
+def reduction_in_order(
+    build: OpAdder, name: str, x: Symbol, settings: Mapping[str, Any], order: SumOrder
 ) -> Symbol:
-    """Return the variance of the elements where a mask is true."""
-    to = build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
-    total = reduced(build, ops.sum, x, axis, True, to, where=mask)
-    count = true_count(build, x, mask, axis, True)
+    """Return the NumPy function sum, mean, var or std, added in some order."""
+    arguments = dict(settings)
+    if arguments.get("dtype") is not None:
+        arguments["dtype"] = DType(numpy_code(arguments["dtype"]))
+    if name == "mean":
+        return mean(build, x, **arguments, order=order)
+    if name == "sum":
+        return reduced(build, ops.sum, x, **arguments, order=order)
+    arguments["correction"] = arguments.pop("correction", arguments.pop("ddof", 0))
+    return spread(build, ops.var if name == "var" else ops.std, x, **arguments, order=order)
+
+
+def mean(
+    build: OpAdder,
+    x: Symbol,
+    axis: Any = None,
+    keepdims: Any = False,
+    dtype: DType | None = None,
+    where: Any = True,
+    order: SumOrder = _PLAIN,
+) -> Symbol:
+    """Return a mean with NumPy's arguments, by ops that have NumPy's bits."""
+    to = dtype or build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
+    wide = DType.float32 if dtype is None and to is DType.float16 else to
+    if where is True and order == _PLAIN and not _is_buffered(x, axis, wide):
+        x = x if dtype is None else build.cast(x, dtype)
+        return build.emit(ops.mean, (x,), axis=axis, keepdims=bool(keepdims))
+    total = reduced(build, ops.sum, x, axis, keepdims, wide, where=where, order=order)
+    return build.cast(shared_out(build, total, true_count(build, x, where, axis, keepdims)), to)
+
+
+def spread(
+    build: OpAdder,
+    op: Op,
+    x: Symbol,
+    axis: Any = None,
+    keepdims: Any = False,
+    dtype: DType | None = None,
+    where: Any = True,
+    order: SumOrder = _PLAIN,
+    correction: int = 0,
+) -> Symbol:
+    """Return a variance or standard deviation as NumPy does, by ops that have NumPy's bits."""
+    to = dtype or build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
+    if where is True and order == _PLAIN and not _is_buffered(x, axis, to):
+        x = x if dtype is None else build.cast(x, dtype)
+        if x.dtype is not DType.float16 or not all(isinstance(size, int) for size in x.shape):
+            settings = {"axis": axis, "keepdims": bool(keepdims), "correction": correction}
+            return build.emit(op, (x,), **settings)
+    total = reduced(build, ops.sum, x, axis, True, to, where=where, order=order)
+    count = true_count(build, x, where, axis, True)
     off = build.emit(ops.subtract, (build.cast(x, to), shared_out(build, total, count)))
     parts = [build.emit(part, (off,)) for part in (ops.real, ops.imag)] if to.is_complex else [off]
     squares = [build.emit(ops.multiply, (part, part)) for part in parts]
     square = build.emit(ops.add, tuple(squares)) if to.is_complex else squares[0]
-    freedom = true_count(build, x, mask, axis, keepdims)
-    over = build.operands(ops.subtract, (freedom, np.int64(correction)))
-    freedom = build.emit(ops.subtract, over)
-    freedom = build.emit(ops.maximum, build.operands(ops.maximum, (freedom, np.int64(0))))
-    return shared_out(build, reduced(build, ops.sum, square, axis, keepdims, where=mask), freedom)
+    freedom = true_count(build, x, where, axis, keepdims, correction)
+    if order.layout is not None:
+        sizes = tuple(int(str(size)) for size in x.shape)
+        order = order._replace(layout=layout_of_result(order.layout, sizes))
+    total = reduced(build, ops.sum, square, axis, keepdims, where=where, order=order)
+    variance = shared_out(build, total, freedom)
+    return build.emit(ops.sqrt, (variance,)) if op is ops.std else variance
 
 
 # -- starts
@@ -144,43 +207,34 @@ def variance(
 
 def _start(build: OpAdder, op: Op, initial: Any, to: DType) -> Any:
     """Return the start of a reduction as a symbol in the result's dtype, as NumPy casts it."""
-    inexact = op in (ops.sum, ops.prod) and _is_inexact(to)
+    if isinstance(initial, Symbol) and not (op is ops.prod and _is_inexact(to)):
+        if initial.rank:
+            raise GraphError("initial= takes a number", got=str(initial.type))
+        return build.cast(initial, to)
+    if initial is None and op in (ops.max, ops.min):
+        return UNSET
+    number = _number(op, initial, to)
+    if op in (ops.sum, ops.prod) and number == _NEUTRAL[op]:
+        return UNSET  # from which NumPy starts anyhow
+    if op is ops.prod and to is DType.float16:
+        _refuse(op, f"initial={initial!r} of {to}", "write initial * x.prod()")
+    return build.emit(ops.full, (), dtype=to, value=number.item(), shape=())
+
+
+def _number(op: Op, initial: Any, to: DType) -> Any:
+    """Return the start of a reduction in a dtype as NumPy casts it."""
     if type(initial) is TracedNumber:
         initial = concrete(initial)
     if isinstance(initial, Symbol):
-        if initial.rank:
-            raise GraphError("initial= takes a number", got=str(initial.type))
-        if inexact:
-            _refuse(op, "the start may be -0.0", f"write initial + x.{op.name}()")
-        return build.cast(initial, to)
+        _refuse(op, "a start that is computed", f"write initial {_SIGNS[op]} x.{op.name}()")
     if initial is None:
-        if op in (ops.max, ops.min):
-            return UNSET
         _refuse(op, "initial=None", "leave initial= out")
     cell: Any = np.empty((), to.to_numpy())
     try:
         cell[()] = initial
     except (TypeError, ValueError, OverflowError) as error:
         raise GraphError(f"initial={initial!r} is not representable in {to}: {error}") from None
-    is_negative_zero = not cell and bool(np.signbit(cell.real))
-    if op in (ops.sum, ops.prod) and cell == _NEUTRAL[op] and not is_negative_zero:
-        return UNSET  # from which NumPy starts anyhow
-    if inexact and (to is DType.float16 or is_negative_zero):
-        _refuse(op, f"initial={initial!r} of {to}", f"write initial + x.{op.name}()")
-    return build.graph.full(cell.item(), (), to)
-
-
-def _sum_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to: DType) -> Symbol:
-    """Return a sum of floats from a start, over the last axes or over one axis before them."""
-    axes, last = _long_axes(x, axes)
-    if axes == last[len(last) - len(axes) :]:
-        size = prod(n for n in x.shape if isinstance(n, int))
-        if x.dtype is not to and (size > _BUFFER or not _has_known_sizes(x)):
-            _refuse(ops.sum, f"{x.type} in {to} from a start", "use x.astype(...) first")
-        return build.emit(ops.add, (build.emit(ops.sum, (x,), axis=tuple(axes), dtype=to), start))
-    if len(axes) > 1:
-        _refuse(ops.sum, f"axes {axes} of {x.type} from a start", "reduce one axis after the other")
-    return _from_start(build, ops.sum, x, axes[0], start, to)
+    return cell
 
 
 def _product_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to: DType) -> Symbol:
@@ -204,36 +258,39 @@ def _from_start(build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to:
 # -- order
 
 
-def _check_mask(op: Op, x: Symbol, axes: Sequence[int], to: DType) -> None:
-    """Raise GraphError if the order in which NumPy reduces floats depends on the mask."""
-    if op not in (ops.sum, ops.prod) or not _is_inexact(to):
-        return
-    if to is DType.float16 or (op is ops.prod and to.is_complex):
-        _refuse(op, f"{to} with where=", "use x.astype(...) first, or np.where(mask, x, y)")
-    if op is ops.prod:
-        return
-    long, every = _long_axes(x, axes)
-    exact = not _is_inexact(x.dtype) and _has_known_sizes(x)
-    if exact:
-        count = prod(int(str(x.shape[i])) for i in axes)
-        exact = x.dtype.precision + count.bit_length() <= to.precision
-    if every and every[-1] in long and not exact:
-        _refuse(
-            op,
-            f"{x.type} in {to} with where= along the last axis",
-            "write np.where(mask, x, 0).sum(axis), which adds in another order, "
-            "and divide by mask.sum(axis) for a mean",
-        )
+def _sum_of_floats(
+    build: OpAdder,
+    x: Symbol,
+    initial: Any,
+    where: Any,
+    settings: dict[str, Any],
+    to: DType,
+    order: SumOrder,
+) -> Symbol:
+    """Return a sum in a dtype of floats: the op `sum`, or numpy_sum if NumPy's order is another."""
+    order = order._replace(buffered=_is_buffered(x, settings["axis"], to))
+    number = 0 if initial is UNSET else _number(ops.sum, initial, to).item()
+    if number or np.signbit(np.real(number)):
+        settings = {**settings, "initial": number}
+    elif where is True and order == _PLAIN:  # from 0.0 NumPy starts anyhow
+        return build.emit(ops.sum, (x,), **settings)
+    if to is DType.float16:
+        _refuse(ops.sum, f"{to} with where=, initial= or strides", "use x.astype(np.float32)")
+    mask = np.True_ if where is True else _mask(where)
+    values = build.operands(ops.numpy_sum, (build.cast(x, to), mask))
+    return build.emit(ops.numpy_sum, values, **{**settings, "dtype": None}, **order._asdict())
 
 
-def _long_axes(x: Symbol, axes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the reduced axes and all axes, without those of size 1, in order."""
-    every = [i for i, size in enumerate(x.shape) if size != 1]
-    return [i for i in every if i in axes], every
-
-
-def _has_known_sizes(x: Symbol) -> bool:
-    return all(isinstance(size, int) for size in x.shape)
+def _is_buffered(x: Symbol, axis: Any, to: DType) -> bool:
+    """Whether NumPy casts the operand of a sum, and by that adds it in parts."""
+    if x.dtype is to:
+        return False
+    axes = range(x.rank) if axis is None else axes_of(x, axis)
+    sizes = [size for size in x.shape if isinstance(size, int)]
+    if len(sizes) == x.rank and prod(sizes) <= BUFFER:
+        return False
+    count = prod(sizes[i] for i in axes) if len(sizes) == x.rank else 1 << to.precision
+    return _is_inexact(x.dtype) or x.dtype.precision + count.bit_length() > to.precision
 
 
 def _is_inexact(dtype: DType) -> bool:

@@ -16,9 +16,11 @@ import numpy as np
 from graphir import Symbol, ops
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
+from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.views.steps import Pick
+from graphir.semantics.sums import Layout, SumOrder, layout_of_sum
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import UnrecordedError, plains
+from runtime.recording.values import UnrecordedError, plain, plains
 
 Symbolic = Callable[..., Symbol]
 
@@ -106,13 +108,21 @@ def adding(function: Any) -> Symbolic:
     takes = _signature(function)
 
     def enter(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+        settings = takes.bind(x, *args, **kwargs).arguments
+        axes = axis_of(settings.get("axis"), x.rank)
+        where = settings.get("where", True)
+        layout = sum_layout(values, axes, where)
         order = memory_order(values, x.rank)
+        if layout and (order == sorted(order) or where is not True):
+            del settings[next(iter(takes.parameters))]
+            settings |= {"axis": axes, "where": where if where is True else recorder.symbol(where)}
+            return reduction_in_order(
+                recorder, function.__name__, x, settings, SumOrder(layout=layout)
+            )
         if order == sorted(order):
             return record(recorder, values, x, *args, **kwargs)
-        settings = takes.bind(x, *args, **kwargs).arguments
-        axes, keepdims = axis_of(settings.pop("axis", None), x.rank), settings.pop("keepdims", 0)
-        if settings.get("where", True) is not True:
-            raise UnrecordedError("NumPy adds masked elements as they lie in memory")
+        settings.pop("axis", None)
+        keepdims = settings.pop("keepdims", 0)
 
         def reduce(line: Symbol, axes: tuple[int, ...]) -> Symbol:
             return record(recorder, values, **{**settings, "a": line, "axis": axes})
@@ -120,6 +130,14 @@ def adding(function: Any) -> Symbolic:
         return in_memory_order(recorder, order, x, axes, bool(keepdims), reduce)
 
     return enter
+
+
+def sum_layout(values: Any, axes: Sequence[int], where: Any) -> Layout | None:
+    """Return the layout on which NumPy's sum of an array depends; None for that of a copy."""
+    array, mask = np.asarray(plain(values)), np.asarray(plain(where))
+    if array.dtype.kind not in "fc":
+        return None
+    return layout_of_sum(array, axes, mask)
 
 
 def axis_of(axis: Any, rank: int) -> tuple[int, ...]:

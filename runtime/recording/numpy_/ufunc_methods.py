@@ -12,8 +12,14 @@ from graphir import Op, Symbol, ops
 from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, OPS, REDUCTIONS
+from graphir.semantics.sums import SumOrder
 from runtime.recording.builder import is_truncation
-from runtime.recording.numpy_.method_ops import axis_of, in_memory_order, memory_order
+from runtime.recording.numpy_.method_ops import (
+    axis_of,
+    in_memory_order,
+    memory_order,
+    sum_layout,
+)
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import op_of
 from runtime.recording.recorder import Recorder
@@ -102,17 +108,20 @@ def _reduced(
     rounds = x.dtype.is_float or x.dtype.is_complex or (dtype is not None and dtype.is_float)
     adds = x.rank > 1 and rounds and op in (ops.sum, ops.prod)
     order = memory_order(values, x.rank) if adds else []
-    if op is not None and order != sorted(order):
-        if initial is not UNSET or where is not True:
-            raise UnrecordedError("NumPy adds masked elements as they lie in memory")
+    plain_sum = initial is UNSET and where is True
+    layout = sum_layout(values, axes, where) if adds and op is ops.sum else None
+    if op is not None and order != sorted(order) and not (layout and not plain_sum):
+        if not plain_sum:
+            raise UnrecordedError("NumPy multiplies masked elements as they lie in memory")
 
         reduce = partial(_sum_over, recorder, op, dtype)
         return in_memory_order(recorder, order, x, axes, keepdims, reduce)
-    if op is not None and initial is UNSET and where is True and dtype is None:
+    if op is not None and plain_sum and dtype is None and layout is None:
         return recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims))
     if op is not None:
         mask = where if where is True else recorder.symbol(where)
-        return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask)
+        added = SumOrder(layout=layout)
+        return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask, added)
     settings = {"axis": axes, "keepdims": bool(keepdims), "initial": initial, "where": where}
     with recorder.graph.at(recorder.here):
         return call_ufunc(recorder.graph, ufunc, "reduce", (x,), settings)

@@ -13,6 +13,8 @@ from typing import NamedTuple
 SOURCES = (
     "graphir.semantics.data_movement",
     "graphir.semantics.special_functions",
+    "graphir.semantics.products",
+    "graphir.semantics.sums",
     "graphir.conversions",
     "graphir.semantics.kernels",
     "runtime.targets.python_.support",

@@ -292,6 +292,7 @@ PYTHON: Mapping[str, Row] = {
     "as_complex": _helper("_as_complex"),
     # -- reductions and rows
     "sum": _reduced("np.add"),
+    "numpy_sum": _helper("numpy_sum", "axis", "keepdims", "selection", "layout", "buffered"),
     "prod": _reduced("np.multiply"),
     "max": _extreme("max"),
     "min": _extreme("min"),

@@ -176,7 +176,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "out of arrays": (lambda: np.add(A, A, out=X), "takes no out="),
     "where": (lambda: np.sin(X, where=A > 0), r"takes no where=; choose with np\.where"),
     "where of a function": (lambda: np.nansum(X, where=A > 0), "takes no where="),
-    "where of a sum": (lambda: np.sum(X, where=A > 0), r"write np\.where\(mask, x, 0\)\.sum"),
+    "where of a sum": (lambda: np.max(X, where=A > 0), r"pass initial="),
     "initial": (lambda: np.hypot.reduce(X, initial=1), "takes no initial="),
     "dtype": (lambda: np.add(X, X, dtype="f8"), r"takes no dtype=; cast an operand"),
     "another argument": (lambda: np.sort(X, order="a"), r"it takes \(a, axis, kind, stable\)"),

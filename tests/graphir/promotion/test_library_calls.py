@@ -199,6 +199,7 @@ def test_pytorch_sees_a_row_in_a_tensor_of_rank_0(name: str):
 
 def test_pytorch_sees_a_row_in_every_reduction():
     reductions = {op.name for op in ops.CATALOGUE.values() if op.kind == "reduction"}
+    reductions.remove("numpy_sum")
     assert reductions <= rules("torch").composes <= set(ops.CATALOGUE)
 
 

@@ -82,6 +82,7 @@ def every_op():
     made += [ops.any(b, axis=0), ops.all(b, axis=[-1], keepdims=True)]
     made += [ops.where(b, x, 0.1), ops.clip(x, -1.0, float("inf")), x.cast("bfloat16")]
     made += [ops.gelu(x, approximate="tanh"), ops.sum(i, dtype="int32"), ops.var(x, 1, True, 1)]
+    made += [ops.numpy_sum(x, b, 1, initial=0.5), ops.numpy_sum(x, True, layout=((1, 4), ()))]
     made += [ops.argmax(x, 0, True, "uint8"), ops.cumulative_prod(i, 0, "int8")]
     made += [ops.sort(x, 0, True), ops.argsort(x, descending=True, dtype="int16")]
     made += [ops.layer_norm(x, v, v), ops.layer_norm(x, v, v, epsilon=1e-12)]

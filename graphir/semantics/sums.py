@@ -1,0 +1,100 @@
+"""The kernel of numpy_sum: the order in which NumPy adds floats depends on how they lie in memory.
+
+NumPy adds pairwise along the axes that it can walk through in one stride. Where it cannot, and
+where it casts, it adds parts of 8192 elements (numpy/_core/src/umath/reduction.c and
+numpy/_core/src/multiarray/nditer_constr.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.semantics.products import Strides, laid_out
+
+Array = NDArray[Any]
+Layout: TypeAlias = tuple[Strides, Strides]
+"""The strides of the operand and of the mask, in elements."""
+
+BUFFER = 8192
+"""The number of elements up to which NumPy adds an operand as a whole."""
+
+
+class SumOrder(NamedTuple):
+    """The order of a sum of floats: attributes of numpy_sum.
+
+    `selection` stands for x[mask] in place of where=mask. `layout` is the strides of the operand
+    and of the mask, in elements; None is C order. `buffered` holds where NumPy casts the operand.
+    """
+
+    selection: bool = False
+    layout: Layout | None = None
+    buffered: bool = False
+
+
+def numpy_sum(
+    x: Array,
+    mask: Array,
+    axis: tuple[int, ...],
+    keepdims: bool,
+    selection: bool = False,
+    layout: Layout | None = None,
+    buffered: bool = False,
+    initial: complex | None = None,
+) -> Array:
+    """Return the sum that np.add.reduce gives for an operand of some layout."""
+    dtype = x.dtype
+    if selection:
+        if len(axis) == x.ndim:
+            axes, x = None, x[np.broadcast_to(mask, x.shape)]
+        else:
+            axes, x = 0, x[mask.reshape(mask.shape[: len(axis)])]
+        total = np.add.reduce(_swapped(x) if buffered else x, axes, dtype)
+        return np.expand_dims(total, axis) if keepdims else np.asarray(total)
+    if buffered:
+        x = _swapped(x)
+    if layout is not None:
+        x, mask = laid_out(x, layout[0]), laid_out(mask, layout[1])
+    settings: dict[str, Any] = {} if initial is None else {"initial": initial}
+    if mask.ndim or not mask:
+        settings["where"] = mask
+    return np.asarray(np.add.reduce(x, axis, dtype, keepdims=keepdims, **settings))
+
+
+def layout_of_result(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
+    """Return the layout with a new array that an elementwise function makes of the operand."""
+    operand = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, layout[0])
+    result = np.empty_like(operand)
+    return None if result.flags.c_contiguous and not layout[1] else (result.strides, layout[1])
+
+
+def _swapped(x: Array) -> Array:
+    """Return the array in the other byte order, from which NumPy casts as from another dtype."""
+    return x.astype(x.dtype.newbyteorder())
+
+
+def layout_of_sum(view: Array, axes: Collection[int], mask: Array) -> Layout | None:
+    """Return the layout on which a sum over axes depends; None for that of copies.
+
+    The array `mask` is without axes if all elements are added.
+    """
+    if mask.ndim:
+        is_plain = view.flags.c_contiguous and mask.flags.c_contiguous
+    else:
+        sizes = [size for size in view.shape if size != 1]
+        steps = [step for step, size in zip(view.strides, view.shape, strict=True) if size != 1]
+        reaches = [abs(step) for step in steps if step]
+        several = sum(view.shape[i] != 1 for i in axes) > 1
+        merge = all(steps[i] == steps[i + 1] * sizes[i + 1] for i in range(len(steps) - 1))
+        in_order = reaches == sorted(reaches, reverse=True)
+        is_plain = in_order and (not several or merge or view.size <= BUFFER)
+    return None if is_plain else (_strides(view), _strides(mask))
+
+
+def _strides(view: Array) -> Strides:
+    """Return the strides in elements, or in bytes where elements are not whole steps apart."""
+    whole = all(step % view.itemsize == 0 for step in view.strides)
+    return tuple(step // view.itemsize if whole else step for step in view.strides)
