@@ -13,12 +13,8 @@ from runtime import Program, jit, record
 from tests.numpy_kernels import KERNELS, KINDS
 from tests.support.replays import leaves, same_results
 
-# Kernels that jit refuses, by a part of the reason. Those without control by values are to go.
-REFUSED = {
-    "bool(": ["needleman_wunsch", "burning_ship", "gauss_pivot", "until_settled"],
-    "no op has NumPy's order of operations": ["azimuthal_mean"],
-    "the size of x[mask] depends on values": ["lloyd"],
-}
+# Kernels that jit refuses, by a part of the reason: their control depends on values.
+REFUSED = {"bool(": ["needleman_wunsch", "burning_ship", "gauss_pivot", "until_settled"]}
 _REASONS = {name: reason for reason, names in REFUSED.items() for name in names}
 
 # Kernels whose replays have other bits than NumPy: relative differences, and why.
