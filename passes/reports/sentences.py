@@ -67,7 +67,8 @@ def _loss(report: CastReport, site: CastSite, number: int) -> str:
 def _widened(report: CastReport, widening: Widening) -> str:
     """Return the sentence about the step that widened an output."""
     output, step, position, maker = widening
-    name = f"output{output}" if len(report.explicit.outputs) > 1 else "the result"
+    several = len(report.explicit.outputs) > 1
+    name = printable(report.output_name(output)) if several else "the result"
     dtype = report.explicit.concrete_dtype(report.explicit.outputs[output].dtype)
     values = [uncast(x) for x in step.args]
     head = f"{name} is {dtype} because {_place(report, step.location)}"

@@ -61,13 +61,15 @@ def audit_recorded(
     inputs: Sequence[Any],
     outputs: Sequence[Any],
     beyond: Beyond,
+    names: Sequence[str] = (),
     blame: bool = True,
     progress: bool | Watch = False,
     memory: int = 1 << 30,
 ) -> CastReport:
     """Audit a program that was recorded as a graph: see `audit`.
 
-    `outputs` are the results that NumPy computed in the recorded run; the report has their errors.
+    `outputs` are the results that NumPy computed in the recorded run; the report has their errors,
+    under `names`.
     `beyond` has the facts about the program that the graph lacks. If a step outside the graph may
     hide an error, the values that depend on the step have an unknown error, and the report's
     `.unseen` names the step.
@@ -81,6 +83,7 @@ def audit_recorded(
     report, count = cast_report(extended_graph), len(graph.outputs)
     beyond = beyond.remap(report.explicit.outputs[count:])
     report.arguments, report.step_results = beyond.arguments, beyond.step_results
+    report.output_names = tuple(names)
     report.graph, report.explicit.outputs = graph, report.explicit.outputs[:count]
     arrays, sizes = bind(report.explicit, inputs, {})
     subject = Subject(report, arrays, sizes, beyond)
@@ -115,7 +118,7 @@ def _audited(
         }
         sure = {key: equal and key[0] not in bits for key, equal in same.items()}
         hidden_errors = Unknown(graph, subject.beyond.steps, sure, lost_places)
-        outputs = _outputs(wide, real, bits)
+        outputs = _outputs(wide, real, bits, report)
         errors = [
             output.unknown() if symbol in hidden_errors else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
@@ -153,7 +156,10 @@ def _measured(
 
 
 def _outputs(
-    wide: WideRun, real: Sequence[NDArray[Any]], moduli: Mapping[int, int | None]
+    wide: WideRun,
+    real: Sequence[NDArray[Any]],
+    moduli: Mapping[int, int | None],
+    report: CastReport,
 ) -> list[Output]:
     graph = wide.graph
     outputs: list[Output] = []
@@ -161,7 +167,7 @@ def _outputs(
         bits = moduli.get(symbol.index)
         far = 0.0 if bits is None else 2.0**bits
         dtype = graph.concrete_dtype(symbol.dtype)
-        outputs.append(Output(f"output{i}", dtype, array, wide.cached_value(symbol), far))
+        outputs.append(Output(report.output_name(i), dtype, array, wide.cached_value(symbol), far))
     return outputs
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Any, get_args
 
-from graphir import Graph
+from graphir import ExecutionError, Graph
 from graphir.loss import LOSS_KINDS
 from passes import CastReport, cast_report, lower
 from passes.analysis.casts import Kind
@@ -19,6 +20,7 @@ from runtime.cli.output import add_output, add_program, output_format, status, w
 from runtime.cli.programs import load_graph, load_program, require_arguments
 from runtime.cli.rule_sets import rule_set
 from runtime.recording import record
+from runtime.recording.blocks import Script
 
 
 def add_casts(command: Callable[..., Any]) -> None:
@@ -28,7 +30,7 @@ def add_casts(command: Callable[..., Any]) -> None:
     doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
     audit_parser = command("audit", _audit, doc, "script.py:function --input x.npy --against jax")
     add_program(casts)
-    add_program(audit_parser, "a graph, or a function on NumPy arrays")
+    add_program(audit_parser, "a graph, or a function on NumPy arrays; SCRIPT.py alone: its lines")
     for each in (casts, audit_parser):
         add_output(each, REPORT_FORMATS, "text")
         _add_filters(each)
@@ -59,15 +61,22 @@ def _casts(args: argparse.Namespace) -> int:
 
 
 def _audit(args: argparse.Namespace) -> int:
-    program = load_program(args.program, args.sources, args.rules)
+    program = load_program(args.program, args.sources, args.rules, args.arguments or ())
     blame, progress = not args.no_blame, sys.stderr.isatty()
+    if args.arguments and not isinstance(program, Script):
+        raise ExecutionError(
+            f"{args.program} takes no arguments after --", fix="give its inputs by --input VALUE"
+        )
     if isinstance(program, Graph):
         inputs = of_graph(program, args.inputs)
         return _write_report(audit(program, *inputs, blame=blame, progress=progress), args)
     positional, keywords = of_function(args.inputs)
     advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
+    if isinstance(program, Script):
+        advice = "give the arguments of a script after --"
     require_arguments(args.program, program, positional, keywords, advice)
-    recording = record(program, *positional, rules=args.rules or "numpy", **keywords)
+    with redirect_stdout(sys.stderr):  # stdout has the report alone
+        recording = record(program, *positional, rules=args.rules or "numpy", **keywords)
     report = recording.audit(blame=blame, progress=progress)
     for note in recording.notes:
         print(f"graphir: {note}", file=sys.stderr)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from graphir import ExecutionError, Graph
 from runtime.binding import match_inputs
-from runtime.value_files import read_input
+from runtime.value_files import number, read_input
 
 
 def add_inputs(command: Any) -> None:
@@ -18,7 +21,8 @@ def add_inputs(command: Any) -> None:
         default=[],
         dest="inputs",
         metavar="[NAME=]VALUE",
-        help="an input: x.npy, file.npz, file.npz:key or a Python number; named, or in order",
+        help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also "
+        "file.json, another file (its path), or a quoted Python literal; texts, or in order",
     )
 
 
@@ -33,9 +37,46 @@ def of_graph(graph: Graph, inputs: Sequence[str]) -> list[Any]:
 
 
 def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the values of a function's arguments, by position and by name."""
-    positional, keywords = _split_by_name(inputs)
-    return list(map(read_input, positional)), {name: read_input(x) for name, x in keywords.items()}
+    """Return the values of a function's arguments, by position and by name.
+
+    `config.scale=2.0` is an entry of a dict for the argument `config`.
+    """
+    positional, texts = _split_by_name(inputs)
+    keywords: dict[str, Any] = {}
+    for name, text in texts.items():
+        *path, last = name.split(".")
+        values = keywords
+        for key in path:
+            values = values.setdefault(key, {})
+        if not isinstance(values, dict) or last in values:
+            raise ExecutionError(f"--input {name}=... has a value and entries of a dict")
+        values[last] = _argument(text)
+    return list(map(_argument, positional)), keywords
+
+
+def _argument(text: str) -> Any:
+    """Return the value that a text means: an array, a number, JSON, a literal, a file's path."""
+    file = Path(text)
+    if text.endswith((".npy", ".npz")) or ".npz:" in text:
+        return read_input(text)
+    if text.endswith(".json"):
+        try:
+            return json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ExecutionError(f"{text} is not readable JSON: {error}") from None
+    value = number(text)
+    if value is not None:
+        return value
+    if file.exists():
+        return text
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ExecutionError(
+            f"{text!r} is neither a number nor a file",
+            fix="give x.npy, file.npz:key, file.json, a number, or a Python literal: "
+            f'--input "{text!r}" is a text',
+        ) from None
 
 
 def _split_by_name(inputs: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -43,7 +84,7 @@ def _split_by_name(inputs: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     keywords: dict[str, str] = {}
     for text in inputs:
         name, equals, value = text.partition("=")
-        if not (equals and name.isidentifier()):
+        if not (equals and all(map(str.isidentifier, name.split(".")))):
             positional.append(text)
         elif name in keywords:
             raise ExecutionError(f"--input {name}=... is given twice")

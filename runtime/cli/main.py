@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = argparse.Namespace()
     _open_streams()
     try:
+        argv, arguments = _split_arguments(sys.argv[1:] if argv is None else argv)
         args = _parser().parse_args(argv)
+        args.arguments = arguments
         read_rule_files(args)
         status = args.command(args)
         sys.stdout.flush()
@@ -60,6 +62,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _fail(str(error) or "out of memory")
     return status or 0
+
+
+def _split_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the arguments of `graphir audit`, and those of its script, which follow `--`."""
+    if "--" not in argv or argv[0] != "audit":
+        return argv, ()
+    place = argv.index("--")
+    return argv[:place], argv[place + 1 :]
 
 
 def _open_streams() -> None:

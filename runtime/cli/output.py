@@ -22,7 +22,7 @@ def add_program(command: Any, what: str = "a graph, or a function that returns o
     command.add_argument(
         "program",
         type=path,
-        metavar="FILE.gir|SCRIPT.py:NAME",
+        metavar="FILE.gir|SCRIPT.py:NAME|MODULE:NAME",
         help=f"a graph, as Graph.save writes it; or what a script has by a name: {what}",
     )
     command.add_argument(

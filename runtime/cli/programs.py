@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -12,26 +14,36 @@ from typing import Any, TypeAlias
 
 from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
+from runtime.recording.blocks import Script
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
 
 def load_program(
-    text: str, sources: str | None = None, rules: PromotionRules | None = None
+    text: str,
+    sources: str | None = None,
+    rules: PromotionRules | None = None,
+    arguments: Sequence[str] | None = None,
 ) -> Program:
     """Return the graph in `net.gir`, or the graph or function that `script.py:name` names.
 
-    A result of `trace` counts as its Graph. The function runs the script as an import would. If
-    `sources` is given, source files that `net.gir` names are readable inside that directory only.
-    Raises ExecutionError, with the expected form, for any other text, and GraphError if the graph
-    follows other rules than `rules`.
+    `package.module:name` imports a module from the current directory. A result of `trace` counts
+    as its Graph. A script runs as an import would run it; with `arguments`, `script.py` alone is a
+    Script with these arguments. If `sources` is given, source files that `net.gir` names are
+    readable inside that directory only. Raises ExecutionError, with the expected form, for any
+    other text, and GraphError if the graph follows other rules than `rules`.
     """
-    path, colon, name = text.rpartition(":")
-    if not (colon and path.endswith(".py")):
-        if text.endswith(".py"):
+    path, _, name = text.rpartition(":")
+    is_script = path.endswith(".py")
+    is_module = not is_script and all(map(str.isidentifier, path.split(".")))
+    if not (is_script or is_module) or Path(text).is_file():
+        if not text.endswith(".py"):
+            return _following(rules, Graph.load(text, sources=sources))
+        if arguments is None:
             raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
-        return _following(rules, Graph.load(text, sources=sources))
-    value: Any = _module(path)
+        _require_file(text)
+        return Script(text, arguments)
+    value: Any = _imported(path) if is_module else _module(path)
     for part in name.split("."):
         if not hasattr(value, part):
             names = ", ".join(sorted(name for name in dir(value) if name[0] != "_"))
@@ -95,14 +107,39 @@ def require_arguments(
 
 
 def _module(path: str) -> Any:
-    """Import a script as a module; it can import the modules in its own directory."""
+    """Import a script as a module; it can import the modules in its own directory.
+
+    A file of a package is imported as its module, so that its relative imports work.
+    """
+    file = _require_file(path)
+    folder, name = file.parent, file.stem
+    while (folder / "__init__.py").is_file():
+        folder, name = folder.parent, f"{folder.name}.{name}"
+    sys.path.insert(0, str(folder))
+    if "." in name:
+        return importlib.import_module(name.removesuffix(".__init__"))
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None  # the caller checked the suffix .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _imported(name: str) -> Any:
+    """Import a module by its path, from the current directory first."""
+    sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module imports another one that is missing
+        fix = "name a module that can be imported from here, as in package.module:function"
+        raise ExecutionError(f"no module {name!r}", got=f"missing {error.name}", fix=fix) from None
+
+
+def _require_file(path: str) -> Path:
     file = Path(path).resolve()
     if not file.is_file():
         raise ExecutionError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None  # the caller checked the suffix .py
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(file.parent))
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    return module
+    return file

@@ -14,6 +14,7 @@ from runtime.recording.leaving import (
     AS_NUMBER,
     AS_TRUTH,
     PythonNumbers,
+    Texts,
     number_of,
     reading,
 )
@@ -38,7 +39,7 @@ class Dispatching:
         return functions.call(function, args, kwargs)
 
 
-class RecordedArray(Dispatching, Methods):
+class RecordedArray(Texts, Dispatching, Methods):
     """An ndarray whose operations are recorded; NumPy computes its values."""
 
     __slots__ = ()
@@ -52,15 +53,6 @@ class RecordedArray(Dispatching, Methods):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         memory_map: Any = owner
         return getattr(memory_map, name)
-
-    def __repr__(self) -> str:
-        return repr(self.plain)
-
-    def __str__(self) -> str:
-        return str(self.plain)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.plain, spec)
 
 
 class RecordedScalar(Dispatching):
@@ -171,7 +163,8 @@ def _scalars() -> dict[type[Any], type[Any]]:
     The methods are copied into each subclass instead of inherited: NumPy takes the next class in
     the method resolution order to define the memory of the scalar.
     """
-    namespace = {**_operators(), **vars(Dispatching), **vars(PythonNumbers), **vars(RecordedScalar)}
+    namespace = {**_operators(), **vars(Dispatching), **vars(PythonNumbers), **vars(Texts)}
+    namespace |= vars(RecordedScalar)
     methods = {
         name: value
         for name, value in namespace.items()

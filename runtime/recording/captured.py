@@ -8,6 +8,7 @@ unrecorded array comes from an opaque computation.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -76,6 +77,7 @@ def _write_arguments(owner: Any, _: str, arguments: Any) -> None:
 
 
 _DICT, _LIST = (Access(kind.__getitem__, kind.__setitem__) for kind in cast("Any", (dict, list)))
+ITEM = Access(operator.getitem, operator.setitem)
 _ATTRIBUTE = Access(getattr, setattr)
 _OWN_ATTRIBUTE = Access(object.__getattribute__, object.__setattr__)
 _ARGUMENTS = Access(getattr, _write_arguments)
@@ -111,6 +113,14 @@ class ArraySlot(NamedTuple):
         """Store a value in the owner."""
         assert self.access is not None  # callers choose slots with access
         self.access.write(self.owner, self.key, value)
+
+
+class SlotOwner:
+    """An owner that knows its slots."""
+
+    def slots(self) -> Iterator[ArraySlot]:
+        """Yield the slots of all values that the owner holds."""
+        raise NotImplementedError
 
 
 _Names = frozenset[str]
@@ -165,6 +175,8 @@ def mapped_tuple(value: Any, function: Callable[[Any], Any]) -> Any:
 
 def _parts(value: Any, names: _Names) -> Iterable[tuple[ArraySlot, _Names]]:
     """Return the values that a value references, each with the names that the code uses."""
+    if isinstance(value, SlotOwner):
+        return [(slot, names) for slot in value.slots()]
     if isinstance(value, FunctionType):
         return _of_function(value)
     if isinstance(value, MethodType):

@@ -45,6 +45,32 @@ def number_of(name: str, value: Any, number: Any) -> Any:
     return number
 
 
+def text_of(value: Any, text: str) -> str:
+    """Return the text of a recorded value, and note its line, where the program may show it.
+
+    A text of a program without other results is an output; of a loop, the last one.
+    """
+    recorder = active()
+    if recorder is not None and recorder.locate():
+        recorder.text(value)
+    return text
+
+
+class Texts:
+    """The methods of recorded arrays and scalars that give texts."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return text_of(self, repr(plain(self)))
+
+    def __str__(self) -> str:
+        return text_of(self, str(plain(self)))
+
+    def __format__(self, spec: str) -> str:
+        return text_of(self, format(plain(self), spec))
+
+
 class PythonNumbers:
     """The methods of recorded arrays and scalars that give Python numbers."""
 

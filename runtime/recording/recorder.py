@@ -15,7 +15,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, Op, Symbol, ops
+from graphir import DType, Graph, GraphirError, Location, Op, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from runtime.audit.opaque import OpaqueStep
@@ -70,6 +70,10 @@ class Recorder(NotingBuilder):
         """Python numbers made from recorded values, by the id of the number, with those values."""
         self.data: list[Symbol] = []
         """The inputs of the graph that are arguments of the program, or that it loaded."""
+        self.captures: list[Symbol] = []
+        """The inputs of the graph that the program captured: its data if it has no others."""
+        self.texts: dict[Location, Any] = {}
+        """The values that the program wrote as text, the last at each line."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
@@ -145,7 +149,9 @@ class Recorder(NotingBuilder):
 
     def taken(self, array: Array, name: str | None) -> Symbol:
         """Add an input for an array that the program captured and uses now; return its symbol."""
-        return self.input(array, None if name in self.graph.input_names else name)
+        symbol = self.input(array, None if name in self.graph.input_names else name)
+        self.captures.append(symbol)
+        return symbol
 
     def retaken(self, array: Array) -> Symbol | None:
         """Add an input as `given` does; return None for a dtype that graphs lack."""
@@ -182,6 +188,14 @@ class Recorder(NotingBuilder):
                 return trace
             base = getattr(base, "base", None)
         return None
+
+    def text(self, value: Any) -> None:
+        """Note that the program has written a value as text."""
+        symbol = self.before(value)
+        if symbol is not None:
+            real = plain(value)
+            copy = real.copy() if type(real) is np.ndarray else real
+            self.texts[self.here] = self.wrapped(copy, symbol)
 
     def counted(self) -> int:
         """Count a write, and return its number."""

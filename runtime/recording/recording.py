@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from types import CodeType
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from runtime.audit.audit import audit_recorded
 from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
+from runtime.recording.blocks import BlockFrame, Script, is_computed, is_result, variable_outputs
 from runtime.recording.captured import swapped
 from runtime.recording.notes import Note
 from runtime.recording.numpy_.creation import makers_recorded
@@ -27,6 +30,7 @@ from runtime.recording.results import (
     as_returned,
     described,
     leaves,
+    output_names,
     plain_result,
 )
 from runtime.recording.sites import CallSites
@@ -51,6 +55,17 @@ class Recording:
     outputs: tuple[Any, ...]
     notes: tuple[Note, ...]
     beyond: Beyond = field(default=Beyond(), repr=False)
+    names: tuple[str, ...] = ()
+    """The names of the outputs: variables of a script or a block, else `output0`, ..."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse the fields of a recorded block before its end."""
+            if name in self.__dataclass_fields__:
+                problem = f"the recorded block has not ended: its Recording has no {name!r} yet"
+                raise GraphError(problem, fix="read it after the with block")
+            raise AttributeError(name)
 
     def report(self) -> CastReport:
         """Return the report of the casts in the graph, the worst first."""
@@ -58,6 +73,7 @@ class Recording:
         twins = dict(zip(self.graph.inputs, report.explicit.inputs, strict=True))
         report.arguments = tuple(twins[x] for x in self.beyond.arguments or ())
         report.step_results = tuple(twins[x] for x in self.beyond.step_results)
+        report.output_names = self.names
         return report
 
     def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
@@ -76,7 +92,7 @@ class Recording:
                 fix="return arrays of numbers that NumPy computes from the arguments",
             )
         return audit_recorded(
-            self.graph, self.inputs, self.outputs, self.beyond, blame=blame, progress=progress
+            self.graph, self.inputs, self.outputs, self.beyond, self.names, blame, progress
         )
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
@@ -84,43 +100,108 @@ class Recording:
         return [*self.notes, *self.beyond.steps][:5]
 
 
+@overload
+def record(*, rules: str | PromotionRules = "numpy") -> RecordedBlock: ...
+@overload
 def record(
     function: Callable[..., Any],
     /,
     *arrays: Any,
     rules: str | PromotionRules = "numpy",
     **keywords: Any,
-) -> Recording:
+) -> Recording: ...
+def record(
+    function: Callable[..., Any] | None = None,
+    /,
+    *arrays: Any,
+    rules: str | PromotionRules = "numpy",
+    **keywords: Any,
+) -> Recording | RecordedBlock:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
-    Arrays and NumPy scalars among the arguments become inputs of the graph, also inside lists,
-    tuples and dicts; the function gets other arguments unchanged. NumPy computes every value, so
-    the results, and the writes to arguments, are those of a plain run. Each op and each implicit
-    cast has its location in the program's source. The result of compiled code, and a result whose
-    shape depends on values, becomes an input of the graph, with a note. Exceptions and warnings of
-    the program pass to the caller. Only this thread is recorded.
+    Arrays and NumPy scalars among the arguments become inputs of the graph, also inside containers
+    and objects, and so do arrays that the function captures, once it uses them; the function gets
+    other arguments unchanged. NumPy computes every value, so the results, and the writes to
+    arguments, are those of a plain run. Each op and each implicit cast has its location in the
+    program's source. The result of compiled code, and a result whose shape depends on values,
+    becomes an input of the graph, with a note. Exceptions and warnings of the program pass to the
+    caller. Only this thread is recorded. The outputs of a program that returns no arrays are the
+    values that it prints.
+
+    Without a function, the answer records a block: `with record() as recording:` (see
+    RecordedBlock).
 
     `rules` must promote as the installed NumPy does. Raises GraphError if they do not, and if this
     thread is already recording.
     """
+    if function is None:
+        return RecordedBlock(rules)
+    recorder = _recorder(_name(function), rules, record.__code__)
+    names = _names(function, arrays)
+    arguments = {next(names) or place: value for place, value in enumerate(arrays)}
+    with _records(recorder, arguments, keywords, function):
+        result: Any = function(*arguments.values(), **keywords)
+        if isinstance(cast("object", result), Iterator):
+            recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
+        if isinstance(function, Script):
+            outputs = variable_outputs(recorder, result)
+        else:
+            own = leaves(None, getattr(function, "__self__", None), recorder)
+            left = recorder.written_arguments(), [x for x in own if is_computed(recorder, x)]
+            outputs = list(leaves(result, left, recorder)) or list(recorder.texts.values())
+        symbols = [recorder.before(leaf) for leaf in outputs]
+    return Recording(**_fields(recorder, result, symbols, outputs))
+
+
+class RecordedBlock:
+    """A context manager that records the NumPy code of its block.
+
+    The arrays in the block's variables, in its globals and in the objects that these reach are
+    recorded, as those that a function captures. `with` gives a Recording, whose fields exist after
+    the block: `result` has the variables that the block computed, by name.
+    """
+
+    def __init__(self, rules: str | PromotionRules = "numpy") -> None:
+        self._rules = rules
+
+    def __enter__(self) -> Recording:
+        """Start the recording of this thread."""
+        self._frame = BlockFrame(_getframe(1))
+        self._recorder = _recorder(self._frame.name, self._rules, self._frame.caller)
+        self._recording = Recording.__new__(Recording)
+        self._stack = ExitStack()
+        self._stack.enter_context(_records(self._recorder, {}, {}, self._frame))
+        self._before = self._frame.variables
+        return self._recording
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the recording; without an exception, fill in the fields of its Recording."""
+        recorder = self._recorder
+        with self._stack:
+            if kind is not None:
+                return
+            result = {
+                name: value
+                for name, value in self._frame.variables.items()
+                if is_result(value)
+                and (value is not self._before.get(name) or is_computed(recorder, value))
+            }
+            outputs = variable_outputs(recorder, result)
+            symbols = [recorder.before(leaf) for leaf in outputs]
+        vars(self._recording).update(_fields(recorder, result, symbols, outputs))
+
+
+def _recorder(name: str, rules: str | PromotionRules, top: CodeType) -> Recorder:
+    """Return the recorder of a new recording; `top` is the code that calls the program."""
     rule_set = rules_named(rules)
     _require_numpy(rule_set)
     if active() is not None:
         raise GraphError(
             "a recording within a recording has no graph of its own", fix="call the function itself"
         )
-    recorder = ArrayRecorder(Graph(_name(function), rules=rule_set), CallSites(record.__code__))
+    recorder = ArrayRecorder(Graph(name, rules=rule_set), CallSites(top))
     recorder.enter()
-    names = _names(function, arrays)
-    arguments = {next(names) or place: value for place, value in enumerate(arrays)}
-    with _records(recorder, arguments, keywords, function):
-        result = function(*arguments.values(), **keywords)
-        if isinstance(result, Iterator):
-            recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
-        left = recorder.written_arguments(), getattr(function, "__self__", None)
-        outputs = list(leaves(result, left, recorder))
-        symbols = [recorder.before(leaf) for leaf in outputs]
-    return _recording(recorder, result, zip(symbols, outputs, strict=True))
+    return recorder
 
 
 @contextmanager
@@ -142,26 +223,33 @@ def _records(
         yield
 
 
-def _recording(
-    recorder: Recorder, result: Any, outputs: Iterable[tuple[Symbol | None, Any]]
-) -> Recording:
-    """Return the Recording of a finished run, with outputs of which each has its symbol."""
-    pairs = [(symbol, as_returned(leaf)) for symbol, leaf in outputs if symbol is not None]
-    recorder.graph.outputs = tuple(symbol for symbol, _ in pairs)
-    return Recording(
-        plain_result(result),
-        recorder.graph,
-        tuple(recorder.inputs),
-        tuple(value for _, value in pairs),
-        tuple(recorder.notes.values()),
-        Beyond(
-            tuple(recorder.steps),
-            {pin.index: pin for pin in recorder.pins},
-            recorder.masks,
-            recorder.observed,
-            tuple(recorder.data),
-        ),
+def _fields(
+    recorder: Recorder, result: Any, symbols: Sequence[Symbol | None], leaves: Sequence[Any]
+) -> dict[str, Any]:
+    """Return the fields of the Recording of a finished run; the leaves with symbols are outputs."""
+    names = output_names(result, leaves, recorder)
+    pairs = [
+        (symbol, leaf, name)
+        for symbol, leaf, name in zip(symbols, leaves, names, strict=True)
+        if symbol is not None
+    ]
+    recorder.graph.outputs = tuple(symbol for symbol, *_ in pairs)
+    beyond = Beyond(
+        tuple(recorder.steps),
+        {pin.index: pin for pin in recorder.pins},
+        recorder.masks,
+        recorder.observed,
+        tuple(recorder.data or recorder.captures),
     )
+    return {
+        "result": plain_result(result),
+        "graph": recorder.graph,
+        "inputs": tuple(recorder.inputs),
+        "outputs": tuple(as_returned(leaf) for _, leaf, _ in pairs),
+        "notes": tuple(recorder.notes.values()),
+        "beyond": beyond,
+        "names": tuple(name or f"output{place}" for place, (*_, name) in enumerate(pairs)),
+    }
 
 
 def _name(function: Any) -> str:

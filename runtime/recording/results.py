@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -53,6 +53,19 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(cast("dict[Any, Any]", value).values())
     return list(getattr(value, "__dict__", {}).values())
+
+
+def output_names(result: Any, outputs: Sequence[Any], recorder: Recorder) -> list[str]:
+    """Return the names of outputs: the key in a dict, the line of a text; else "".
+
+    The names of a dict's values are those of variables, of a script or a block.
+    """
+    names = {id(value): f"text of line {place.line}" for place, value in recorder.texts.items()}
+    pairs = cast("dict[Any, Any]", result).items() if isinstance(result, dict) else ()
+    for key, value in pairs:
+        if isinstance(key, str):
+            names[id(value)] = key
+    return [names.get(id(value), "") for value in outputs]
 
 
 def plain_result(result: Any) -> Any:

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 from graphir import Location
 from graphir.location import CompoundLocation
+from runtime.recording.captured import INSTALLED, is_user
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
 """Modules of NumPy whose functions are thin wrappers of one op each."""
 _USER, _INTERNAL, _TOP, _IMPORT, _NUMPY, _LIBRARY = 1, 2, 3, 4, 5, 6
-_INSTALLED = ("site-packages", "dist-packages")
-"""Folders of installed packages, whose lines the user does not write."""
 
 
 def _package(frame: FrameType) -> str:
@@ -59,7 +58,7 @@ class CallSites:
         self._codes: dict[int, CodeType] = {id(top): top}
         self._sites: dict[tuple[int, ...], Site] = {}
         self.importing = Site(Location.at("", 0), _call)
-        """The call site of all code that a module runs while the program imports it."""
+        """The call site of all code that a library's module runs while it is imported."""
 
     def here(self, depth: int = 1) -> Site:
         """Return the call site of the innermost user frame.
@@ -113,9 +112,10 @@ class CallSites:
     def _classified(self, frame: FrameType) -> int:
         kind = _INTERNAL if is_ours(frame) else _NUMPY if _package(frame) == "numpy" else _USER
         kind = _INTERNAL if frame.f_globals.get("__name__") in _THIN else kind
-        if kind == _USER and any(name in frame.f_code.co_filename for name in _INSTALLED):
+        if kind == _USER and any(name in frame.f_code.co_filename for name in INSTALLED):
             kind = _LIBRARY
-        kind = _IMPORT if frame.f_code.co_name == "<module>" else kind
+        if frame.f_code.co_name == "<module>" and not is_user(frame.f_globals.get("__name__")):
+            kind = _IMPORT
         code = frame.f_code
         self._kinds[id(code)], self._codes[id(code)] = kind, code
         return kind

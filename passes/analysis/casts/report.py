@@ -53,6 +53,8 @@ class CastReport(Sequence[CastRow]):
         """The inputs of the explicit graph that are data of a recorded program; None: all."""
         self.step_results: tuple[Symbol, ...] = ()
         """The inputs that opaque steps computed of data (see runtime.audit.opaque)."""
+        self.output_names: tuple[str, ...] = ()
+        """The names of the outputs; empty: see `output_name`."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -66,6 +68,10 @@ class CastReport(Sequence[CastRow]):
 
     def __iter__(self) -> Iterator[CastRow]:
         return iter(self.rows)
+
+    def output_name(self, number: int) -> str:
+        """Return the name of an output: a variable of the program, or `output0`."""
+        return self.output_names[number] if self.output_names else f"output{number}"
 
     def only(
         self,

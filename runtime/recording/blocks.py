@@ -1,0 +1,120 @@
+"""Flat code that is recorded: the block of a `with` statement, and the lines of a script."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
+from runtime.recording.recorder import Recorder
+from runtime.recording.results import leaves
+from runtime.recording.values import RecordedValue, TracedScalar
+
+
+class BlockFrame(SlotOwner):
+    """The frame whose code has a recorded block."""
+
+    def __init__(self, frame: FrameType) -> None:
+        self._frame, code = frame, frame.f_code
+        self._names = {*names_of(code), *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+        self.is_module = frame.f_locals is frame.f_globals
+        self.name = "block" if self.is_module else code.co_name
+
+    @property
+    def caller(self) -> CodeType:
+        """The code that calls the frame's code."""
+        frame: FrameType | None = self._frame
+        while frame is not None and frame.f_code is self._frame.f_code:
+            frame = frame.f_back
+        return BlockFrame.__init__.__code__ if frame is None else frame.f_code
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The variables that the code names, with their values now."""
+        values = self._frame.f_locals
+        return {name: values[name] for name in values if name in self._names}
+
+    def slots(self) -> Iterator[ArraySlot]:
+        """Yield the slots of the variables, and of the globals of a function."""
+        for owner in (self,) if self.is_module else (self, self._frame.f_globals):
+            values = self.variables if owner is self else self._frame.f_globals
+            for name in self._names & values.keys():
+                yield ArraySlot(values[name], owner, name, ITEM)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._frame.f_locals[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Set a variable; before Python 3.13 those of a function are copies to write back."""
+        values: Any = self._frame.f_locals
+        values[name] = value
+        if not self.is_module:
+            frame = ctypes.py_object(self._frame)
+            ctypes.pythonapi.PyFrame_LocalsToFast(frame, ctypes.c_int(0))
+
+
+class Script:
+    """A script as a function without arguments, which runs it as `python script.py` does.
+
+    `arguments` are those of the command line. The result has the script's variables by name.
+    """
+
+    def __init__(self, path: str, arguments: Sequence[str] = ()) -> None:
+        self.path, self.arguments = path, [path, *arguments]
+        self.__name__ = Path(path).stem
+
+    def __call__(self) -> dict[str, Any]:
+        """Run the script; its `sys.exit` ends it."""
+        file = Path(self.path).resolve()
+        module = ModuleType("__main__")
+        module.__file__ = str(file)
+        code = compile(file.read_bytes(), self.path, "exec", dont_inherit=True)
+        former = sys.argv, sys.modules["__main__"]
+        sys.argv, sys.modules["__main__"] = self.arguments, module
+        sys.path.insert(0, str(file.parent))
+        os.environ.setdefault("MPLBACKEND", "Agg")  # figures need no screen
+        try:
+            exec(code, vars(module))
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise
+        finally:
+            sys.argv, sys.modules["__main__"] = former
+            sys.path.remove(str(file.parent))
+        return {name: x for name, x in vars(module).items() if is_result(x) and name[:2] != "__"}
+
+
+def is_result(value: Any) -> bool:
+    """Whether a variable may hold results: an array, a number, a container, a user's object."""
+    kinds = (np.ndarray, np.generic, bool, int, float, complex, list, tuple, dict)
+    kind: Any = cast("object", type(value))
+    is_object = is_user(kind.__module__) and not isinstance(value, (type, ModuleType))
+    return isinstance(value, kinds) or (is_object and not callable(value))
+
+
+def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]:
+    """Return the values that flat code computed, in its variables, and those that it printed.
+
+    Data that the code only loaded, and constants, are outputs if there is nothing else.
+    """
+    values = [x for x in leaves(variables, None, recorder) if isinstance(x, _RECORDED)]
+    results = [x for x in values if is_computed(recorder, x)]
+    symbols = {recorder.before(x) for x in results}
+    texts = [x for x in recorder.texts.values() if recorder.before(x) not in symbols]
+    return [*results, *texts] or values
+
+
+def is_computed(recorder: Recorder, value: Any) -> bool:
+    """Whether a value is a recorded one that the program computed from others."""
+    symbol = recorder.before(value) if isinstance(value, _RECORDED) else None
+    return symbol is not None and bool(symbol.args)
+
+
+_RECORDED = (RecordedValue, TracedScalar)
