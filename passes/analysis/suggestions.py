@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.ir.inference_cache import infer
@@ -180,7 +181,36 @@ def _target_dtypes(promotion: Promotion, avoid: Collection[DType]) -> Mapping[in
         return _around_number(promotion, avoid)
     if promotion.loss.exact:
         return _narrowed_number(promotion) or _written_down(promotion)
-    return _holding(promotion, avoid) or _written_down(promotion)
+    return _holding(promotion, avoid) or _integers(promotion) or _written_down(promotion)
+
+
+def _integers(promotion: Promotion) -> dict[int, DType]:
+    """Return the cast that keeps integers of unlike signs integers, in place of floats.
+
+    No integer dtype has all values of uint64 and of a signed one. Known values without a sign take
+    the unsigned dtype; else the unsigned operands take the signed one.
+    """
+    target = promotion.casts.get(promotion.position)
+    dtypes = {i: promotion.values[i].dtype for i in promotion.meeting}
+    if target is None or not target.is_float or not all(x.is_integer for x in dtypes.values()):
+        return {}
+    signed = {i: dtype for i, dtype in dtypes.items() if dtype.family == "int"}
+    unsigned = {i: dtype for i, dtype in dtypes.items() if dtype.family == "uint"}
+    if not signed or not unsigned or any(dtype.weak for dtype in dtypes.values()):
+        return {}
+    if all(_has_no_sign(promotion.values[i]) for i in signed):
+        casts = dict.fromkeys(signed, max(unsigned.values(), key=lambda x: x.bits))
+    else:
+        casts = dict.fromkeys(unsigned, DType.int64)
+    return casts if _operands(promotion, casts) is not None else {}
+
+
+def _has_no_sign(symbol: Symbol) -> bool:
+    """Whether a symbol is known to have no negative value: a range or a constant."""
+    attrs = symbol.attrs
+    if symbol.op is ops.range:
+        return attrs["start"] >= 0 and attrs["step"] >= 0
+    return symbol.op is ops.constant and bool(np.all(attrs["value"] >= 0))
 
 
 def _written_down(promotion: Promotion) -> Mapping[int, DType]:

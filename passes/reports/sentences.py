@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphir import DType, Location
 from graphir.escape import printable
+from passes.analysis.casts.loss_fixes import number_fix
 from passes.analysis.casts.ranking import is_cause
 from passes.analysis.casts.widening import Widening, uncast
 from passes.analysis.expressions import expression, with_dtype
@@ -55,13 +56,23 @@ def _loss(report: CastReport, site: CastSite, number: int) -> str:
     if row.kind not in words.VERBS and measured is not None and measured.worst is not None:
         worst = words.became(*measured.worst)
     source = f"`{printable(row.expression.brief)}`" if row.expression else step
-    fix = f"; write {printable(row.fix)}" if row.fix else ""
+    fixes = " and ".join(_fixes(report, site))
+    fix = f"; write {printable(fixes, 1000)}" if fixes else ""
     cause = f"{_place(report, row.location)} {act} ({step}: {worst}) in {source}"
     if number < 0:
         return f"{cause}; what it does to the result is unknown{fix}"
     error = report.outputs[number]
     name = printable(error.name) if len(report.outputs) > 1 else "the result"
     return f"{name} {words.wrongness(error)} because {cause}{fix}"
+
+
+def _fixes(report: CastReport, site: CastSite) -> list[str]:
+    """Return the fixes of a site, and of the steps of its line that lost values alike."""
+    row = site.row
+    alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in words.VERBS]
+    near = [x for x in alike if x.location.place[:2] == row.location.place[:2]]
+    fixes = dict.fromkeys(x.fix for x in (row, *near) if x.fix)
+    return list(fixes) or [fix for fix in (number_fix(row),) if fix]
 
 
 def _widened(report: CastReport, widening: Widening) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from graphir import DType
 from graphir.drawing.graphs.levels import Level
 from graphir.drawing.graphs.levels import level as gravity
 from graphir.escape import printable
@@ -91,7 +92,8 @@ def wrongness(error: OutputError) -> str:
     """Return how wrong an output is: `is wrong by 52 %`, `has 3 elements that are not finite`."""
     if error.broken:
         return f"has {count_text(error.broken, 'element')} no longer finite"
-    if error.dtype == "bool" or error.norm is None:
+    small = error.norm is not None and error.norm < 0.01
+    if error.norm is None or error.dtype == "bool" or (small and DType(error.dtype).is_integer):
         return f"differs in {error.differing} of {count_text(error.elements, 'element')}"
     return f"is wrong by {percent(error.norm)}" if error.norm < 10 else "is wrong altogether"
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphir import DType, Symbol, ops
-from passes.analysis.expressions import expression, statement, with_dtype
+from passes.analysis.array_makers import widened_array
+from passes.analysis.expressions import Expression, expression, statement, with_dtype
 from passes.analysis.suggestions import UncastOp, rewritten
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def loss_fix(row: LossRow) -> str:
     if dtype is None or row.location.compound or row.kind == "invalid":
         return ""
     symbol = row.symbol
+    if source and source.is_augmented and (text := _augmented_fix(row, source, dtype)):
+        return text
     if source and (text := with_dtype(source.text, f"np.{dtype}")):
         return " ".join(text.split())
     positions = symbol.op.signature.promoted or range(len(symbol.args))
@@ -35,6 +38,32 @@ def loss_fix(row: LossRow) -> str:
     uncast = UncastOp(symbol.graph.rules, symbol.op, values)
     casts = {i: dtype for i in positions if values[i].op is not ops.constant or values[i].shape}
     return rewritten(uncast, row.location, casts or dict.fromkeys(positions, dtype))
+
+
+def _augmented_fix(row: LossRow, source: Expression, dtype: DType) -> str:
+    """Return the fix of an augmented assignment of elements or of a number; "" for an array.
+
+    An array keeps its dtype when elements change: the fix makes the array in another one. A variable
+    of a number takes the dtype of the value, which the fix casts.
+    """
+    if source.operand(0).endswith("]") and (fix := widened_array(row.location, dtype)):
+        return fix
+    if row.symbol.shape:
+        return ""
+    return " ".join(source.replaced({1: f"np.{dtype}({source.operand(1)})"}).split())
+
+
+def number_fix(row: CastRow) -> str:
+    """Return the line that keeps a Python number whose rounding made an error; "" for other rows.
+
+    The other operands get the dtype of Python's floats.
+    """
+    if row.kind != "literal" or row.user is None or row.location.compound:
+        return ""
+    uncast = UncastOp(row.symbol.graph.rules, row.user.op, row.uses.operands(row.user))
+    wide = DType.complex128 if row.target.is_complex else DType.float64
+    casts = {i: wide for i, x in enumerate(uncast.values) if x.op is not ops.constant}
+    return rewritten(uncast, row.location, casts) if row.target is not wide else ""
 
 
 def _takes_dtype(text: str) -> bool:
@@ -62,7 +91,11 @@ def measured_fix(row: CastRow) -> str:
         return ""
     maker = next((x for x in _targets(row) if x.op.kind == "creation"), None)
     text = expression(maker.location) if maker is not None else None
-    return with_dtype(text.text, f"np.{row.source}", always=True) if text else ""
+    if maker is None or text is None:
+        return ""
+    fix = with_dtype(text.text, f"np.{row.source}", always=True)
+    same_line = maker.location.place[:2] == row.location.place[:2]
+    return fix if same_line or not fix else f"{fix} in line {maker.location.line}"
 
 
 def _targets(row: CastRow) -> Iterator[Symbol]:

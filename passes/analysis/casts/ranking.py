@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from graphir import DType
 from passes.analysis.casts.measured import OutputError
 from passes.analysis.casts.sites import CastSite, CastSites
 from passes.analysis.casts.widening import Widening
@@ -62,16 +63,21 @@ def _cause(order: Sequence[CastSite], scores: Mapping[int, float]) -> CastSite |
 
 
 def is_cause(site: CastSite, outputs: Sequence[OutputError], number: int | None = None) -> bool:
-    """Whether a site has a share in a large error, or is of integers that wrapped in an output.
+    """Whether a site has a share in a large error, or in the error of integers.
 
-    With `number`, that output alone counts.
+    Integers have errors where integers wrapped, or became floats. With `number`, that output alone
+    counts.
     """
     errors = [
         error
         for i, (error, share) in enumerate(zip(outputs, site.shares or (), strict=False))
         if share and number in (None, i)
     ]
-    return bool(errors) and (site.row.kind == "wrap" or any(map(_is_large, errors)))
+    if not errors or site.row.kind == "wrap" or any(map(_is_large, errors)):
+        return bool(errors)
+    row = site.row
+    became_floats = row.kind == "implicit" and row.source.is_integer and row.target.is_float
+    return became_floats and any(x.differing and DType(x.dtype).is_integer for x in errors)
 
 
 def _is_large(error: OutputError) -> bool:
