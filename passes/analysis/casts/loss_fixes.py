@@ -43,8 +43,8 @@ def loss_fix(row: LossRow) -> str:
 def _augmented_fix(row: LossRow, source: Expression, dtype: DType) -> str:
     """Return the fix of an augmented assignment of elements or of a number; "" for an array.
 
-    An array keeps its dtype when elements change: the fix makes the array in another one. A variable
-    of a number takes the dtype of the value, which the fix casts.
+    An array keeps its dtype when elements change: the fix makes the array in another one. The
+    variable of a number takes the dtype of the value, which the fix casts.
     """
     if source.operand(0).endswith("]") and (fix := widened_array(row.location, dtype)):
         return fix
