@@ -30,15 +30,17 @@ def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
 
     If all errors are unknown, the cause is the first site if its integers wrapped, with number -1.
     """
-    sites: set[int] = set()
+    yielded: set[int] = set()
     for number, _ in enumerate(report.outputs):
         # Losses after one another may each explain more than the whole error.
-        shares = [min(abs(x.shares[number]), 1.0) if x.shares else 0.0 for x in report.sites]
+        # Plain roundings are no fault of a line.
+        sites = [x for x in report.sites if x.row.kind != "rounding"]
+        shares = [min(abs(x.shares[number]), 1.0) if x.shares else 0.0 for x in sites]
         most = max(shares, default=0.0)
-        near = (x for x, share in zip(report.sites, shares, strict=True) if share >= most / 2 > 0)
+        near = (x for x, share in zip(sites, shares, strict=True) if share >= most / 2 > 0)
         site = next(near, None)
-        if site is not None and id(site) not in sites and is_cause(site, report.outputs, number):
-            sites.add(id(site))
+        if site is not None and id(site) not in yielded and is_cause(site, report.outputs, number):
+            yielded.add(id(site))
             yield site, number
     first = next(iter(report.sites), None)
     is_unknown = not any(error.is_known for error in report.outputs)

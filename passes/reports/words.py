@@ -72,6 +72,7 @@ VERBS: dict[str, str] = {
     "cancellation": "are mostly the errors of the operands",
     "absorption": "lost half of the smaller operand or more",
     "accumulation": "carry the roundings of many steps",
+    "rounding": "were rounded",
 }
 """What happened to the elements of a step that lost values, by the kind of loss."""
 
@@ -84,6 +85,7 @@ ACTS: dict[str, str] = {
     "cancellation": "cancels most digits of {}",
     "absorption": "absorbs the smaller operand in {}",
     "accumulation": "accumulates roundings in {}",
+    "rounding": "rounds {}",
 }
 """What a step does to a number of its elements, by the kind of loss."""
 

@@ -128,6 +128,8 @@ def _audited(
             sites += [graph.symbols[place] for place in losses.kinds]
             runs = Blame(subject, wide, measures, count, kept_from, memory)
             errors = runs.shared(sites, outputs, errors)
+            losses.add_roundings(runs.roundings, kept_from, subject.run())
+            measures = {**measures, **losses.measures}
     count.finish()
     results, unseen = owned(real, subject.arrays), hidden_errors.unseen()
     return report.measured(measures, errors, results, unseen, losses.kinds)

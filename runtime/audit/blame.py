@@ -27,6 +27,9 @@ PART = 0.5
 SYMBOL = 10_000
 """The work of one symbol besides its elements: the time of NumPy on so many elements."""
 
+VISIBLE = 2.0**-16
+"""The relative error of an output whose plain roundings count: more than float32 usually leaves."""
+
 
 class Blame:
     """The shares of a subject's sites in the errors of its outputs.
@@ -50,24 +53,28 @@ class Blame:
     ) -> None:
         self.subject, self.wide_run, self.measures, self.count = subject, wide_run, measures, count
         self.kept_from, self.memory = kept_from, memory
+        self.roundings: dict[int, Symbol] = {}
 
     def shared(
         self, sites: Sequence[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
     ) -> list[OutputError]:
         """Return the errors of the outputs with the shares of `sites`; other sites have share 0.
 
-        An unknown share is None.
+        An unknown share is None. `roundings` has, by index, the steps whose plain roundings explain
+        more of an output's error than each site; these have shares too.
         """
         known = [i for i, error in enumerate(errors) if error.is_known]
         shares: dict[int, dict[int, float | None]] = {
             i: dict.fromkeys((site.index for site in self.subject.sites), 0.0) for i in known
         }
-        wrong = [i for i in known if errors[i].differing]
+        wrong = {i: shares[i] for i in known if errors[i].differing}
+        swept = self._sweep(sites, outputs, wrong, errors) if wrong else {}
         if wrong and sites:
-            self._sweep(sites, outputs, {i: shares[i] for i in wrong}, errors)
-            self._measure(sites, outputs, errors, {i: shares[i] for i in wrong})
+            self._measure(sites, outputs, errors, wrong)
+        self._add_roundings(sites, swept, shares, errors)
+        rest = {i: sum(parts.values()) for i, parts in swept.items()}
         return [
-            replace(error, shares=shares[i]) if i in shares else error
+            replace(error, shares=shares[i], rounding=rest.get(i)) if i in shares else error
             for i, error in enumerate(errors)
         ]
 
@@ -77,8 +84,11 @@ class Blame:
         outputs: Sequence[Output],
         shares: Mapping[int, dict[int, float | None]],
         errors: Sequence[OutputError],
-    ) -> None:
-        """Set the shares of the sites in the outputs whose errors are numbers."""
+    ) -> dict[int, dict[int, float]]:
+        """Set the shares of the sites in the outputs whose errors are numbers.
+
+        Returns the shares of all other steps, by output number and symbol index.
+        """
         linear = [i for i in shares if not errors[i].broken]
         symbols = self.subject.graph.outputs
         seeds = [(symbols[i], outputs[i].seed(errors[i])) for i in linear]
@@ -91,8 +101,40 @@ class Blame:
             for site in sites:
                 unknown = site.index in sweep.unswept
                 shares[i][site.index] = None if unknown else swept.get(site.index, 0.0)
+        places = {site.index for site in sites}
         for i in shares.keys() - set(linear):
-            shares[i].update(dict.fromkeys((site.index for site in sites), None))
+            shares[i].update(dict.fromkeys(places, None))
+        return {
+            i: {place: share for place, share in swept.items() if place not in places}
+            for i, swept in zip(linear, sweep.shares, strict=True)
+        }
+
+    def _add_roundings(
+        self,
+        sites: Sequence[Symbol],
+        swept: dict[int, dict[int, float]],
+        shares: Mapping[int, dict[int, float | None]],
+        errors: Sequence[OutputError],
+    ) -> None:
+        """Move roundings of the worst line of each output from `swept` to `roundings` and `shares`.
+
+        The worst line explains most of the error, and its sites alone explain less than those of
+        another line. An output whose error no site explains has none, unless its error is visible.
+        """
+        symbols = self.subject.graph.symbols
+        for i, parts in swept.items():
+            named, rounded = _Lines(), _Lines()
+            for site in sites:
+                named.add(site, shares[i][site.index] or 0.0)
+            for place, share in parts.items():
+                rounded.add(symbols[place], share)
+            both = named.plus(rounded)
+            worst = both.worst()
+            is_visible = any(named.totals.values()) or (errors[i].norm or 0.0) >= VISIBLE
+            if is_visible and worst != named.worst():
+                self.roundings.update((x.index, x) for x in rounded.symbols.get(worst, ()))
+        for i, parts in swept.items():
+            shares[i].update({place: parts.pop(place, 0.0) for place in self.roundings})
 
     def _measure(
         self,
@@ -149,6 +191,32 @@ class Blame:
         wide, places = self.subject.run(), {symbol.index for symbol in path}
         walk = self.count.each(wide.walk(), 2)
         return wide, (symbol for symbol in walk if symbol.index in places)
+
+
+class _Lines:
+    """The sums of shares by line of the program, and the symbols with a share."""
+
+    def __init__(self) -> None:
+        self.totals: dict[tuple[str, int], float] = {}
+        self.symbols: dict[tuple[str, int], list[Symbol]] = {}
+
+    def add(self, symbol: Symbol, share: float) -> None:
+        """Add the share of a symbol to that of its line."""
+        line = symbol.location.place[:2]
+        self.totals[line] = self.totals.get(line, 0.0) + share
+        if share:
+            self.symbols.setdefault(line, []).append(symbol)
+
+    def plus(self, other: _Lines) -> _Lines:
+        """Return the sums of both."""
+        both = _Lines()
+        for line in self.totals.keys() | other.totals.keys():
+            both.totals[line] = self.totals.get(line, 0.0) + other.totals.get(line, 0.0)
+        return both
+
+    def worst(self) -> tuple[str, int]:
+        """Return the line of the largest share; ("", 0) without shares."""
+        return max(self.totals, key=lambda line: abs(self.totals[line]), default=("", 0))
 
 
 def _distribute(share: float, group: Sequence[Symbol], shares: dict[int, float | None]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -147,14 +147,30 @@ class LossySteps:
                     self.kinds[step.index] = "accumulation"
                     self.measures[step.index] = self._roundings[step.index]
 
+    def add_roundings(self, symbols: Mapping[int, Symbol], kept_from: int, again: WideRun) -> None:
+        """Measure plain roundings after the walk; `again` computes values before `kept_from`."""
+        first = LossySteps(again)
+        early = any(place < kept_from for place in symbols)
+        for symbol in again.walk() if early else ():
+            if symbol.index in symbols:
+                self.measures[symbol.index] = first.rounding(symbol)
+        for place, symbol in symbols.items():
+            self.kinds[place] = "rounding"
+            if place not in self.measures:
+                self.measures[place] = self.rounding(symbol)
+
+    def rounding(self, symbol: Symbol) -> Measured:
+        """Measure the plain rounding of a step; the run has the values of it and its operands."""
+        effect = self._effect(symbol)
+        change = _StepChange("rounding", _differing(effect), _error_bits(effect))
+        return _measured(self.wide, symbol, effect, change)
+
     def _repeat(self, symbol: Symbol) -> None:
         """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
         steps = self._repeated[id(symbol.source), symbol.op]
         steps.append(symbol)
         if len(steps) > _REPEATS:
-            effect = self._effect(symbol)
-            change = _StepChange("accumulation", _differing(effect), _error_bits(effect))
-            self._roundings[symbol.index] = _measured(self.wide, symbol, effect, change)
+            self._roundings[symbol.index] = self.rounding(symbol)
 
 
 _POSITIONS = (signatures.POSITION, signatures.BITWISE)

@@ -15,7 +15,14 @@ Kind: TypeAlias = Literal[CastKind, "literal"]
 """The kind of a cast; "literal" is the conversion of a Python number, which needs no cast op."""
 
 StepLoss: TypeAlias = Literal[
-    "wrap", "overflow", "underflow", "invalid", "cancellation", "absorption", "accumulation"
+    "wrap",
+    "overflow",
+    "underflow",
+    "invalid",
+    "cancellation",
+    "absorption",
+    "accumulation",
+    "rounding",
 ]
 """The kinds of losses in arithmetic.
 
@@ -23,7 +30,8 @@ StepLoss: TypeAlias = Literal[
 or NaN. "underflow": a nonzero result that became zero. "invalid": NaN of operands without NaN.
 "cancellation": a difference of nearly equal operands, in which their errors are most of the result.
 "absorption": a sum that lost half of its smaller operand or more. "accumulation": the sum of many
-roundings, in a reduction or in a loop.
+roundings, in a reduction or in a loop. "rounding": plain roundings that explain more of an output's
+error than any cast or other loss.
 """
 
 SILENT: tuple[Kind, ...] = ("implicit", "assignment")

@@ -21,6 +21,7 @@ _KINDS: Mapping[StepLoss, LossKind] = {
     "cancellation": "precision",
     "absorption": "precision",
     "accumulation": "precision",
+    "rounding": "precision",
 }
 
 

@@ -74,7 +74,9 @@ class OutputError:
     the root mean square of |output - wide| over the other elements; `relative` is the largest
     |output - wide| / |wide|. `shares` attributes the error to casts, keyed by the index of the cast
     in the explicit graph: 0.25 is a quarter; a negative share hides the error of another cast; None
-    is an unknown share.
+    is an unknown share. `rounding` is the share of the plain roundings of arithmetic that have no
+    row. Of a linear program, all shares and `rounding` sum to 1, without those of cancellations,
+    which count the errors of their operands again.
     """
 
     name: str
@@ -88,6 +90,7 @@ class OutputError:
     shares: dict[int, float | None] | None = None
     norm: float | None = None
     """|output - wide| / |wide| in the Euclidean norm, over elements finite on both sides."""
+    rounding: float | None = None
 
     @classmethod
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
@@ -101,7 +104,7 @@ class OutputError:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for JSON, without the shares, which the document has at each cast."""
-        names = [name for name in self.__slots__ if name not in ("shares", "norm")]
+        names = [name for name in self.__slots__ if name not in ("shares", "norm", "rounding")]
         return {name: plain(getattr(self, name)) for name in names}
 
 

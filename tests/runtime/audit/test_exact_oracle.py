@@ -1,0 +1,53 @@
+"""The worst line that an audit names, against an oracle in exact arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from passes import CastReport
+from runtime import record
+from tests.runtime.audit.exact_oracle import LINEAR, Drawn, drawn, line_of
+
+PASSED_ON = ("cancellation", "invalid")
+"""Losses whose error is that of their operands."""
+
+
+def worst_line(report: CastReport) -> int:
+    """The line whose rows explain most of the output's error; 0 without one."""
+    shares: dict[int, float] = {}
+    for site in report.sites:
+        if site.row.kind not in PASSED_ON and site.shares:
+            line = site.row.location.line
+            shares[line] = shares.get(line, 0.0) + site.shares[0]
+    return max(shares, key=lambda line: abs(shares[line]), default=0)
+
+
+def agrees(program: Drawn, name: str) -> bool:
+    """Whether the audit names the line that the oracle finds the worst; True without errors."""
+    changes = program.changes()
+    report = record(program.function(f"{name}.py"), *program.inputs).audit()
+    oracle = line_of(int(np.argmax(changes)))
+    return not any(changes) or worst_line(report) == oracle
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_worst_line_is_that_of_exact_arithmetic(seed: int) -> None:
+    assert agrees(drawn(seed), f"drawn_{seed}")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_shares_of_a_linear_program_sum_to_one(seed: int) -> None:
+    program = drawn(seed, LINEAR)
+    report = record(program.function(f"linear_{seed}.py"), *program.inputs).audit()
+    (error,) = report.outputs
+    sites = [x for x in report.sites if x.row.kind not in PASSED_ON]
+    shares = {row.symbol.index: row.shares[0] for x in sites for row in x.casts if row.shares}
+    assert sum(shares.values()) + (error.rounding or 0.0) == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.exhaustive
+def test_the_worst_line_of_200_programs() -> None:
+    programs = [drawn(seed) for seed in range(1000, 1200)]
+    wrong = [i for i, program in enumerate(programs) if not agrees(program, f"many_{i}")]
+    assert len(wrong) <= 10, wrong
