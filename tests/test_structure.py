@@ -58,6 +58,7 @@ FACADES = {
     "graphir.numpy_api.traced_numbers": "graphir.numpy_api.dispatch",  # as Symbol
     "passes.analysis.casts.report": "passes.reports.json_ passes.reports.notebook "
     "passes.reports.sentences passes.reports.text",
+    "passes.analysis.graph_diff": "passes.reports.sentences",
     "passes.analysis.casts.rows": "passes.analysis.casts.sites",  # CastRow.to_json
     "runtime.array_api.array": "runtime.array_api runtime.array_api.indexing "
     "runtime.array_api.views",

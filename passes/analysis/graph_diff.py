@@ -77,6 +77,13 @@ class GraphDiff(Sequence[Change]):
         """The changes in which one of the rule sets raises."""
         return tuple(change for change in self if change.errors)
 
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences that explain why outputs have other dtypes."""
+        from passes.reports.sentences import differences
+
+        return differences(self)
+
     def to_json(self) -> str:
         """Return the changes as a JSON document; a refusal is null, with its error beside it."""
         return json.dumps({"version": VERSION, **self.facts()}, indent=2)
@@ -88,6 +95,7 @@ class GraphDiff(Sequence[Change]):
         document |= {"before": self.before.name, "after": self.after.name}
         document["changes"] = [_json(change, names) for change in self]
         document["both_refused"] = [_json(change, names) for change in self.both_refused]
+        document["sentences"] = self.sentences
         document["broken"] = None if self.broken is None else str(self.broken)
         return document
 
@@ -102,8 +110,8 @@ class GraphDiff(Sequence[Change]):
 
     def __str__(self) -> str:
         rows = self.table()
-        lines = [self.headline(), *(aligned(rows) if len(rows) > 1 else []), *self.errors()]
-        return "\n".join(lines)
+        table = aligned(rows) if len(rows) > 1 else []
+        return "\n".join([self.headline(), *self.sentences, *table, *self.errors()])
 
     __repr__ = __str__
 

@@ -5,24 +5,68 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from graphir import DType, Location
+from graphir import DType, GraphirError, Location
 from graphir.escape import printable
+from graphir.ir.inference_cache import infer
 from passes.analysis.casts.loss_fixes import number_fix
 from passes.analysis.casts.ranking import is_cause
 from passes.analysis.casts.widening import Widening, uncast
 from passes.analysis.expressions import expression, with_dtype
 from passes.analysis.suggestions import UncastOp, rewritten
+from passes.analysis.written_literals import is_literal
 from passes.reports import words
 
 if TYPE_CHECKING:
     from passes.analysis.casts.report import CastReport
     from passes.analysis.casts.sites import CastSite
+    from passes.analysis.graph_diff import Change, GraphDiff
 
 
 def sentences(report: CastReport) -> list[str]:
     """Return the sentences of a report, the gravest first; none if nothing is to be explained."""
     lossy = dict.fromkeys(_loss(report, site, number) for site, number in _causes(report))
     return [*lossy, *(_widened(report, widening) for widening in report.widenings)]
+
+
+def differences(diff: GraphDiff) -> list[str]:
+    """Return a sentence for each output whose dtype two rule sets make different.
+
+    It names the first cause, and the line to type so that both make the first one's dtype.
+    """
+    changes = {change.symbol.index: change for change in diff}
+    texts: dict[str, None] = {}
+    for number, output in enumerate(diff.graph.outputs):
+        change = cause = changes.get(output.index)
+        while cause is not None and cause.causes:
+            cause = changes.get(cause.causes[0].index)
+        if change is None or cause is None or change.errors or cause.errors:
+            continue
+        name = f"output{number}" if len(diff.graph.outputs) > 1 else "the result"
+        dtypes = f"{change.after} under {diff.after.name} and {change.before} under "
+        location, source = cause.symbol.location, expression(cause.symbol.location)
+        text = f": {printable(source.brief)}" if source else ""
+        place = f"line {location.line}" if location.file else location.layered
+        why = f"because {place} is {cause.after}, not {cause.before}{text}{_alike(diff, cause)}"
+        texts.setdefault(f"{name} is {dtypes}{diff.before.name}, {why}")
+    return list(texts)
+
+
+def _alike(diff: GraphDiff, cause: Change) -> str:
+    """Return the advice to cast the operands so that both rule sets make one dtype; else ""."""
+    symbol, dtype = cause.symbol, cause.before
+    if not isinstance(dtype, DType) or dtype.weak or symbol.location.compound:
+        return ""
+    positions = symbol.op.signature.promoted or range(len(symbol.args))
+    casts = {i: dtype for i in positions if not is_literal(symbol.args[i])}
+    if not casts:
+        return ""
+    types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(symbol.args)]
+    try:
+        result = infer(diff.after, symbol.op, tuple(types), symbol.attrs).type
+    except GraphirError:
+        return ""
+    fix = rewritten(UncastOp(diff.after, symbol.op, symbol.args), symbol.location, casts)
+    return f"; write {printable(fix)}" if result.dtype is dtype and fix else ""
 
 
 def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:

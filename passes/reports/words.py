@@ -330,7 +330,8 @@ def against(report: CastReport) -> list[str]:
         return []
     rows = [[printable(cell) for cell in row] for row in diff.table()]
     table = aligned(rows) if len(rows) > 1 else []
-    return [printable(diff.headline()), *table, *(printable(line, 500) for line in diff.errors())]
+    errors = (printable(line, 500) for line in diff.errors())
+    return [printable(diff.headline()), *diff.sentences, *table, *errors]
 
 
 def added(report: CastReport) -> Size:

@@ -132,8 +132,11 @@ MAX_SHOWN = 100
 """The most hits that one error lists."""
 
 
-def refusal(name: str, hits: Sequence[Hit]) -> str:
-    """Return the text of the one error that lists all forbidden hits of a graph."""
+def refusal(name: str, hits: Sequence[Hit], sentences: Sequence[str] = ()) -> str:
+    """Return the text of the one error that lists all forbidden hits of a graph.
+
+    The sentences of the graph's report, which explain wide results, come last.
+    """
     casts = sum(isinstance(hit, CastHit) for hit in hits)
     counts = [count_text(casts, "cast")] if casts else []
     counts += [count_text(len(hits) - casts, "dtype")] if casts < len(hits) else []
@@ -141,6 +144,7 @@ def refusal(name: str, hits: Sequence[Hit]) -> str:
     lines += [f"  {hit}" for hit in hits[:MAX_SHOWN]]
     if len(hits) > MAX_SHOWN:
         lines.append(f"  ... and {len(hits) - MAX_SHOWN:,} more: graph.policy.hits(graph) has all")
+    lines += [f"  {sentence}" for sentence in sentences]
     lines.append("Cast there, or relax the graph's Policy: its casts, forbid, allow or widest.")
     return "\n".join(lines)
 

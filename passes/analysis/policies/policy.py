@@ -99,8 +99,18 @@ class Policy:
         hits = self.hits(graph, outputs)
         forbidden = [hit for hit in hits if hit.action == "forbid"]
         if forbidden:
-            raise PromotionError(refusal(graph.name, forbidden))
+            raise PromotionError(refusal(graph.name, forbidden, _sentences(graph, outputs)))
         warn_of(hits)
+
+
+def _sentences(graph: Graph, outputs: Sequence[Symbol]) -> list[str]:
+    """Return the sentences that explain why outputs are wider than all inputs."""
+    from passes.analysis.casts.report import cast_report
+
+    whole = graph.like()
+    whole.symbols, whole.inputs, whole.input_names = graph.symbols, graph.inputs, graph.input_names
+    whole.outputs = tuple(outputs or graph.outputs)
+    return cast_report(whole).sentences
 
 
 def _several(value: Any) -> Iterable[Any]:

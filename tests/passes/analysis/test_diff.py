@@ -140,12 +140,15 @@ def test_first_causes_and_what_follows():
 
 def test_the_text_has_the_lines_first_causes_first():
     g, at = question()
-    head, columns, *lines = str(diff(g, "jax")).splitlines()
+    head, sentence, columns, *lines = str(diff(g, "jax")).splitlines()
     assert head == (
         f"graph question, max -> jax: 4 of {len(g)} symbols change, 2 of them first causes, "
         "jax refuses 0, max 0, both 0"
     )
     assert columns.split() == ["where", "symbol", "max", "jax", "because", "of"]
+    line = at["halved"].location.line
+    cause = f"because line {line} is float32, not float64: "
+    assert sentence.startswith(f"output0 is float32 under jax and float64 under max, {cause}")
     place = {name: str(symbol.location) for name, symbol in at.items()}
     names = {name: symbol.name for name, symbol in at.items()}
     assert [line.split() for line in lines] == [
@@ -318,3 +321,21 @@ def test_time_grows_with_the_graph_and_not_with_its_square():
     small, large = refused(2_000), refused(32_000)
     times = [min(seconds(graph, "jax") for _ in range(3)) for graph in (small, large)]
     assert times[1] / times[0] < 64  # 16 where it is linear, 256 where it is quadratic
+
+
+def test_sentences_name_the_first_cause_and_what_both_would_make_alike():
+    g = Graph("two", rules="numpy")
+    x, w = g.input("float32", (3,), name="x"), g.input("int32", (3,), name="w")
+    scaled = x * w
+    g.output(scaled + 1, x * 2, scaled)
+    first, third = diff(g, "torch").sentences
+    line = scaled.location.line
+    cause = f"because line {line} is float32, not float64: x * w; "
+    assert first.startswith(f"output0 is float32 under torch and float64 under numpy, {cause}")
+    assert first.endswith('; write x.astype("float64") * w.astype("float64")')
+    assert third.startswith("output2 is float32 under torch")
+    assert json.loads(diff(g, "torch").to_json())["sentences"] == [first, third]
+    assert diff(g, "numpy_legacy").sentences == []
+    refused = Graph("refused", rules="numpy")
+    refused.output(refused.input("float32", (3,)) * refused.input("float64", (3,)))
+    assert diff(refused, "jax_strict").sentences == []

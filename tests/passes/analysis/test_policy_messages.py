@@ -271,3 +271,15 @@ def test_a_policy_can_be_asked_of_any_graph() -> None:
     with pytest.raises(PromotionError, match=r"^the policy of graph 'any' forbids 1 cast:"):
         Policy(forbid="lossy").check(g)
     Policy(forbid="exact").check(g)
+
+
+def test_a_refusal_has_the_sentence_of_the_report() -> None:
+    g = Graph("wide", rules="numpy", policy=Policy(widest="float32"))
+    x, w = g.input("float32", (3,), name="x"), g.input("int32", (3,), name="w")
+    with pytest.raises(PromotionError) as refused:
+        g.output(x * w)
+    *_, sentence, advice = str(refused.value).splitlines()
+    assert (
+        "  the result is float64 because line " in sentence and "; write x * w.astype" in sentence
+    )
+    assert advice.startswith("Cast there")
