@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from graphir.escape import printable
 from passes.reports import words
@@ -26,11 +27,12 @@ LINES = 3000
 """The most lines with casts shown of a file; lines that the page's rows link to come first."""
 
 
-class Highlight(NamedTuple):
+class Highlight:
     """Sites with one region and one conversion, which differ only in their layers."""
 
-    place: SourceRegion
-    sites: list[CastSite]
+    def __init__(self, place: SourceRegion) -> None:
+        self.place = place
+        self.sites: list[CastSite] = []
 
     @property
     def site(self) -> CastSite:
@@ -41,6 +43,11 @@ class Highlight(NamedTuple):
     def times(self) -> int:
         """The number of uses of casts."""
         return sum(site.times for site in self.sites)
+
+    @cached_property
+    def reason(self) -> str:
+        """The tooltip of the worst site."""
+        return reason(self.site)
 
 
 class Listing:
@@ -59,7 +66,7 @@ class Listing:
             key = place, id(site.row.conversion)
             highlight = highlights.get(key)
             if highlight is None:
-                highlight = highlights[key] = Highlight(place, [])
+                highlight = highlights[key] = Highlight(place)
                 self.files.setdefault(place.file, {}).setdefault(place.line, []).append(highlight)
                 self._sources.setdefault(place.file, place.source)
                 for line in range(place.line + 1, min(place.end_line, place.line + CONTEXT) + 1):
@@ -129,7 +136,7 @@ def _chip(highlight: Highlight, anchors: Mapping[int, str]) -> str:
     row = highlight.site.row
     anchor = anchors.get(row.place)
     href = f"#{anchor}" if anchor else None
-    return chip(row, highlight.times, href=href, title=reason(highlight.site))
+    return chip(row, highlight.times, href=href, title=highlight.reason)
 
 
 def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
@@ -148,6 +155,6 @@ def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
             innermost = min(over, key=lambda pair: pair[0])[1]
             inner = " inner" if len(over) > 1 else ""
             shade = f"{words.level(innermost.site.row)}{inner}"
-            piece = tag("mark", piece, class_=shade, title=reason(innermost.site))
+            piece = tag("mark", piece, class_=shade, title=innermost.reason)
         parts.append(piece)
     return "".join(parts)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from passes import CastReport
 from passes.reports import REPORT_FORMATS
 from runtime import record
+from tests.support.loading import written
 
 
 def discounted(prices: Any, counts: Any, rates: Any) -> Any:
@@ -111,9 +114,7 @@ def many_lines(lines: int) -> Callable[[Any, Any], Any]:
     """Return a program of so many lines, each with a cast of its own."""
     body = [f"    y = y * np.float32(0.5) + x * np.float64({i})" for i in range(1, lines // 2 + 1)]
     text = "\n".join(["import numpy as np", "def program(x, y):", *body, "    return y"])
-    scope: dict[str, Any] = {}
-    exec(compile(text, "many_lines.py", "exec"), scope)
-    return scope["program"]
+    return written(Path(tempfile.mkdtemp()) / "many_lines.py", text).program
 
 
 def seconds(run: Callable[[], object]) -> float:

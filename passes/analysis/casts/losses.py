@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 
 from graphir import DType, Symbol
 from graphir.loss import Loss, LossKind
@@ -54,7 +54,7 @@ class LossRow(CastRow):
         """None: a loss causes itself."""
         return None
 
-    @property
+    @cached_property
     def fix(self) -> str:
         """The code to type instead, in one line; "" if the source does not say."""
         return loss_fix(self)

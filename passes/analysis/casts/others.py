@@ -50,16 +50,19 @@ def _answers(
         if len(_CACHE) > 4096:
             _CACHE.clear()
         attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
+        typed = tuple(x.type if isinstance(x, _Scalar) else x for x in operands)
+        dtypes = frozenset(x.dtype for x in typed if isinstance(x, TensorType))
         answers = {
-            rules.name: _answer(rules, user, operands, attrs)
+            rules.name: _answer(rules, user, operands if rules.by_value else typed, attrs)
             for rules in rule_sets_asked
-            if _knows(rules, operands)
+            if _knows(rules, dtypes)
         }
         entry = _CACHE[key] = answers
     return entry
 
 
 _CACHE: dict[Any, Answers] = {}
+_ANSWERS: dict[Any, Sequence[DType] | str] = {}
 _NONE: Mapping[str, DType | str] = {}
 
 
@@ -71,9 +74,9 @@ def _other_rule_sets(
     return tuple(rules for rules in candidates if rules.name not in ("explicit", rule))
 
 
-def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
-    operands_typed = [operand for operand in operands if isinstance(operand, (TensorType, _Scalar))]
-    return all(rules.has(rules.concrete_dtype(operand.dtype)) for operand in operands_typed)
+@lru_cache(maxsize=4096)
+def _knows(rules: PromotionRules, dtypes: frozenset[DType]) -> bool:
+    return all(rules.has(rules.concrete_dtype(dtype)) for dtype in dtypes)
 
 
 def _operand(before: Symbol) -> Any:
@@ -90,11 +93,29 @@ class _Scalar(NamedTuple):
     value: complex
     dtype: DType
 
+    @property
+    def type(self) -> TensorType:
+        """The type of the constant, which is all that most rule sets consider."""
+        return TensorType(self.dtype)
+
     def build(self, graph: Graph) -> Symbol:
         return graph.constant(np.asarray(self.value, self.dtype.storage), self.dtype)
 
 
 def _answer(
+    rules: PromotionRules, user: Symbol, operands: tuple[Any, ...], attrs: dict[str, Any]
+) -> Sequence[DType] | str:
+    """Return one rule set's answer for a user, cached by op, operands and attributes."""
+    key = (rules, user.op, operands, user.attrs)
+    answer = _ANSWERS.get(key)
+    if answer is None:
+        if len(_ANSWERS) > 65536:
+            _ANSWERS.clear()
+        answer = _ANSWERS[key] = _asked(rules, user, operands, attrs)
+    return answer
+
+
+def _asked(
     rules: PromotionRules, user: Symbol, operands: tuple[Any, ...], attrs: dict[str, Any]
 ) -> Sequence[DType] | str:
     graph = Graph("question", rules=rules)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Location, Symbol
@@ -183,7 +184,7 @@ class CastRow:
         start, end = self._span(expression)
         return " ".join(expression.text[start:end].split()) if expression else ""
 
-    @property
+    @cached_property
     def fix(self) -> str:
         """The code to type instead, in one line; "" if the cast needs no fix."""
         return measured_fix(self) or fixes.fix(self)
