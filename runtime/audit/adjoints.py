@@ -121,13 +121,13 @@ def _secant(step: Step, at: int) -> Array:
     counts &= np.isfinite(error)
     same = [x is y for x, y in zip(step.wide, step.real, strict=True)]
     if counts.all():
-        moved = real
+        point = real
         after = step.local if all(same[at + 1 :]) else None
     else:
-        moved = np.where(counts, real, wide + np.where(size > 0, size, 1.0) * _STEP)
-        error, after = moved - wide, None
+        point = np.where(counts, real, wide + np.where(size > 0, size, 1.0) * _STEP)
+        error, after = point - wide, None
     if after is None:
-        after = step.evaluate([*step.real[:at], moved, *step.wide[at + 1 :]])
+        after = step.evaluate([*step.real[:at], point, *step.wide[at + 1 :]])
     is_first = all(same[:at])
     before = step.result if is_first else step.evaluate([*step.real[:at], *step.wide[at:]])
     return finite((after - before) / error)
@@ -197,8 +197,8 @@ def _var(step: Step, adjoint: Array, at: int) -> Array:
 def _extreme(step: Step, adjoint: Array, at: int) -> Array:
     x, axes = step.wide[at], tuple(step.settings["axis"])
     extreme = (np.max if step.symbol.op is ops.max else np.min)(x, axis=axes, keepdims=True)
-    chosen = x == extreme
-    return _spread(step, adjoint) * (chosen / np.maximum(chosen.sum(axis=axes, keepdims=True), 1))
+    mask = x == extreme
+    return _spread(step, adjoint) * (mask / np.maximum(mask.sum(axis=axes, keepdims=True), 1))
 
 
 def _prod(step: Step, adjoint: Array, at: int) -> Array:
@@ -364,10 +364,10 @@ def _decomposed(
     graph = Graph(op.name, rules="numpy")
     operands = [graph.input(TensorType(DType.float64, shape)) for shape in shapes]
     graph.output(graph.apply(op, operands, dict(attrs)))
-    return decompose(graph, keep=_KEPT)
+    return decompose(graph, keep=_RULED_OPS)
 
 
-_KEPT = frozenset(
+_RULED_OPS = frozenset(
     op.name
     for op in ops.CATALOGUE.values()
     if op in _RULES or op.kind in ("elementwise", "movement")
