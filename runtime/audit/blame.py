@@ -63,11 +63,11 @@ class Blame:
         An unknown share is None. `roundings` has, by index, the steps whose plain roundings explain
         more of an output's error than each site; these have shares too.
         """
-        known = [i for i, error in enumerate(errors) if error.is_known]
+        numbers = [i for i, error in enumerate(errors) if error.is_known]
         shares: dict[int, dict[int, float | None]] = {
-            i: dict.fromkeys((site.index for site in self.subject.sites), 0.0) for i in known
+            i: dict.fromkeys((site.index for site in self.subject.sites), 0.0) for i in numbers
         }
-        wrong = {i: shares[i] for i in known if errors[i].differing}
+        wrong = {i: shares[i] for i in numbers if errors[i].differing}
         swept = self._sweep(sites, outputs, wrong, errors) if wrong else {}
         if wrong and sites:
             self._measure(sites, outputs, errors, wrong)
@@ -123,16 +123,16 @@ class Blame:
         """
         symbols = self.subject.graph.symbols
         for i, parts in swept.items():
-            named, rounded = _Lines(), _Lines()
+            rows, steps = _Lines(), _Lines()
             for site in sites:
-                named.add(site, shares[i][site.index] or 0.0)
+                rows.add(site, shares[i][site.index] or 0.0)
             for place, share in parts.items():
-                rounded.add(symbols[place], share)
-            both = named.plus(rounded)
+                steps.add(symbols[place], share)
+            both = rows.plus(steps)
             worst = both.worst()
-            is_visible = any(named.totals.values()) or (errors[i].norm or 0.0) >= VISIBLE
-            if is_visible and worst != named.worst():
-                self.roundings.update((x.index, x) for x in rounded.symbols.get(worst, ()))
+            is_visible = any(rows.totals.values()) or (errors[i].norm or 0.0) >= VISIBLE
+            if is_visible and worst != rows.worst():
+                self.roundings.update((x.index, x) for x in steps.symbols.get(worst, ()))
         for i, parts in swept.items():
             shares[i].update({place: parts.pop(place, 0.0) for place in self.roundings})
 

@@ -111,11 +111,11 @@ def _answer(
     if answer is None:
         if len(_ANSWERS) > 65536:
             _ANSWERS.clear()
-        answer = _ANSWERS[key] = _asked(rules, user, operands, attrs)
+        answer = _ANSWERS[key] = _ask(rules, user, operands, attrs)
     return answer
 
 
-def _asked(
+def _ask(
     rules: PromotionRules, user: Symbol, operands: tuple[Any, ...], attrs: dict[str, Any]
 ) -> Sequence[DType] | str:
     graph = Graph("question", rules=rules)
