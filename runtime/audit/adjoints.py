@@ -32,7 +32,7 @@ _STEP = 2.0**-20
 """The relative step of a derivative."""
 
 
-class Step:
+class StepValues:
     """One op on the operands of both runs, as float64 or complex128, whole or in a block.
 
     `result` is the result of the wide run. `evaluate` applies the op to operands in wide
@@ -67,7 +67,7 @@ class Step:
         return mean if is_finite(mean) else np.where(np.isfinite(mean), mean, wide)
 
 
-def slope(step: Step, at: int) -> Array | complex:
+def slope(step: StepValues, at: int) -> Array | complex:
     """Return the slope of an elementwise op in one operand."""
     rule = _SLOPES.get(step.symbol.op, _secant)
     return rule(step, at) if callable(rule) else rule[at]
@@ -90,12 +90,12 @@ def finite(array: Array) -> Array:
     return array if is_finite(array) else np.where(np.isfinite(array), array, 0.0)
 
 
-def pull(step: Step, adjoint: Array, at: int) -> Array | None:
+def pull(step: StepValues, adjoint: Array, at: int) -> Array | None:
     """Return the adjoint of one operand of an op that is not elementwise; None without a rule."""
     op = step.symbol.op
-    rule = _RULES.get(op, _moved if op.kind == "movement" else None)
+    rule = _RULES.get(op, _pull_movement if op.kind == "movement" else None)
     if rule is None:
-        return _composite(step, adjoint, at)
+        return _pull_composite(step, adjoint, at)
     return rule(step, adjoint, at)
 
 
@@ -113,7 +113,7 @@ def unbroadcast(array: Array, shape: tuple[int, ...]) -> Array:
     return array.sum(axis=axes, keepdims=True)
 
 
-def _secant(step: Step, at: int) -> Array:
+def _secant(step: StepValues, at: int) -> Array:
     """Return the difference of an op between both runs in one operand, divided by its error."""
     wide, real = step.wide[at], step.real[at]
     size, error = np.abs(wide), real - wide
@@ -133,29 +133,29 @@ def _secant(step: Step, at: int) -> Array:
     return finite((after - before) / error)
 
 
-def _multiply(step: Step, at: int) -> Array:
+def _multiply(step: StepValues, at: int) -> Array:
     return step.middle(1 - at)
 
 
-def _divide(step: Step, at: int) -> Array:
+def _divide(step: StepValues, at: int) -> Array:
     (wide, real), x = (run[1] for run in (step.wide, step.real)), step.middle(0)
     if at == 0:
         return finite(1 / wide if wide is real else (1 / wide + 1 / real) / 2)
     return finite(-x / (wide * real))
 
 
-def _square(step: Step, at: int) -> Array:
+def _square(step: StepValues, at: int) -> Array:
     return 2 * step.middle(at)
 
 
-def _where(step: Step, at: int) -> Array:
+def _where(step: StepValues, at: int) -> Array:
     if at == 0:
         return step.middle(1) - step.middle(2)
     condition = step.middle(0)
     return condition if at == 1 else 1 - condition
 
 
-_SLOPES: dict[Op, Callable[[Step, int], Array] | tuple[complex, ...]] = {
+_SLOPES: dict[Op, Callable[[StepValues, int], Array] | tuple[complex, ...]] = {
     ops.add: (1.0, 1.0),
     ops.subtract: (1.0, -1.0),
     ops.negative: (-1.0,),
@@ -170,49 +170,49 @@ _SLOPES: dict[Op, Callable[[Step, int], Array] | tuple[complex, ...]] = {
 }
 
 
-def _spread(step: Step, adjoint: Array) -> Array:
+def _spread(step: StepValues, adjoint: Array) -> Array:
     """Return the adjoint of a reduction with one element along the reduced axes."""
     axes, shape = step.settings["axis"], step.wide[0].shape
     return adjoint.reshape([1 if i in axes else size for i, size in enumerate(shape)])
 
 
-def _sum(step: Step, adjoint: Array, at: int) -> Array:
+def _sum(step: StepValues, adjoint: Array, at: int) -> Array:
     return np.broadcast_to(_spread(step, adjoint), step.wide[at].shape)
 
 
-def _mean(step: Step, adjoint: Array, at: int) -> Array:
+def _mean(step: StepValues, adjoint: Array, at: int) -> Array:
     return _sum(step, adjoint / _count(step), at)
 
 
-def _count(step: Step) -> int:
+def _count(step: StepValues) -> int:
     return max(math.prod(step.wide[0].shape[i] for i in step.settings["axis"]), 1)
 
 
-def _var(step: Step, adjoint: Array, at: int) -> Array:
+def _var(step: StepValues, adjoint: Array, at: int) -> Array:
     x, count = step.middle(at), _count(step) - step.settings["correction"]
     centred = np.conj(x - x.mean(axis=tuple(step.settings["axis"]), keepdims=True))
     return _spread(step, adjoint) * centred * (2 / count if count > 0 else 0.0)
 
 
-def _extreme(step: Step, adjoint: Array, at: int) -> Array:
+def _extreme(step: StepValues, adjoint: Array, at: int) -> Array:
     x, axes = step.wide[at], tuple(step.settings["axis"])
     extreme = (np.max if step.symbol.op is ops.max else np.min)(x, axis=axes, keepdims=True)
     mask = x == extreme
     return _spread(step, adjoint) * (mask / np.maximum(mask.sum(axis=axes, keepdims=True), 1))
 
 
-def _prod(step: Step, adjoint: Array, at: int) -> Array:
+def _prod(step: StepValues, adjoint: Array, at: int) -> Array:
     x = step.middle(at)
     product = x.prod(axis=tuple(step.settings["axis"]), keepdims=True)
     return finite(_spread(step, adjoint) * product / x)
 
 
-def _cumulative_sum(step: Step, adjoint: Array, at: int) -> Array:
+def _cumulative_sum(step: StepValues, adjoint: Array, at: int) -> Array:
     axis = step.settings["axis"]
     return np.flip(np.cumsum(np.flip(adjoint, axis), axis), axis)
 
 
-def _sort(step: Step, adjoint: Array, at: int) -> Array:
+def _sort(step: StepValues, adjoint: Array, at: int) -> Array:
     axis, descending = step.settings["axis"], step.settings["descending"]
     places = np.argsort(step.wide[at], axis=axis, kind="stable")
     result = np.zeros(step.wide[at].shape, adjoint.dtype)
@@ -221,7 +221,7 @@ def _sort(step: Step, adjoint: Array, at: int) -> Array:
     return result
 
 
-def _matmul(step: Step, adjoint: Array, at: int) -> Array:
+def _matmul(step: StepValues, adjoint: Array, at: int) -> Array:
     other, shape = step.middle(1 - at), step.wide[at].shape
     if step.wide[0].ndim == 1:
         adjoint = np.expand_dims(adjoint, -2 if step.wide[1].ndim > 1 else -1)
@@ -236,27 +236,27 @@ def _matmul(step: Step, adjoint: Array, at: int) -> Array:
     return unbroadcast(result, shape if len(shape) > 1 else (*shape, 1)).reshape(shape)
 
 
-def _reshape(step: Step, adjoint: Array, at: int) -> Array:
+def _reshape(step: StepValues, adjoint: Array, at: int) -> Array:
     return adjoint.reshape(step.wide[at].shape)
 
 
-def _broadcast(step: Step, adjoint: Array, at: int) -> Array:
+def _broadcast(step: StepValues, adjoint: Array, at: int) -> Array:
     return unbroadcast(adjoint, step.wide[at].shape)
 
 
-def _slice(step: Step, adjoint: Array, at: int) -> Array:
+def _slice(step: StepValues, adjoint: Array, at: int) -> Array:
     result = np.zeros(step.wide[at].shape, adjoint.dtype)
     movement.sliced(result, **step.settings)[...] = adjoint
     return result
 
 
-def _item(step: Step, adjoint: Array, at: int) -> Array:
+def _item(step: StepValues, adjoint: Array, at: int) -> Array:
     result = np.zeros(step.wide[at].shape, adjoint.dtype)
     result[step.settings["index"]] = adjoint
     return result
 
 
-def _slice_update(step: Step, adjoint: Array, at: int) -> Array:
+def _slice_update(step: StepValues, adjoint: Array, at: int) -> Array:
     if at == 1:
         return unbroadcast(movement.sliced(adjoint, **step.settings), step.wide[at].shape)
     result = adjoint.copy()
@@ -264,7 +264,7 @@ def _slice_update(step: Step, adjoint: Array, at: int) -> Array:
     return result
 
 
-def _moved(step: Step, adjoint: Array, at: int) -> Array | None:
+def _pull_movement(step: StepValues, adjoint: Array, at: int) -> Array | None:
     """Return the adjoint of an operand that an op moves, by moving the numbers of its places."""
     if step.symbol.op.operand(at) == "indices":
         return None
@@ -282,7 +282,7 @@ def _moved(step: Step, adjoint: Array, at: int) -> Array | None:
     return result.reshape(step.wide[at].shape)
 
 
-_RULES: dict[Op, Callable[[Step, Array, int], Array]] = {
+_RULES: dict[Op, Callable[[StepValues, Array, int], Array]] = {
     ops.sum: _sum,
     ops.mean: _mean,
     ops.var: _var,
@@ -303,12 +303,12 @@ _RULES: dict[Op, Callable[[Step, Array, int], Array]] = {
 }
 
 
-def _composite(step: Step, adjoint: Array, at: int) -> Array | None:
+def _pull_composite(step: StepValues, adjoint: Array, at: int) -> Array | None:
     """Return the adjoint of an operand of a composite op, by its decomposition in float64."""
     if any(np.iscomplexobj(x) for x in step.wide) or step.symbol.op.decomposition is None:
         return None
     attrs = tuple((name, x) for name, x in step.symbol.attrs.items() if name != "dtype")
-    graph = _decomposed(step.symbol.op, attrs, tuple(x.shape for x in step.wide))
+    graph = _decomposition(step.symbol.op, attrs, tuple(x.shape for x in step.wide))
     if any(symbol.op is step.symbol.op for symbol in graph.symbols):
         return None
     runs = [ReferenceRun(graph, list(arrays), {}) for arrays in (step.wide, step.real)]
@@ -326,14 +326,14 @@ def _composite(step: Step, adjoint: Array, at: int) -> Array | None:
             passed = adjoints.pop(symbol.index)
             for i, x in enumerate(symbol.args):
                 if x.index in depends:
-                    part = _pulled(inner, passed, i)
+                    part = _pull_inner(inner, passed, i)
                     if part is None:
                         return None
                     adjoints[x.index] = part + adjoints.get(x.index, 0.0)
     return adjoints.get(graph.inputs[at].index)
 
 
-def _pulled(step: Step, adjoint: Array, at: int) -> Array | None:
+def _pull_inner(step: StepValues, adjoint: Array, at: int) -> Array | None:
     op = step.symbol.op
     if op is ops.cast:
         return adjoint
@@ -342,7 +342,7 @@ def _pulled(step: Step, adjoint: Array, at: int) -> Array | None:
     return pull(step, adjoint, at)
 
 
-def _inner_step(symbol: Symbol, wide: ReferenceRun, real: ReferenceRun) -> Step:
+def _inner_step(symbol: Symbol, wide: ReferenceRun, real: ReferenceRun) -> StepValues:
     inference = wide.concrete(symbol)
 
     def evaluate(operands: Sequence[Array]) -> Array:
@@ -353,11 +353,11 @@ def _inner_step(symbol: Symbol, wide: ReferenceRun, real: ReferenceRun) -> Step:
         [run.cached_value(x).astype(np.float64) for x in symbol.args] for run in (wide, real)
     )
     result = wide.cached_value(symbol).astype(np.float64)
-    return Step(symbol, wides, reals, result, evaluate, dict(symbol.attrs))
+    return StepValues(symbol, wides, reals, result, evaluate, dict(symbol.attrs))
 
 
 @lru_cache(maxsize=256)
-def _decomposed(
+def _decomposition(
     op: Op, attrs: tuple[tuple[str, Any], ...], shapes: tuple[tuple[int, ...], ...]
 ) -> Graph:
     """Return a composite op in float64 as a graph of ops that have rules."""

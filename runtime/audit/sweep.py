@@ -22,7 +22,7 @@ from graphir.semantics.evaluation import settings_of
 from passes.analysis.casts import Measured
 from runtime.audit.adjoints import (
     Array,
-    Step,
+    StepValues,
     finite,
     pull,
     real_part,
@@ -154,7 +154,7 @@ class Sweep:
         if not self.run.is_same(symbol, truth=False):
             self.unswept.update(symbol.args[i].index for i in erring)
 
-    def _step(self, symbol: Symbol, view: View) -> Step:
+    def _step(self, symbol: Symbol, view: View) -> StepValues:
         """Return a block of a step: the operands of both runs, the same where none has an error."""
         wide: list[Array] = []
         real: list[Array] = []
@@ -170,16 +170,16 @@ class Sweep:
             sizes, tf32 = self.run.sizes, self.run.graph.tf32
             settings = settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, tf32)
         result = _as_float(view(self.run.cached_value(symbol)))
-        return Step(symbol, wide, real, result, lambda x: self._evaluated(symbol, x), settings)
+        return StepValues(symbol, wide, real, result, lambda x: self._evaluate(symbol, x), settings)
 
-    def _evaluated(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+    def _evaluate(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         rounded_places = set(self.run.rounded_places)
         try:
             return _as_float(self.run.compute(symbol, operands))
         finally:
             self.run.rounded_places = rounded_places
 
-    def _error(self, step: Step, view: View) -> Array:
+    def _error(self, step: StepValues, view: View) -> Array:
         """Return the local error of a step: its result less the wide result of its operands."""
         symbol, run = step.symbol, self.run
         source = target = self._storages[symbol.index]

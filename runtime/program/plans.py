@@ -189,9 +189,9 @@ class Plan:
         reads: dict[int, None] = {}
         writes: dict[int, None] = {}
         for step in steps:
-            read, written = ends(step)
+            read, stores = ends(step)
             reads |= dict.fromkeys([cell for cell in read if cell not in writes])
-            writes |= dict.fromkeys(written)
+            writes |= dict.fromkeys(stores)
         live = [cell for cell in writes if cell in self.exit or last.get(cell, begin) >= end]
         return Straight(steps, [*reads], live)
 
