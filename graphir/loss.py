@@ -96,11 +96,17 @@ def loss(source: DType, target: DType) -> Loss:
     )
 
 
+def literal_loss(value: complex, target: DType) -> Loss:
+    """Return the loss of one Python number in its conversion to a dtype."""
+    if not value and not target.part.format and str(value) == "-0.0":
+        return Loss(("sign",), value, 0)
+    return _literal_loss(value, target)
+
+
 # The cache key includes the type, because 1, 1.0 and True are equal. The cache may confuse -0.0
 # with 0.0: `survives` compares numbers by ==, so each dtype gives both the same answer.
 @lru_cache(maxsize=1 << 14, typed=True)
-def literal_loss(value: complex, target: DType) -> Loss:
-    """Return the loss of one Python number in its conversion to a dtype."""
+def _literal_loss(value: complex, target: DType) -> Loss:
     if survives(value, target):
         return EXACT
     result = _converted_value(value, WEAK[type(value)], target)

@@ -47,7 +47,7 @@ _ORDER = (DType.bool, DType.int64, DType.float64, DType.complex128)
 _OWN = {signatures.BITWISE, signatures.SHIFT, signatures.STEP}
 _GROWING = {
     *(ops.add, ops.subtract, ops.multiply, ops.pow, ops.negative, ops.abs, ops.square),
-    *(ops.sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod),
+    *(ops.sum, ops.numpy_sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod),
     *(ops.matmul, ops.tensordot, ops.outer),
 }
 """Ops on integers whose results may exceed the range of their operands."""

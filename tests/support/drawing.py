@@ -336,6 +336,7 @@ ATTRIBUTES: dict[Any, Attribute] = {
     at.pairs: lambda d, shape, dtype, name: [(d.one_of(0, 1), d.one_of(1, 0)) for _ in shape],
     at.permutation: lambda d, shape, dtype, name: d.draw(st.permutations(range(len(shape)))),
     at.product_layout: lambda d, shape, dtype, name: None,
+    at.sum_layout: lambda d, shape, dtype, name: None,
     at.contracted: lambda d, shape, dtype, name: d.draw(st.integers(0, len(shape))),
     at.constant: lambda d, shape, dtype, name: d.draw(
         arrays(dtype, d.draw(st.lists(st.integers(0, 3), max_size=2)))

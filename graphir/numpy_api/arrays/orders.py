@@ -92,6 +92,8 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     if view is None or view.ndim < 2:
         return None
     if function.__name__ in _SUMS_OF_COPIES:
+        if not (array.element.is_float or array.element.is_complex):  # without NaN, nor copies
+            return _in_memory_order(getattr(np, function.__name__[len("nan") :]), args, kwargs)
         view = np.empty_like(view)
     if 0 in view.strides:
         return _strided(function, args, kwargs)
@@ -127,17 +129,18 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
 def _strided(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Return a sum of floats over a view whose strides decide how NumPy adds; None for others."""
     array, axis = args[0], args[1] if len(args) > 1 else kwargs.get("axis")
-    inexact = array.element.is_float or array.element.is_complex
-    if not inexact or function is np.prod or function.__name__ in _SUMS_OF_COPIES:
-        return None
     view, where = array.layout, kwargs.get("where", True)
+    axes = range(view.ndim) if axis is None else axes_of(array.read(), axis)
+    if array.element is DType.float16 and function is not np.mean:
+        _check_halves(view, axes)
+    dtype = np.dtype(kwargs.get("dtype") or view.dtype)
+    is_exact = dtype.kind not in "fc" and function is np.sum
+    if is_exact or function is np.prod or function.__name__ in _SUMS_OF_COPIES:
+        return None
     memory: TraceMemory = array.memory
     mask: Any = where
     if isinstance(where, ArrayValue):
         mask, where = where.layout, where.read()
-    axes = range(view.ndim) if axis is None else axes_of(array.read(), axis)
-    if array.element is DType.float16 and function is not np.mean:
-        _check_halves(view, axes)
     layout = layout_of_sum(view, axes, np.asarray(mask))
     memory.reads_layouts(LayoutUse.STRIDES)
     if layout is None:

@@ -182,14 +182,16 @@ def spread(
 ) -> Symbol:
     """Return a variance or standard deviation as NumPy does, by ops that have NumPy's bits."""
     to = dtype or build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
-    if where is True and order == _PLAIN and not _is_buffered(x, axis, to):
+    wide = DType.from_numpy(np.result_type(x.dtype.to_numpy(), to.to_numpy()))
+    if wide is to and where is True and order == _PLAIN and not _is_buffered(x, axis, to):
         x = x if dtype is None else build.cast(x, dtype)
         if x.dtype is not DType.float16 or not all(isinstance(size, int) for size in x.shape):
             settings = {"axis": axis, "keepdims": bool(keepdims), "correction": correction}
             return build.emit(op, (x,), **settings)
     total = reduced(build, ops.sum, x, axis, True, to, where=where, order=order)
     count = true_count(build, x, where, axis, True)
-    off = build.emit(ops.subtract, (build.cast(x, to), shared_out(build, total, count)))
+    center = build.cast(shared_out(build, total, count), wide)
+    off = build.emit(ops.subtract, (build.cast(x, wide), center))
     parts = [build.emit(part, (off,)) for part in (ops.real, ops.imag)] if to.is_complex else [off]
     squares = [build.emit(ops.multiply, (part, part)) for part in parts]
     square = build.emit(ops.add, tuple(squares)) if to.is_complex else squares[0]
@@ -197,7 +199,7 @@ def spread(
     if order.layout is not None:
         sizes = tuple(int(str(size)) for size in x.shape)
         order = order._replace(layout=layout_of_result(order.layout, sizes))
-    total = reduced(build, ops.sum, square, axis, keepdims, where=where, order=order)
+    total = reduced(build, ops.sum, square, axis, keepdims, to.part, where=where, order=order)
     variance = shared_out(build, total, freedom)
     return build.emit(ops.sqrt, (variance,)) if op is ops.std else variance
 

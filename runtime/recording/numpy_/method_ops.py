@@ -106,15 +106,16 @@ def adding(function: Any) -> Symbolic:
     """Return the function that records a mean or a variance, which adds in the order of memory."""
     record = in_ops(function)
     takes = _signature(function)
+    first = next(iter(takes.parameters))
 
     def enter(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
         settings = takes.bind(x, *args, **kwargs).arguments
         axes = axis_of(settings.get("axis"), x.rank)
         where = settings.get("where", True)
-        layout = sum_layout(values, axes, where)
+        layout = sum_layout(values, axes, where) if x.rank > 1 else None
         order = memory_order(values, x.rank)
         if layout and (order == sorted(order) or where is not True):
-            del settings[next(iter(takes.parameters))]
+            del settings[first]
             settings |= {"axis": axes, "where": where if where is True else recorder.symbol(where)}
             return reduction_in_order(
                 recorder, function.__name__, x, settings, SumOrder(layout=layout)
@@ -125,7 +126,9 @@ def adding(function: Any) -> Symbolic:
         keepdims = settings.pop("keepdims", 0)
 
         def reduce(line: Symbol, axes: tuple[int, ...]) -> Symbol:
-            return record(recorder, values, **{**settings, "a": line, "axis": axes})
+            in_order = {**settings, "axis": axes}
+            del in_order[first]
+            return enter(recorder, np.transpose(values, order), line, **in_order)
 
         return in_memory_order(recorder, order, x, axes, bool(keepdims), reduce)
 
@@ -134,10 +137,7 @@ def adding(function: Any) -> Symbolic:
 
 def sum_layout(values: Any, axes: Sequence[int], where: Any) -> Layout | None:
     """Return the layout on which NumPy's sum of an array depends; None for that of a copy."""
-    array, mask = np.asarray(plain(values)), np.asarray(plain(where))
-    if array.dtype.kind not in "fc":
-        return None
-    return layout_of_sum(array, axes, mask)
+    return layout_of_sum(np.asarray(plain(values)), axes, np.asarray(plain(where)))
 
 
 def axis_of(axis: Any, rank: int) -> tuple[int, ...]:

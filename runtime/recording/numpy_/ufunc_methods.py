@@ -114,7 +114,7 @@ def _reduced(
         if not plain_sum:
             raise UnrecordedError("NumPy multiplies masked elements as they lie in memory")
 
-        reduce = partial(_sum_over, recorder, op, dtype)
+        reduce = partial(_sum_over, recorder, op, dtype, np.transpose(values, order))
         return in_memory_order(recorder, order, x, axes, keepdims, reduce)
     if op is not None and plain_sum and dtype is None and layout is None:
         return recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims))
@@ -127,8 +127,11 @@ def _reduced(
         return call_ufunc(recorder.graph, ufunc, "reduce", (x,), settings)
 
 
-def _sum_over(recorder: Recorder, op: Op, dtype: Any, x: Symbol, axes: tuple[int, ...]) -> Symbol:
-    return reduced(recorder, op, x, axes, dtype=dtype)
+def _sum_over(
+    recorder: Recorder, op: Op, dtype: Any, values: Any, x: Symbol, axes: tuple[int, ...]
+) -> Symbol:
+    layout = sum_layout(values, axes, True) if op is ops.sum else None
+    return reduced(recorder, op, x, axes, dtype=dtype, order=SumOrder(layout=layout))
 
 
 _TABLES = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}

@@ -182,10 +182,12 @@ np.broadcast_to(L[:, None], (113, 3, 97)).sum(); np.broadcast_to(v, (40, 317)).T
 np.add.reduce(L[1:-1, 1:-1], axis=(0, 1)); np.add.reduce(L[:, 1:], axis=None, dtype="f8")
 L.sum(dtype="f8"); L.mean(dtype="f8"); I.mean(); I.sum(dtype="f8"); I.var(); I.mean(1)
 L.std(dtype="f8"); np.average(I); np.average(L[1:], weights=K[1:]); np.nansum(L, dtype="f8")
-np.nanmean(I); D.T[1:].var()
+np.nanmean(I); D.T[1:].var(); I[1:, 1:].sum(dtype="f8"); I.T[1:].mean(); np.nanmean(I[1:, 1:])
+D.var(dtype="f4"); D.std((0, 1), dtype="f4"); I.var(dtype="f4"); I[1:, 1:].mean(where=K[1:, 1:])
 """
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("line", _lines(ORDERS))
 def test_sums_add_along_the_axes_as_they_lie_in_memory(line: str) -> None:
     function, args = _function(line)
