@@ -60,6 +60,7 @@ FACADES = {
     "passes.reports.sentences passes.reports.text",
     "passes.analysis.graph_diff": "passes.reports.sentences",
     "passes.analysis.casts.rows": "passes.analysis.casts.sites",  # CastRow.to_json
+    "runtime.audit.audit": "runtime.recording",  # audit of a function
     "runtime.array_api.array": "runtime.array_api runtime.array_api.indexing "
     "runtime.array_api.views",
     "runtime.array_api.wording": "runtime.array_api",  # the names to suggest

@@ -7,7 +7,7 @@ assumed type takes its place, so that the walk finds all refusals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphir import (
@@ -71,7 +71,7 @@ def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
         return graph
     new = rebuilt(graph, target)
     if new.refusals or new.broken:
-        raise _refusal_error(graph, new)
+        raise refusal_error(graph, new)
     return new.graph
 
 
@@ -91,15 +91,13 @@ def rebuilt(
             "casts already",
             fix="take the graph as it was before implicit_cast",
         )
-    rebuilding = _Rebuilding(
-        graph, rules, graph.symbols if assumed_types is None else assumed_types
-    )
+    rebuilding = Rebuilding(graph, rules, graph.symbols if assumed_types is None else assumed_types)
     for symbol in graph.symbols:
         rebuilding.add(symbol)
     return rebuilding.finished()
 
 
-class _Rebuilding:
+class Rebuilding:
     """The state of one rebuild: the new graph, the twins and the refusals."""
 
     def __init__(
@@ -189,7 +187,7 @@ class _Rebuilding:
                 self._refusal_cache[key] = error.having()
             raise
 
-    def _emit(self, symbol: Symbol, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
+    def _emit(self, symbol: Symbol, operands: list[Any], attrs: Mapping[str, Any]) -> Symbol:
         new, op, before = self.new, symbol.op, len(self.new.symbols)
         args = symbols_of(new, op, operands)
         for constant in new.symbols[before:]:
@@ -234,7 +232,7 @@ class _Rebuilding:
             return arg.attrs["literal"]
         return self._map(arg)
 
-    def _attrs(self, symbol: Symbol) -> dict[str, Any]:
+    def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
         """Return the attributes; a `full` whose literal gave the dtype gets a new dtype."""
         attrs, rules = symbol.attrs, self.new.rules
         if symbol.op is not ops.full or attrs["literal"] is None:
@@ -286,7 +284,7 @@ def _broken_promise(graph: Graph) -> GraphError | None:
     )
 
 
-def _refusal_error(graph: Graph, new: Rebuilt) -> PromotionError:
+def refusal_error(graph: Graph, new: Rebuilt) -> PromotionError:
     """Return one PromotionError for all refusals: first causes, then their consequences."""
     first = [refusal for refusal in new.refusals.values() if not refusal.follows]
     rest = [refusal for refusal in new.refusals.values() if refusal.follows]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Graph, Symbol
+from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from passes.analysis.casts import CastReport, Measured, cast_report
+from passes.analysis.retype import retyped
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
 from runtime.audit.congruence import moduli
@@ -25,19 +27,21 @@ from runtime.results import owned, require_outputs
 
 
 def audit(
-    graph: Graph,
+    program: Graph | Callable[..., Any],
     /,
     *inputs: Any,
     blame: bool = True,
     progress: bool | Watch = False,
     memory: int = 1 << 30,
+    as_dtype: DTypeLike | None = None,
     **keywords: Any,
 ) -> CastReport:
-    """Measure the effect of a graph's casts on inputs, and attribute the output errors to casts.
+    """Measure the effect of a program's casts on inputs, and attribute the output errors to casts.
 
-    The audit makes the graph explicit and runs it twice in step: as `interpret` does, and in wide
-    arithmetic (see runtime.audit.wide). The report has the effect of each cast (`row.measured`),
-    the error of each output against the wide run (`.outputs`), and the outputs (`.results`).
+    The program is a graph, or a function on NumPy arrays, which `record` runs. The audit makes the
+    graph explicit and runs it twice in step: as `interpret` does, and in wide arithmetic (see
+    runtime.audit.wide). The report has the effect of each cast (`row.measured`), the error of each
+    output against the wide run (`.outputs`), and the outputs (`.results`).
 
     With `blame` the report also has the share of each cast in each output's error (see
     Output.share). For every cast that changed a value, the audit repeats the wide run with the loss
@@ -45,12 +49,21 @@ def audit(
     wide run take at most `memory` bytes, else the whole graph. In a graph with very many casts, the
     casts that changed their values least have unknown shares (see Blame).
 
+    `as_dtype` asks what the same program would lose with all its floats in another dtype: it casts
+    float inputs and constants to the dtype (see passes.analysis.retype). The wide run has the
+    inputs as they are.
+
     Dead symbols are not run and have no measurement. `progress` is a function that the audit calls
     with the number of finished and of all symbols; True shows a bar on stderr. Inputs are as for
     `interpret`; pass inputs that are named like a parameter of `audit` by position. Raises
-    ExecutionError.
+    ExecutionError, and PromotionError if the rules refuse the program in the dtype.
     """
-    require_outputs(graph)
+    if not isinstance(program, Graph):
+        from runtime.recording import audit_function
+
+        return audit_function(program, inputs, keywords, blame, progress, memory, as_dtype)
+    require_outputs(program)
+    graph = program if as_dtype is None else retyped(program, as_dtype).graph
     report = cast_report(graph)
     arrays, sizes = bind(report.explicit, inputs, keywords)
     return _audited(Subject(report, arrays, sizes), blame, progress, memory)
@@ -59,7 +72,7 @@ def audit(
 def audit_recorded(
     graph: Graph,
     inputs: Sequence[Any],
-    outputs: Sequence[Any],
+    outputs: Sequence[Any] | None,
     beyond: Beyond,
     names: Sequence[str] = (),
     blame: bool = True,
@@ -69,10 +82,9 @@ def audit_recorded(
     """Audit a program that was recorded as a graph: see `audit`.
 
     `outputs` are the results that NumPy computed in the recorded run; the report has their errors,
-    under `names`.
-    `beyond` has the facts about the program that the graph lacks. If a step outside the graph may
-    hide an error, the values that depend on the step have an unknown error, and the report's
-    `.unseen` names the step.
+    under `names`. Without them, the outputs are those of the graph. `beyond` has the facts about
+    the program that the graph lacks. If a step outside the graph may hide an error, the values that
+    depend on the step have an unknown error, and the report's `.unseen` names the step.
     """
     extended_graph = graph.like()
     extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs

@@ -112,6 +112,18 @@ class Beyond(NamedTuple):
             self.arguments and tuple(twins[x.index] for x in self.arguments),
         )
 
+    def steps_in(self, twins: Sequence[Symbol | None]) -> Beyond:
+        """Return the steps for a rebuilt graph; `twins` has its symbol for each symbol here."""
+        mapping = {place: twin for place, twin in enumerate(twins) if twin is not None}
+        steps = [
+            replace(
+                step,
+                operands=step.operands and tuple(x for x in step.operands if x.index in mapping),
+            )
+            for step in self.steps
+        ]
+        return Beyond(tuple(step.remap(mapping) for step in steps))
+
 
 NOTHING = Beyond()
 """The Beyond of a graph that was not recorded."""

@@ -37,6 +37,11 @@ def add_casts(command: Callable[..., Any]) -> None:
     add_inputs(audit_parser)
     audit_parser.add_argument("--no-blame", action="store_true", help="only measure each cast")
     audit_parser.add_argument(
+        "--as-dtype",
+        metavar="DTYPE",
+        help="what the program would lose with all its floats of a dtype, such as bfloat16",
+    )
+    audit_parser.add_argument(
         "--allow-unseen",
         action="store_true",
         help="let --fail-on pass though steps that were not seen may hide errors",
@@ -69,7 +74,8 @@ def _audit(args: argparse.Namespace) -> int:
         )
     if isinstance(program, Graph):
         inputs = of_graph(program, args.inputs)
-        return _write_report(audit(program, *inputs, blame=blame, progress=progress), args)
+        report = audit(program, *inputs, blame=blame, progress=progress, as_dtype=args.as_dtype)
+        return _write_report(report, args)
     positional, keywords = of_function(args.inputs)
     advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
     if isinstance(program, Script):
@@ -77,7 +83,7 @@ def _audit(args: argparse.Namespace) -> int:
     require_arguments(args.program, program, positional, keywords, advice)
     with redirect_stdout(sys.stderr):  # stdout has the report alone
         recording = record(program, *positional, rules=args.rules or "numpy", **keywords)
-    report = recording.audit(blame=blame, progress=progress)
+    report = recording.audit(blame=blame, progress=progress, as_dtype=args.as_dtype)
     for note in recording.notes:
         print(f"graphir: {note}", file=sys.stderr)
     return _write_report(report, args)

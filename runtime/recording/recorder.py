@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, GraphirError, Location, Op, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
+from graphir.ops.grammar import is_foreign
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
 from runtime.recording.captured import Brought
@@ -335,6 +336,8 @@ class Recorder(NotingBuilder):
         if value.dtype.names and isinstance(value, np.ndarray):
             return self._entry(value, lambda _: self.data_arrays.add(value))
         why = f"{self.graph.rules.name!r} has no such dtype"
+        if is_foreign(value.dtype):
+            why += f"; audit it with as_dtype='{value.dtype}'"
         self._unrecorded(f"an array of {value.dtype}", why, value.dtype.kind in "fcV")
         return value
 

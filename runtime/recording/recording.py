@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,8 +15,11 @@ import numpy as np
 
 from graphir import DType, ExecutionError, Graph, GraphError, PromotionRules, Symbol, TensorType
 from graphir import rules as rules_named
+from graphir.dtypes import DTypeLike
+from graphir.ops.grammar import is_foreign
 from graphir.promotion.numpy_ import DTYPES
 from passes import CastReport, cast_report
+from passes.analysis.retype import retyped
 from runtime.audit.audit import audit_recorded
 from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.progress import Watch
@@ -76,11 +79,18 @@ class Recording:
         report.output_names = self.names
         return report
 
-    def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
+    def audit(
+        self,
+        blame: bool = True,
+        progress: bool | Watch = False,
+        memory: int = 1 << 30,
+        as_dtype: DTypeLike | None = None,
+    ) -> CastReport:
         """Return the casts with their effect on the data (see runtime.audit).
 
         `blame` is whether to attribute the error of the outputs to casts, and `progress` is whether
-        and how to report progress. Raises ExecutionError if no recorded value reached the result.
+        and how to report progress. With `as_dtype`, the report is that of the same program with all
+        its floats of that dtype. Raises ExecutionError if no recorded value reached the result.
         """
         if not self.outputs:
             steps_text = "".join(
@@ -91,8 +101,12 @@ class Recording:
                 got=f"{described(self.result)}{steps_text}",
                 fix="return arrays of numbers that NumPy computes from the arguments",
             )
+        graph, beyond, outputs = self.graph, self.beyond, self.outputs
+        if as_dtype is not None:
+            new = retyped(graph, as_dtype)
+            graph, beyond, outputs = new.graph, beyond.steps_in(new.twins), None
         return audit_recorded(
-            self.graph, self.inputs, self.outputs, self.beyond, self.names, blame, progress
+            graph, self.inputs, outputs, beyond, self.names, blame, progress, memory
         )
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
@@ -151,6 +165,30 @@ def record(
             outputs = list(leaves(result, left, recorder)) or list(recorder.texts.values())
         symbols = [recorder.before(leaf) for leaf in outputs]
     return Recording(**_fields(recorder, result, symbols, outputs))
+
+
+def audit_function(
+    function: Callable[..., Any],
+    arrays: Sequence[Any],
+    keywords: Mapping[str, Any],
+    blame: bool,
+    progress: bool | Watch,
+    memory: int,
+    as_dtype: DTypeLike | None,
+) -> CastReport:
+    """Record a function and audit the recording: see runtime.audit.audit.
+
+    With `as_dtype`, arrays of the dtypes of ml_dtypes, which NumPy's rules lack, run as float32.
+    """
+    if as_dtype is not None:
+        arrays = [_in_numpy_dtype(x) for x in arrays]
+        keywords = {name: _in_numpy_dtype(x) for name, x in keywords.items()}
+    return record(function, *arrays, **keywords).audit(blame, progress, memory, as_dtype)
+
+
+def _in_numpy_dtype(value: Any) -> Any:
+    dtype = getattr(value, "dtype", None)
+    return value.astype(np.float32) if isinstance(dtype, np.dtype) and is_foreign(dtype) else value  # pyright: ignore
 
 
 class RecordedBlock:
