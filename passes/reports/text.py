@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphir.drawing.graphs.levels import Level
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
-from graphir.rule_reports.tables import aligned
 from passes.reports import words
+from passes.reports.fitting import fitted, terminal_width, wrapped
 from passes.reports.places import line_of, region
 
 if TYPE_CHECKING:
@@ -34,13 +35,14 @@ _AUDIT_HEADER = ("changed", "error", "share")
 
 
 @uncollected
-def report_text(report: CastReport) -> str:
+def report_text(report: CastReport, width: int | None = None) -> str:
     """Return a headline and a table with a line for each cast, with measurements after an audit.
 
-    Casts of one location, such as the iterations of a loop, share a line with their count.
+    Casts of one location, such as the iterations of a loop, share a line with their count. `width`
+    is the most characters of a line; None is no limit.
     """
     head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
-    head += report.sentences
+    head = [part for line in (*head, *report.sentences) for part in wrapped(line, width)]
     tail = ["", *comparison] if (comparison := words.against(report)) else []
     if not report.sites:
         return "\n".join([*head, *tail])
@@ -50,7 +52,12 @@ def report_text(report: CastReport) -> str:
         (*_cells(site), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
         for site in report.sites
     ]
-    return "\n".join([*head, *aligned([header, *lines]), *tail])
+    return "\n".join([*head, *fitted([header, *lines], width), *tail])
+
+
+def terminal_text(report: CastReport) -> str:
+    """Return `report_text`; if stdout is a terminal, lines that fit its width."""
+    return report_text(report, terminal_width(sys.stdout))
 
 
 @uncollected

@@ -100,5 +100,6 @@ def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     if name == "details" and not args.output:
         show(report_, sys.stdout)
     else:
-        write_text(REPORT_FORMATS[name](report_), args)
+        fits = name == "text" and not args.output  # the lines of a terminal
+        write_text(str(report_) if fits else REPORT_FORMATS[name](report_), args)
     return status(report, args)

@@ -31,11 +31,11 @@ from passes.implicit_cast import implicit_cast
 class CastReport(Sequence[CastRow]):
     """The uses of casts in a graph, the most damaging first.
 
-    `str()` gives a table, `.to_json()` the data (see casts.schema.json). `graph` is the graph of
-    the query and `explicit` the same graph with explicit casts. After an audit, `outputs` has the
-    errors of the outputs, `results` their values, `losses` the steps of arithmetic that lost
-    values, and `unseen` the steps that the audit did not see. `against` is the comparison with
-    other rules, or None.
+    `str()` gives a table, whose rows fit the terminal if stdout is one, `.to_json()` the data (see
+    casts.schema.json). `graph` is the graph of the query and `explicit` the same graph with
+    explicit casts. After an audit, `outputs` has the errors of the outputs, `results` their values,
+    `losses` the steps of arithmetic that lost values, and `unseen` the steps that the audit did not
+    see. `against` is the comparison with other rules, or None.
     """
 
     def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
@@ -202,9 +202,9 @@ class CastReport(Sequence[CastRow]):
         return report_json(self)
 
     def __str__(self) -> str:
-        from passes.reports.text import report_text
+        from passes.reports.text import terminal_text
 
-        return report_text(self)
+        return terminal_text(self)
 
     __repr__ = __str__
 

@@ -1,0 +1,76 @@
+"""Tables and sentences that fit the lines of a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+from typing import TextIO
+
+from graphir.rule_reports.tables import aligned
+
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+_OPTIONAL = ("bytes", "rule and path", "kind", "times")
+"""The columns that a narrow table leaves out, in this order."""
+_LEAST = {"where": 16, "operand": 12, "loss": 14}
+"""The columns that a narrow table shortens, each with its least width."""
+
+
+def terminal_width(stream: TextIO | None) -> int | None:
+    """Return the columns of a stream that is a terminal; None of other streams."""
+    if stream is None or not stream.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """Return a line as lines of at most `width` characters, broken at spaces; None is no limit."""
+    if width is None or len(line) <= width:
+        return [line]
+    return textwrap.wrap(
+        line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """Return a table, whose first row has the titles, as lines of at most `width` characters.
+
+    A narrow table leaves columns out and says so, then shortens the places (at their start), the
+    operands and the losses. None is no limit.
+    """
+    if width is None:
+        return aligned(rows)
+    titles = list(rows[0])
+    columns = dict(zip(titles, zip(*rows, strict=True), strict=True))
+    left_out = [title for title in _OPTIONAL if title in columns]
+    omitted: list[str] = []
+    while left_out and _excess(columns, width) > _slack(columns):
+        omitted.append(left_out.pop(0))
+        del columns[omitted[-1]]
+    while (excess := _excess(columns, width)) > 0 and _slack(columns):
+        longest = max(_LEAST, key=lambda title: _width(columns[title]) - _LEAST[title])
+        size = max(_width(columns[longest]) - excess, _LEAST[longest])
+        columns[longest] = tuple(_cut(cell, size, longest == "where") for cell in columns[longest])
+    lines = aligned(list(zip(*columns.values(), strict=True)))
+    note = [f"(columns without room: {', '.join(omitted)})"] if omitted else []
+    return [*(line[:width] for line in lines), *note]
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(map(len, column))
+
+
+def _excess(columns: dict[str, tuple[str, ...]], width: int) -> int:
+    return sum(map(_width, columns.values())) + 2 * (len(columns) - 1) - width
+
+
+def _slack(columns: dict[str, tuple[str, ...]]) -> int:
+    """Return by how many characters the columns can become shorter."""
+    return sum(max(_width(columns[title]) - least, 0) for title, least in _LEAST.items())
+
+
+def _cut(cell: str, size: int, at_start: bool) -> str:
+    if len(cell) <= size:
+        return cell
+    return ELLIPSIS + cell[1 - size :] if at_start else cell[: size - 1] + ELLIPSIS
