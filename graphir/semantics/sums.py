@@ -54,13 +54,19 @@ def numpy_sum(
             axes, x = 0, x[mask.reshape(mask.shape[: len(axis)])]
         total = np.add.reduce(_swapped(x) if buffered else x, axes, dtype)
         return np.expand_dims(total, axis) if keepdims else np.asarray(total)
+    settings: dict[str, Any] = {} if initial is None else {"initial": initial}
+    if layout is not None:
+        mask = laid_out(mask, layout[1])
+    if mask.ndim or not mask:
+        settings["where"] = mask
+    is_vector = layout is None and len(axis) == x.ndim and x.size > BUFFER
+    if buffered and not settings and is_vector:
+        total = _in_parts(x.reshape(-1))
+        return total.reshape((1,) * x.ndim if keepdims else ())
     if buffered:
         x = _swapped(x)
     if layout is not None:
-        x, mask = laid_out(x, layout[0]), laid_out(mask, layout[1])
-    settings: dict[str, Any] = {} if initial is None else {"initial": initial}
-    if mask.ndim or not mask:
-        settings["where"] = mask
+        x = laid_out(x, layout[0])
     return np.asarray(np.add.reduce(x, axis, dtype, keepdims=keepdims, **settings))
 
 
@@ -69,6 +75,15 @@ def layout_of_result(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     operand = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, layout[0])
     result = np.empty_like(operand)
     return None if result.flags.c_contiguous and not layout[1] else (result.strides, layout[1])
+
+
+def _in_parts(x: Array) -> Array:
+    """Return the sum of a vector as NumPy adds it from another dtype, without another copy."""
+    whole = len(x) // BUFFER * BUFFER
+    sums = np.add.reduce(x[:whole].reshape(-1, BUFFER), axis=1)
+    if whole < len(x):
+        sums = np.append(sums, np.add.reduce(x[whole:]))
+    return np.add.accumulate(sums)[-1:]
 
 
 def _swapped(x: Array) -> Array:

@@ -52,6 +52,8 @@ _ELEMENTWISE = ("elementwise", "cast")
 _ADDING = frozenset({"sum", "mean", "var", "std", "softmax", "logsoftmax", "layer_norm"})
 _SOURCES = (ops.input, ops.constant, ops.full)
 
+_WHOLE = frozenset({ops.searchsorted, ops.numpy_sum})
+"""The ops over axes whose results depend on more than one row."""
 UPDATES = frozenset({ops.slice_update, ops.index_update})
 """The ops that write into their first operand, or into a copy of it."""
 
@@ -197,7 +199,7 @@ def row_axes(symbol: Symbol) -> int:
     The answer is 0 if the symbol is not row-wise, if its axes are not the last ones, or if the
     symbol adds floats and this NumPy does not add rows pairwise (see `sums_by_halves`).
     """
-    if symbol.op.kind not in ("reduction", "rowwise") or symbol.op is ops.searchsorted:
+    if symbol.op.kind not in ("reduction", "rowwise") or symbol.op in _WHOLE:
         return 0
     if symbol.op.name in _ADDING and symbol.dtype.format and not sums_by_halves():
         return 0

@@ -284,14 +284,15 @@ def _sum_of_floats(
 
 
 def _is_buffered(x: Symbol, axis: Any, to: DType) -> bool:
-    """Whether NumPy casts the operand of a sum, and by that adds it in parts."""
-    if x.dtype is to:
-        return False
+    """Whether NumPy casts the operand of a sum, and by that adds pairs in parts."""
     axes = range(x.rank) if axis is None else axes_of(x, axis)
-    sizes = [size for size in x.shape if isinstance(size, int)]
-    if len(sizes) == x.rank and prod(sizes) <= BUFFER:
+    long = [i for i, size in enumerate(x.shape) if size != 1]
+    if x.dtype is to or not long or long[-1] not in axes:
         return False
-    count = prod(sizes[i] for i in axes) if len(sizes) == x.rank else 1 << to.precision
+    sizes = [size for size in (x.shape[i] for i in axes) if isinstance(size, int)]
+    count = prod(sizes) if len(sizes) == len(axes) else 1 << to.precision
+    if count <= BUFFER:
+        return False
     return _is_inexact(x.dtype) or x.dtype.precision + count.bit_length() > to.precision
 
 

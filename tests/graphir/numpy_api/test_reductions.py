@@ -209,3 +209,18 @@ def test_a_start_that_is_an_argument_may_be_another_at_each_call() -> None:
             assert not differs(ours, theirs)
     with pytest.raises(GraphirError, match="initial=300 is not representable in int8"):
         jit(lambda x, k: x.max(initial=k))(np.ones(3, np.int8), 300)
+
+
+@pytest.mark.parametrize("native", ["off", "auto"])
+def test_a_program_adds_arrays_of_many_blocks_as_numpy_does(native: Any) -> None:
+    x = np.random.default_rng(5).normal(size=(700, 900)).astype(np.float32)
+
+    def sums(x: Any, mask: Any) -> Any:
+        inner = (x * 3)[1:-1, 1:-1]
+        return (x + 1).sum(where=mask), (x - 1).mean(1, where=mask), inner.mean()
+
+    program = Program(record(sums, x, x > 0).graph, native=native)
+    for mask in (x > 0.3, x < 1):
+        for ours, theirs in zip(program(x, mask), sums(x, mask), strict=True):
+            assert not differs(ours, np.asarray(theirs))
+    assert not differs(jit(lambda x: (x + 1)[x > 0].var())(x), (x + 1)[x > 0].var())
