@@ -153,7 +153,10 @@ MAX_UNSEEN = 20
 
 
 def unseen(report: CastReport) -> list[str]:
-    """Return lines about unseen steps: the consequence for the output errors, then each step."""
+    """Return lines about unseen steps: the consequence for the output errors, then each step.
+
+    An unseen step takes its operands as they are: so their errors are in no output's error.
+    """
     steps = report.unseen
     if not steps:
         return []
@@ -168,6 +171,8 @@ def unseen(report: CastReport) -> list[str]:
     first = f"graph {printable(report.graph.name)}: {means}: {step_place(steps[0])} was not seen"
     if len(steps) > 1:
         first += f", nor {count_text(len(steps) - 1, 'other step')}"
+    if report.hidden:
+        first += "; errors before it are not counted"
     lines = [f"not seen: {step_text(step)}" for step in steps[:MAX_UNSEEN]]
     if len(steps) > MAX_UNSEEN:
         lines.append(f"... and {count_text(len(steps) - MAX_UNSEEN, 'other step')} not seen")
