@@ -58,7 +58,7 @@ def audit(
     `interpret`; pass inputs that are named like a parameter of `audit` by position. Raises
     ExecutionError, and PromotionError if the rules refuse the program in the dtype.
     """
-    if not isinstance(program, Graph):
+    if not isinstance(program, Graph) and callable(program):
         from runtime.recording import audit_function
 
         return audit_function(program, inputs, keywords, blame, progress, memory, as_dtype)

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
+from runtime.recording.numpy_.calls import watched_code
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import leaves
 from runtime.recording.values import RecordedValue, TracedScalar
@@ -75,7 +76,7 @@ class Script:
         file = Path(self.path).resolve()
         module = ModuleType("__main__")
         module.__file__ = str(file)
-        code = compile(file.read_bytes(), self.path, "exec", dont_inherit=True)
+        code = watched_code(file.read_bytes(), self.path)
         former = sys.argv, sys.modules["__main__"]
         sys.argv, sys.modules["__main__"] = self.arguments, module
         sys.path.insert(0, str(file.parent))

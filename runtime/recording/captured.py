@@ -127,8 +127,11 @@ _Names = frozenset[str]
 _NO_NAMES: _Names = frozenset()
 
 
-def slots(*roots: Any) -> Iterator[ArraySlot]:
-    """Yield the slots of the arrays that values, and the functions that they name, can reach."""
+def slots(*roots: Any, functions: list[FunctionType] | None = None) -> Iterator[ArraySlot]:
+    """Yield the slots of the arrays that values, and the functions that they name, can reach.
+
+    Appends the functions to `functions`.
+    """
     pending: list[tuple[ArraySlot, _Names]] = [
         (ArraySlot(root), _NO_NAMES) for root in reversed(roots)
     ]
@@ -145,6 +148,8 @@ def slots(*roots: Any) -> Iterator[ArraySlot]:
         if key in visited:
             continue
         visited[key] = value
+        if functions is not None and isinstance(value, FunctionType):
+            functions.append(value)
         parts = [each for each in _parts(value, names) if type(each[0].value) not in _ATOMS]
         pending += reversed(parts)
 
@@ -279,16 +284,19 @@ def is_user(module: Any) -> bool:
 
 @contextmanager
 def swapped(
-    wrap: Callable[[Any, str | None], Any], plain: Callable[[Any], Any], *roots: Any
+    wrap: Callable[[Any, str | None], Any],
+    plain: Callable[[Any], Any],
+    *roots: Any,
+    functions: list[FunctionType] | None = None,
 ) -> Generator[Brought]:
     """Context manager: inside the block, `wrap(array, name)` stands in each slot of an array.
 
     After the block, also of an exception, the slots hold the former arrays again, and what else
     the roots reach, or modules that the block imported, `plain(value)`. The block gets the arrays
-    outside of slots.
+    outside of slots, and `functions` the functions that the roots reach.
     """
     modules = set(sys.modules)
-    before = list(slots(*roots))
+    before = list(slots(*roots, functions=functions))
     swaps: list[tuple[ArraySlot, Any]] = []
     others: list[Any] = []
     for slot in before:

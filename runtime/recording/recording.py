@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
@@ -27,6 +27,7 @@ from runtime.recording.arrays import ArrayRecorder
 from runtime.recording.blocks import BlockFrame, Script, is_computed, is_result, variable_outputs
 from runtime.recording.captured import swapped
 from runtime.recording.notes import Note
+from runtime.recording.numpy_.calls import calls_recorded
 from runtime.recording.numpy_.creation import makers_recorded
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import (
@@ -253,9 +254,12 @@ def _records(
     """
     with ExitStack() as stack:
         stack.enter_context(makers_recorded())
-        stack.enter_context(swapped(recorder.argument, plain, arguments, keywords))
-        arrays_outside = stack.enter_context(swapped(recorder.captured, plain, *captures))
-        recorder.captured_arrays = arrays_outside
+        functions: list[FunctionType] = []
+        of_data = swapped(recorder.argument, plain, arguments, keywords, functions=functions)
+        of_captures = swapped(recorder.captured, plain, *captures, functions=functions)
+        stack.enter_context(of_data)
+        recorder.captured_arrays = stack.enter_context(of_captures)
+        stack.enter_context(calls_recorded(functions))
         stack.enter_context(recording_with(recorder))
         stack.callback(recorder.moved_back)
         yield

@@ -80,7 +80,7 @@ def _replace() -> None:
         namespace = getattr(sys.modules.get(path), "__dict__", {})
         for name, original in list(namespace.items()):
             if isinstance(original, BuiltinFunctionType):
-                namespace[name] = _maker(original, _compiled)
+                namespace[name] = recorded_function(original, _compiled)
                 _REPLACEMENTS.append((namespace, name, original))
 
 
@@ -108,7 +108,12 @@ def _restore() -> None:
         namespace[name] = original
 
 
-def _maker(original: Any, record: Callable[..., Any]) -> Maker:
+def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
+    """Return the function that a recorded program calls in place of one of NumPy's.
+
+    `record(recorder, original, *args, **kwargs)` makes the call and returns the recorded result.
+    """
+
     @wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
@@ -157,10 +162,11 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     recorder.locate()
     if type(real) is not np.ndarray:
         return real
-    return recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
+    return recorder.outcome(original.__name__, real, lambda: array_symbol(recorder, value, real))
 
 
-def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
+def array_symbol(recorder: Recorder, value: Any, real: Any) -> Symbol:
+    """Return the symbol of a value as an array or a scalar of the dtype and shape of `real`."""
     to, values = recorder.dtype(real.dtype), plains(value)
     cast = recorder.converted(recorder.symbol(value), values, to, real=real)
     return recorder.reshaped(cast, real.shape)
@@ -290,7 +296,7 @@ def _iterated(
     if not recorder.has(real.dtype):
         return real
     recorder.locate()
-    return recorder.outcome("fromiter", real, lambda: _array(recorder, values, real))
+    return recorder.outcome("fromiter", real, lambda: array_symbol(recorder, values, real))
 
 
 def _listed(value: Any) -> Any:
@@ -369,7 +375,8 @@ _LOADERS = (
 _MEMMAP_CLASS: Any = _RecordedClass("memmap", (np.memmap,), {"__doc__": np.memmap.__doc__})
 _ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
 MAKERS: dict[str, tuple[Any, Maker]] = {
-    path: (function_, _maker(function_, _RECORDERS[path])) for path, function_ in _ORIGINALS.items()
+    path: (function_, recorded_function(function_, _RECORDERS[path]))
+    for path, function_ in _ORIGINALS.items()
 } | {"memmap": (_NUMPY_MEMMAP, _MEMMAP_CLASS)}
 """By path in numpy: each constructor, and the wrapper that replaces it during a recording."""
 
@@ -384,13 +391,13 @@ def _functions(module: Any) -> dict[str, Any]:
 def _readers() -> dict[str, tuple[Any, Maker]]:
     """Return the wrappers of Python's math functions and of numpy.random's functions, by path."""
     readers = {
-        f"{module.__name__}.{name}": (function, _maker(function, _number))
+        f"{module.__name__}.{name}": (function, recorded_function(function, _number))
         for module in (math, cmath)
         for name, function in _functions(module).items()
     }
     state = {"seed", "get_state", "set_state", "default_rng", "shuffle", "bytes"}
     return readers | {
-        f"numpy.random.{name}": (function, _maker(function, _external))
+        f"numpy.random.{name}": (function, recorded_function(function, _external))
         for name, function in _functions(np.random).items()
         if name not in state
     }

@@ -1,0 +1,185 @@
+"""Calls of the program that read recorded scalars in compiled code: `np.float32(x)`, `"%f" % x`.
+
+A recorded scalar is a NumPy scalar, whose value compiled code reads from memory without a call of
+any method. While a recording runs, the functions of the program therefore have other code: their
+own, with a look at each function before they call it. The line numbers and columns are the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.machinery import SourceFileLoader
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any, cast
+
+import numpy as np
+
+from runtime.recording.captured import INSTALLED, is_user
+from runtime.recording.leaving import AS_NUMBER
+from runtime.recording.numpy_.creation import array_symbol, recorded_function
+from runtime.recording.operands import traced_leaves
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import active, plains
+
+CALLEE, TEXT = "__graphir_callee__", "__graphir_text__"
+"""The names of `callee` and `formatted` in the code of a recorded program."""
+READERS = frozenset(("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal"))
+"""Compiled modules of Python's library whose functions and types read numbers from memory."""
+PYTHON_READERS = frozenset(("ctypes", "fractions", "json"))
+"""Modules of Python's library that call such functions."""
+
+
+def callee(function: Any) -> Any:
+    """Return the function that the program calls in place of a function."""
+    if active() is None:
+        return function
+    if isinstance(function, type):
+        kind = cast("type[Any]", function)
+        if issubclass(kind, np.generic):
+            return _scalar_type(cast("Any", kind))
+        return _reader(kind) if kind.__module__ in READERS | PYTHON_READERS else kind
+    if isinstance(function, (BuiltinFunctionType, FunctionType)):
+        module = str(getattr(function, "__module__", None)).partition(".")[0]
+        return _reader(function) if module in READERS | PYTHON_READERS else function
+    return function
+
+
+def formatted(value: Any) -> Any:
+    """Return the right operand of `text % value`, and note the values that the text shows."""
+    recorder = active()
+    if recorder is not None and (leaves := traced_leaves(value)) and recorder.locate():
+        for leaf in leaves:
+            recorder.text(leaf)
+    return value
+
+
+@lru_cache(maxsize=256)
+def _scalar_type(kind: type[Any]) -> Callable[..., Any]:
+    return recorded_function(kind, _scalar)
+
+
+def _scalar(recorder: Recorder, kind: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record the conversion of a recorded value to a NumPy scalar: a cast."""
+    real = recorder.call(kind, plains(args), plains(kwargs))
+    if len(args) != 1 or not traced_leaves(args):
+        return real
+    recorder.locate()
+    return recorder.outcome(kind.__name__, real, lambda: array_symbol(recorder, args[0], real))
+
+
+def _reader(function: Any) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
+            recorder.read(function.__name__, [args, kwargs], AS_NUMBER)
+        return function(*args, **kwargs)
+
+    return call
+
+
+# -- code
+
+
+_READING_NAMES = (
+    *("type", "pack", "pack_into", "Decimal", "Fraction", "timedelta", "array", "dump", "dumps"),
+    *("c_float", "c_double", "c_int", "c_long"),
+)
+_ATTRIBUTES = frozenset((*map(str, np.sctypeDict), *_READING_NAMES))
+"""The attributes whose calls are watched: other methods keep the columns of their own calls."""
+
+
+class _Calls(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if node.args and (isinstance(node.func, ast.Name) or name in _ATTRIBUTES):
+            node.func = _call(CALLEE, node.func)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        if isinstance(node.op, ast.Mod) and is_text:
+            node.right = _call(TEXT, node.right)
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return node  # Python has no columns of their own for the calls in it before 3.12
+
+
+def _call(name: str, node: ast.expr) -> ast.expr:
+    function = ast.copy_location(ast.Name(name, ast.Load()), node)
+    return ast.copy_location(ast.Call(function, [node], []), node)
+
+
+def watched_code(source: str | bytes, file: str) -> CodeType:
+    """Return the code of a module whose calls pass through `callee`."""
+    setattr(builtins, CALLEE, callee)
+    setattr(builtins, TEXT, formatted)
+    tree = _Calls().visit(ast.parse(source, file))
+    return compile(tree, file, "exec", dont_inherit=True)
+
+
+_Key = tuple[str, int, bytes]
+
+
+@lru_cache(maxsize=64)
+def _codes(source: str, file: str) -> dict[_Key, CodeType]:
+    """Return the watched code of each function in a file, by its own code."""
+    own = compile(source, file, "exec", dont_inherit=True)
+    return dict(_pairs(own, watched_code(source, file)))
+
+
+def _pairs(own: CodeType, watched: CodeType) -> Iterator[tuple[_Key, CodeType]]:
+    yield (own.co_name, own.co_firstlineno, own.co_code), watched
+    inner = ([x for x in code.co_consts if isinstance(x, CodeType)] for code in (own, watched))
+    for one_code, other_code in zip(*inner, strict=True):
+        yield from _pairs(one_code, other_code)
+
+
+def _watched(function: FunctionType) -> CodeType | None:
+    """Return the watched code of a function; None if the source is not that of its code."""
+    code = function.__code__
+    source = "".join(linecache.getlines(code.co_filename))
+    try:
+        codes = _codes(source, code.co_filename) if source else {}
+    except (SyntaxError, ValueError):
+        return None
+    new = codes.get((code.co_name, code.co_firstlineno, code.co_code))
+    return new if new is not None and new.co_freevars == code.co_freevars else None
+
+
+@contextmanager
+def calls_recorded(functions: Iterable[FunctionType]) -> Generator[None]:
+    """Context manager: inside the block, calls of functions and of imported modules are watched."""
+    swaps: list[tuple[FunctionType, CodeType, CodeType]] = []
+    for function in functions:
+        own = function.__code__
+        new = _watched(function) if is_user(function.__module__) else None
+        if new is not None:
+            function.__code__ = new
+            swaps.append((function, own, new))
+    former = SourceFileLoader.get_code
+    SourceFileLoader.get_code = _importing(former)
+    try:
+        yield
+    finally:
+        SourceFileLoader.get_code = former
+        for function, own, new in swaps:
+            if function.__code__ is new:
+                function.__code__ = own
+
+
+def _importing(former: Callable[..., Any]) -> Any:
+    def get_code(loader: SourceFileLoader, name: str) -> Any:
+        path = str(loader.path)
+        if active() is None or not is_user(name) or any(folder in path for folder in INSTALLED):
+            return former(loader, name)
+        return watched_code(loader.get_data(path), path)
+
+    return get_code
