@@ -1,9 +1,9 @@
 """The arrays that a program captures before it runs: in globals, closures, defaults and objects.
 
-A slot is a place that holds such an array and can hold another one. While the program runs, a
-recorded array stands in each slot; afterwards the slots, and all else that the program can reach,
-hold plain arrays again. An array outside of slots, as in a set, is data of the program; any other
-unrecorded array comes from an opaque computation.
+A slot is a place that holds such an array, or a generator of random numbers, and can hold another
+one. While the program runs, a recorded one stands in each slot; afterwards the slots, and all else
+that the program can reach, hold plain arrays again. An array outside of slots, as in a set, is data
+of the program; any other unrecorded array comes from an opaque computation.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def slots(*roots: Any, functions: list[FunctionType] | None = None) -> Iterator[
     while pending and len(visited) < MOST:
         slot, names = pending.pop()
         value = slot.value
-        if isinstance(value, (np.ndarray, np.generic)):
+        if isinstance(value, (np.ndarray, np.generic, np.random.Generator)):
             yield slot
             continue
         key = (id(value), names) if isinstance(value, ModuleType) else id(value)

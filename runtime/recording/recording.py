@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -28,7 +28,7 @@ from runtime.recording.blocks import BlockFrame, Script, is_computed, is_result,
 from runtime.recording.captured import swapped
 from runtime.recording.notes import Note
 from runtime.recording.numpy_.calls import calls_recorded
-from runtime.recording.numpy_.creation import makers_recorded
+from runtime.recording.numpy_.creation import makers_recorded, random_data
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import (
     as_returned,
@@ -255,14 +255,22 @@ def _records(
     with ExitStack() as stack:
         stack.enter_context(makers_recorded())
         functions: list[FunctionType] = []
-        of_data = swapped(recorder.argument, plain, arguments, keywords, functions=functions)
-        of_captures = swapped(recorder.captured, plain, *captures, functions=functions)
+        argument, captured = (
+            partial(_recorded, wrap) for wrap in (recorder.argument, recorder.captured)
+        )
+        of_data = swapped(argument, plain, arguments, keywords, functions=functions)
+        of_captures = swapped(captured, plain, *captures, functions=functions)
         stack.enter_context(of_data)
         recorder.captured_arrays = stack.enter_context(of_captures)
         stack.enter_context(calls_recorded(functions))
         stack.enter_context(recording_with(recorder))
         stack.callback(recorder.moved_back)
         yield
+
+
+def _recorded(wrap: Callable[[Any, Any], Any], value: Any, name: str | None) -> Any:
+    """Return an array as `wrap` does, and a generator of random numbers whose arrays are data."""
+    return random_data(value) if isinstance(value, np.random.Generator) else wrap(value, name)
 
 
 def _fields(

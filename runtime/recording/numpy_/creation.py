@@ -247,9 +247,7 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
         return real
     recorder.locate()
     recorder.note(original.__name__, "is taken as given: it is data")
-    if original in _LOADERS:
-        return recorder.loaded(real)
-    return recorder.wrapped(real, recorder.input(real))
+    return recorder.loaded(real)
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -264,22 +262,60 @@ def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwa
 
 
 class _RecordedClass(type):
-    """The metaclass of a class in place of np.memmap, whose calls are recorded."""
+    """The metaclass of a class in place of one of NumPy's, whose calls are recorded."""
+
+    original: Any
+    record: Callable[..., Any]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
-            return _NUMPY_MEMMAP(*plains(args), **plains(kwargs))
-        return _recorded(_NUMPY_MEMMAP, _external, args, kwargs)
+            return cls.original(*plains(args), **plains(kwargs))
+        return _recorded(cls.original, cls.record, args, kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         owner = plains(instance)
-        while isinstance(owner, np.ndarray) and not isinstance(owner, _NUMPY_MEMMAP):
+        while isinstance(owner, np.ndarray) and not isinstance(owner, cls.original):
             owner = cast("Any", owner).base
-        return isinstance(owner, _NUMPY_MEMMAP)
+        return isinstance(owner, cls.original)
 
 
-_NUMPY_MEMMAP = np.memmap
+def _recorded_class(original: Any, record: Callable[..., Any]) -> Any:
+    facts = {"__doc__": original.__doc__, "original": original, "record": staticmethod(record)}
+    return _RecordedClass(original.__name__, (original,), facts)
+
+
+def _aside(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make an object of numpy.random beside the recording; its arrays are data of the program."""
+    with recording_with(None):
+        return random_data(recorder.call(original, plains(args), plains(kwargs)))
+
+
+class RandomData:
+    """Mixin of NumPy's sources of random numbers: the arrays of their methods are data."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value: Any = super().__getattribute__(name)
+        is_method = callable(value) and name[0] != "_" and name != "bit_generator"
+        return recorded_function(value, _external) if is_method else value
+
+
+class _Generator(RandomData, np.random.Generator):
+    pass
+
+
+class _RandomState(RandomData, np.random.RandomState):
+    pass
+
+
+_GENERATOR = np.random.Generator  # during a recording NumPy has another class of that name
+
+
+def random_data(source: Any) -> Any:
+    """Return a generator with the same bit generator, whose arrays are data; others as they are."""
+    if type(source) is _GENERATOR:
+        return _Generator(source.bit_generator)
+    return source
 
 
 def _iterated(
@@ -363,21 +399,33 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "fromiter": _iterated,
     **dict.fromkeys(("load", "loadtxt", "genfromtxt", "fromfile", "fromstring"), _external),
     "frombuffer": _of_buffer,
+    "random.default_rng": _aside,
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }
-_LOADERS = (
-    *(np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromstring, np.frombuffer),
-    np.memmap,
-)
-_MEMMAP_CLASS: Any = _RecordedClass("memmap", (np.memmap,), {"__doc__": np.memmap.__doc__})
+_CLASSES: dict[str, Any] = {
+    "memmap": _recorded_class(np.memmap, _external),
+    "random.RandomState": _recorded_class(_RandomState, _aside),
+    **{
+        f"random.{name}": _recorded_class(getattr(np.random, name), _aside)
+        for name in (
+            "Generator",
+            "SeedSequence",
+            "MT19937",
+            "PCG64",
+            "PCG64DXSM",
+            "Philox",
+            "SFC64",
+        )
+    },
+}
 _ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
 MAKERS: dict[str, tuple[Any, Maker]] = {
     path: (function_, recorded_function(function_, _RECORDERS[path]))
     for path, function_ in _ORIGINALS.items()
-} | {"memmap": (_NUMPY_MEMMAP, _MEMMAP_CLASS)}
+} | {path: (attrgetter(path)(np), class_) for path, class_ in _CLASSES.items()}
 """By path in numpy: each constructor, and the wrapper that replaces it during a recording."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from runtime import record
 
@@ -90,3 +91,37 @@ def test_a_write_to_a_memory_map_reaches_the_file(tmp_path: Path) -> None:
     assert np.fromfile(path, np.float32).tolist() == [2] * 4
     with pytest.raises(AttributeError, match="no attribute 'flush'"):
         record(lambda x: x.flush(), np.ones(3))
+
+
+RNG = np.random.default_rng(3)
+
+
+class _Noise:
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(1)
+
+    def step(self, x: Any) -> Any:
+        return x + self.rng.normal(size=x.shape).astype(np.float32)
+
+
+def _draws(x: Any, noise: Any) -> Any:
+    a = RNG.random(4)
+    RNG.shuffle(a)
+    b = default_rng(5).integers(0, 9, 4) + np.random.RandomState(3).rand(4)
+    c = np.random.Generator(np.random.PCG64(7)).normal(size=4) + RNG.spawn(1)[0].random(4)
+    assert isinstance(RNG, np.random.Generator)
+    return a + b, c, RNG.permutation(x), noise.step(x), RNG.integers(5), RNG.normal()
+
+
+def test_random_numbers_are_data_and_those_of_a_plain_run(monkeypatch: Any) -> None:
+    x = np.arange(4, dtype=np.float32)
+    monkeypatch.setitem(_draws.__globals__, "RNG", np.random.default_rng(3))
+    expected = _draws(x, _Noise())
+    monkeypatch.setitem(_draws.__globals__, "RNG", rng := np.random.default_rng(3))
+    noise = _Noise()
+    recording = record(_draws, x, noise)
+    assert RNG is rng and type(noise.rng) is np.random.Generator
+    for ours, theirs in zip(recording.result, expected, strict=True):
+        assert type(ours) is type(theirs) and np.array_equal(ours, theirs)
+    seen = [output.differing is not None for output in recording.audit().outputs]
+    assert seen == [True, True, False, True, *seen[4:]]  # permutation is compiled
