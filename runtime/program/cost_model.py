@@ -101,6 +101,9 @@ HOISTED: Final = 1 << 18
 """The most elements of ranges that a program keeps from planning, and of each value that follows
 from them: updates, cyclic_reduction."""
 
+COPIED_RUNS: Final = 16
+"""The most runs of rows of which the copy of an updated array is made: updates, thomas_rows."""
+
 FREED: Final = 512
 """The least elements of a value that a Python function of many steps frees after its last use, so
 that later values take memory in the cache: updates, jacobi_1d."""

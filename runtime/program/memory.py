@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import Context
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,6 +33,11 @@ class Box(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """The index that selects the slice."""
         return (*map(slice, *self), ...)
+
+    @property
+    def rows(self) -> slice:
+        """The slice of the first axis."""
+        return slice(self.start[0], self.stop[0], self.step[0])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,11 +81,17 @@ class Box(NamedTuple):
             )
         )
 
-    def copy_around(self, array: Array) -> Array:
+    def copy_around(self, array: Array, kept: Sequence[slice] | None = None) -> Array:
         """Return a copy of an array whose elements in the slice are not initialized.
 
-        If the slice is small or has steps, the copy is a whole one.
+        If the slice is small or has steps, the copy is a whole one. With `kept`, the copy has these
+        slices of rows alone.
         """
+        if kept is not None:
+            copy = np.empty(array.shape, array.dtype)
+            for rows in kept:
+                copy[rows] = array[rows]
+            return copy
         if 2 * math.prod(self.shape) < array.size or any(step != 1 for step in self.step):
             return array.copy()
         copy = np.empty(array.shape, array.dtype)
@@ -96,7 +107,8 @@ class Store(NamedTuple):
     """A slice of an array as the memory of a region's result, in place of an update of the slice.
 
     `source` is the cell of the array and `target` the cell of the array after the update. These are
-    the same memory if the update is `in_place`. `shape` is the shape of the array.
+    the same memory if the update is `in_place`. `shape` is the shape of the array. `kept` are the
+    rows that a copy has to have (see copies.py), or None for all rows.
     """
 
     source: int
@@ -104,6 +116,7 @@ class Store(NamedTuple):
     box: Box
     shape: tuple[int, ...]
     in_place: bool
+    kept: tuple[slice, ...] | None = None
 
     @property
     def is_contiguous(self) -> bool:
@@ -112,7 +125,7 @@ class Store(NamedTuple):
 
     def array(self, source: Array) -> Array:
         """Return the array to write into: `source` itself, or a copy of what the slice leaves."""
-        return source if self.in_place else self.box.copy_around(source)
+        return source if self.in_place else self.box.copy_around(source, self.kept)
 
 
 class ScratchView(NamedTuple):

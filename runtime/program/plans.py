@@ -23,11 +23,13 @@ from runtime.program.cost_model import (
     STEPWISE,
     STRAIGHT_STEPS,
 )
+from runtime.program.cutting import UPDATES
+from runtime.program.rewrites.copies import limit_copies, read_inputs
 from runtime.program.rewrites.flattening import Flattener
 from runtime.program.rewrites.ownership import mark_updates
 from runtime.program.rewrites.stores import merge_stores
 from runtime.program.rewrites.views import merge_views
-from runtime.program.steps import RegionStep, ScalarStep, Step, shape_of
+from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -44,12 +46,14 @@ class Plan:
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
         self.exit = frozenset(program.exit)
-        memory = mark_updates(steps, self.exit)
         self.origins: dict[int, int] = {}
-        if memory:
+        if any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps):
+            read_inputs(steps, frozenset(program.entry))
+            memory = mark_updates(steps, self.exit)
             flattener = Flattener(steps, self.exit, len(program.cells))
             steps = merge_stores(steps, self.exit, memory, flattener.is_stencil)
             steps, self.origins = flattener.flatten(steps), flattener.origins
+            limit_copies(steps, self.exit)
         if len(steps) > 1:
             steps = merge_views(steps, self.exit)
         self.bound = steps

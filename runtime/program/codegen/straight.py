@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,9 +168,9 @@ class Straight:
         if symbol.op is ops.slice_update and step.fits:
             x, updates = step.reads
             self._arrays([x] if scalar else step.reads, writer)
-            copied = f"{writer.name(step.box.copy_around)}({self._cell(x)})"
             if not step.in_place:
-                line(f"{target} = {copied}")
+                copy = partial(step.box.copy_around, kept=step.kept)
+                line(f"{target} = {writer.name(copy)}({self._cell(x)})")
             line(f"{target}[{_key(step, writer, scalar)}] = {scalar or self._cell(updates)}")
             return
         self._arrays(step.reads, writer)

@@ -26,14 +26,11 @@ RESHAPES = frozenset({ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze})
 """The views of a contiguous operand that are contiguous themselves."""
 
 
-def mark_updates(steps: Sequence[Step], outputs: Container[int]) -> Memory | None:
+def mark_updates(steps: Sequence[Step], outputs: Container[int]) -> Memory:
     """Set `in_place` of each update of a plan that may write into its operand.
 
-    `outputs` are the cells of the plan's outputs. The result is the memory of the cells, or None if
-    the plan has no updates.
+    `outputs` are the cells of the plan's outputs. The result is the memory of the cells.
     """
-    if not any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps):
-        return None
     last = {cell: number for number, step in enumerate(steps) for cell in step.reads}
     memory = Memory()
     latest = memory.latest
