@@ -196,14 +196,17 @@ class Kernels:
         """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
 
         The arrays have the shapes of the step. `values` are the cells with their constants, whose
-        memory must live as long as the function. The answer is None if there is no kernel yet, if
-        several threads would be faster, or if NumPy has to compute some rows.
+        memory must live as long as the function, and with arrays of the strides of views. The
+        answer is None if there is no kernel yet, if several threads would be faster, or if NumPy
+        has to compute some rows.
         """
         if not (self.worth and step.size and self.code.alone) or self.threads(step) > 1:
             return None
         arrays, layout = self._read(step, values)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
+        both = zip(self.code.inputs.values(), arrays, strict=True)
+        strides = {symbol: x.strides for symbol, x in both if not x.flags.c_contiguous}
         # A read that the kernel does not use goes to the word after the record.
         places = dict.fromkeys(reads, len(layout.record))
         places |= {symbol: i for i, symbol in enumerate(self.code.places)}
@@ -212,6 +215,7 @@ class Kernels:
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
                 step.operand_shape(symbol),
                 places[symbol],
+                strides.get(symbol),
             )
             for symbol in (*reads, *writes)
         ]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphir.lazy import lazy
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from runtime.program.cost_model import (
@@ -28,7 +30,7 @@ from runtime.program.rewrites.copies import limit_copies, read_inputs
 from runtime.program.rewrites.flattening import Flattener
 from runtime.program.rewrites.ownership import mark_updates
 from runtime.program.rewrites.stores import merge_stores
-from runtime.program.rewrites.views import merge_views
+from runtime.program.rewrites.views import merge_views, view_steps
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class Plan:
         self.price = 0.0
         self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
         self._apart = False
+        self._sizes, self._views = sizes, list[Any]()
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.straight = self._write_straight(program) if fits(steps) else None
@@ -95,7 +98,7 @@ class Plan:
         self.left = self._calls_counted = max(1, min(LOOK_CALLS, calls))
         symbols = program.lowered.symbols
         indices = [*program.cells]  # in the order of the cells
-        values = program.values([None] * len(program.entry), len(self.origins))
+        values = self._layouts(program)
         entries: dict[Step, Callable[..., Any]] = {}
         for step in regions:
             single = self._is_single
@@ -115,6 +118,29 @@ class Plan:
         if self.price > self._stepwise_price and time_spent > LOOK_TIME / 2 and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
             self._apart = any(step.native.task(step, values) for step in others)
+
+    def _layouts(self, program: Program) -> list[Any]:
+        """Return the cells with constants, and with views in arrays without values.
+
+        Machine code needs the strides of views; all other cells are contiguous, and None.
+        """
+        if self._views:
+            return self._views
+        symbols, indices = program.lowered.symbols, [*program.cells]
+        values = program.values([None] * len(program.entry), len(self.origins))
+        layouts = values.copy()
+        regions = [step for step in self.bound if isinstance(step, RegionStep)]
+        flat = {cell: (step.shape, dtype) for step in regions for cell, dtype in step.writes}
+        for step in view_steps(self.bound):
+            (cell,) = step.reads
+            if layouts[cell] is None and cell in flat:
+                layouts[cell] = np.empty(*flat[cell])
+            elif layouts[cell] is None:
+                symbol = symbols[indices[cell]]
+                layouts[cell] = np.empty(shape_of(symbol, self._sizes), symbol.dtype.storage)
+            layouts[step.write] = values[step.write] = step.call(layouts[cell])
+        self._views = values
+        return values
 
     @property
     def _is_single(self) -> bool:

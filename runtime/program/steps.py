@@ -184,6 +184,11 @@ class LayoutStep:
         self.reads, self.write, self.shape = [read], write, shape
         self.text, self.values = text, values
 
+    def call(self, array: Array) -> Array:
+        """Return the view of an array."""
+        names = {f"v{k}": value for k, value in enumerate((array, *self.values))}
+        return eval(self.text.format(*names), names)
+
 
 WRITERS: dict[Op, Callable[..., Array]] = {
     ops.slice_update: movement.write_slice,

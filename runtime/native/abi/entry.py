@@ -2,7 +2,7 @@
 
 An entry checks guards on its inputs, allocates the results, and calls the kernel. All programs
 share the machine code of `call`. The data of one program lie in a record of 64-bit words: first the
-words that _HEAD names, then four words for each array. The record is the memory of the NumPy array
+words that _HEAD names, then five words for each array. The record is the memory of the NumPy array
 that is the `self` of the built-in function.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.native.abi.structs import (
+    ALIGNED,
     DATA,
     DIMS,
     DTYPE,
@@ -24,6 +25,7 @@ from runtime.native.abi.structs import (
     FLAGS,
     NDIM,
     PLAIN,
+    STRIDES,
     TYPE,
     numpy_api,
     python,
@@ -36,11 +38,15 @@ _HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long")
 
 
 class Spec(NamedTuple):
-    """An input or a result of an entry: its dtype, its shape, and its word in a kernel's record."""
+    """An input or a result of an entry: its dtype, its shape, and its word in a kernel's record.
+
+    `strides` are the strides in bytes of an input, or None for a contiguous array.
+    """
 
     dtype: Storage
     shape: tuple[int, ...]
     place: int
+    strides: tuple[int, ...] | None = None
 
 
 def assembly() -> str:
@@ -80,11 +86,12 @@ pack:
 array:
   %holder = phi ptr [ null, %results ], [ %tuple, %pack ], [ %holder, %there ]
   %i = phi i64 [ 0, %results ], [ 0, %pack ], [ %next, %there ]
-  %spec = getelementptr [4 x i64], ptr %specs, i64 %i
+  %spec = getelementptr [5 x i64], ptr %specs, i64 %i
   %dtype = get ptr, %spec[0]
   %rank = get i32, %spec[1]
   %shape = get ptr, %spec[2]
   %place = get i64, %spec[3]
+  %steps = get ptr, %spec[4]
   br i1 $(icmp ult i64 %i, %inputs), label %guard, label %make
 guard:
   %object = get ptr, %args[%i]
@@ -92,14 +99,22 @@ guard:
 fields:
   %same_dtype = icmp eq ptr $(get ptr, %object[{DTYPE}]), %dtype
   %same_rank = icmp eq i32 $(get i32, %object[{NDIM}]), %rank
-  %plain = icmp eq i32 $(and i32 $(get i32, %object[{FLAGS}]), {PLAIN}), {PLAIN}
+  %strided = icmp ne ptr %steps, null
+  %flags = select i1 %strided, i32 {ALIGNED}, i32 {PLAIN}
+  %plain = icmp eq i32 $(and i32 $(get i32, %object[{FLAGS}]), %flags), %flags
   br i1 $(and i1 $(and i1 %same_dtype, %same_rank), %plain), label %dims, label %other
 dims:
   %length = shl i64 $(zext i32 %rank to i64), 3
   %flat = icmp eq i32 %rank, 0  ; whose dims are null: masked loads of none of it are slow
   %its_dims = select i1 %flat, ptr %shape, ptr $(get ptr, %object[{DIMS}])
   %differs = call i32 @memcmp(ptr %its_dims, ptr %shape, i64 %length)
-  br i1 $(icmp eq i32 %differs, 0), label %there, label %other
+  br i1 $(icmp eq i32 %differs, 0), label %layout, label %other
+layout:
+  br i1 %strided, label %strides, label %there
+strides:
+  %its_steps = get ptr, %object[{STRIDES}]
+  %moves = call i32 @memcmp(ptr %its_steps, ptr %steps, i64 %length)
+  br i1 $(icmp eq i32 %moves, 0), label %there, label %other
 make:
   call void @Py_IncRef(ptr %dtype)
   %made = call ptr %empty(i32 %rank, ptr %shape, ptr %dtype, i32 0)
@@ -110,7 +125,7 @@ put:
   call i32 @PyTuple_SetItem(ptr %holder, i64 $(sub i64 %i, %inputs), ptr %made)
   br label %there
 there:
-  %found = phi ptr [ %object, %dims ], [ %made, %hold ], [ %made, %put ]
+  %found = phi ptr [ %object, %layout ], [ %object, %strides ], [ %made, %hold ], [ %made, %put ]
   put ptr $(get ptr, %found[{DATA}]), %given[%place]
   %next = add i64 %i, 1
   br i1 $(icmp ult i64 %next, %arrays), label %array, label %run
@@ -127,7 +142,7 @@ aside:
   ret ptr %result
 other:
   %unused = phi ptr [ null, %entry ], [ null, %pack ], [ %holder, %guard ],
-    [ %holder, %fields ], [ %holder, %dims ], [ %holder, %make ]
+    [ %holder, %fields ], [ %holder, %dims ], [ %holder, %strides ], [ %holder, %make ]
   call void @Py_DecRef(ptr %unused)  ; which may be null
   call void @PyErr_Clear()
   call void @Py_IncRef(ptr %none)
@@ -159,17 +174,19 @@ def built_in(
     # The last word takes the inputs that no kernel reads.
     record_words = np.array([*template, 0], np.int64)
     shapes = [np.array([*spec.shape, 0], np.int64) for spec in specs]
+    strides = [np.array(spec.strides or (), np.int64) for spec in specs]
+    places = [steps.ctypes.data if len(steps) else 0 for steps in strides]
     arrays = [
-        (id(spec.dtype), len(spec.shape), shape.ctypes.data, spec.place)
-        for spec, shape in zip(specs, shapes, strict=True)
+        (id(spec.dtype), len(spec.shape), shape.ctypes.data, spec.place, steps)
+        for spec, shape, steps in zip(specs, shapes, places, strict=True)
     ]
     addresses = id(np.ndarray), id(None), numpy_api(EMPTY)
     context = ctypes.addressof(kernel.context)
     fields = kernel.address, context, record_words.ctypes.data, record_words.nbytes
     head = *addresses, *fields, inputs, len(specs) - inputs, len(specs), elements, long
-    record: Any = (ctypes.c_int64 * (len(head) + 4 * len(specs)))(*head, *np.ravel(arrays))
+    record: Any = (ctypes.c_int64 * (len(head) + 5 * len(specs)))(*head, *np.ravel(arrays))
     method = _MethodDef(b"call", call.address, FASTCALL, None)
     # The record lives as long as the function, and these objects as long as the record.
-    record.references = call, method, kernel, specs, record_words, shapes
+    record.references = call, method, kernel, specs, record_words, shapes, strides
     new = python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
     return new(ctypes.addressof(method), np.frombuffer(record, np.int64), None)

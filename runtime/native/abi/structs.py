@@ -12,7 +12,7 @@ import numpy as np
 NIN_NOUT, NARGS, FUNCTIONS, LOOP_DATA, NTYPES = 2, 3, 4, 5, 6
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h
 TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
-PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+ALIGNED, PLAIN = 0x100, 0x101  # NPY_ARRAY_ALIGNED, and with NPY_ARRAY_C_CONTIGUOUS
 EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
 FASTCALL = 0x80  # METH_FASTCALL of CPython's Include/methodobject.h
 

@@ -6,9 +6,10 @@ much as arithmetic on a thousand elements, and NumPy's basic indexing does a who
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from graphir import ops
+from runtime.program.cutting import VIEWS
 from runtime.program.memory import Box
 from runtime.program.steps import CallStep, LayoutStep, Step
 
@@ -33,20 +34,21 @@ def merge_views(steps: Sequence[Step], outputs: Container[int]) -> list[Step]:
     return _live(merged_steps, outputs)
 
 
+def view_steps(steps: Iterable[Step]) -> Iterator[CallStep | LayoutStep]:
+    """Yield the steps whose results are views of their operand, without arithmetic."""
+    for step in steps:
+        if (isinstance(step, CallStep) and step.symbol.op in VIEWS) or isinstance(step, LayoutStep):
+            yield step
+
+
 def _live(steps: Sequence[Step], outputs: Container[int]) -> list[Step]:
     """Return the steps without the views that nothing reads."""
+    views: dict[Step, int] = {step: step.write for step in view_steps(steps)}
     live: list[Step] = []
     reads: set[int] = set()
     for step in reversed(steps):
-        cell = _view_cell(step)
+        cell = views.get(step)
         if cell is None or cell in reads or cell in outputs:
             reads.update(step.reads)
             live.append(step)
     return live[::-1]
-
-
-def _view_cell(step: Step) -> int | None:
-    """Return the cell that a view writes; None for other steps."""
-    if isinstance(step, CallStep):
-        return step.write if step.symbol.op in (ops.slice, ops.reshape) else None
-    return step.write if isinstance(step, LayoutStep) else None
