@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol
+from graphir import DType, Symbol, ops
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernel_table import KernelTable
 from graphir.semantics.kernels import PRIMITIVES, ArrayPrimitives, gelu_kernel
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
-from runtime.program.codegen.instructions import RegionCode, entering
+from runtime.program.codegen.instructions import RegionCode, entering, scalar_of
 from runtime.program.codegen.tracing import KernelTrace, Storage, UfuncStep, UntraceableError
+from runtime.program.cutting import Region, source_of
 
 
 class NativeConversion(NamedTuple):
@@ -83,6 +84,32 @@ _KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
     NativePrimitives,
 )
 """The kernels of ops; a kernel that cannot be traced has a traceable replacement."""
+
+
+def structure(region: Region, materialized: Collection[int]) -> tuple[Any, ...]:
+    """Return a key of the code of a region; regions with equal keys have equal code.
+
+    The key has the ops with their attributes and dtypes, which results lie in memory, and for each
+    operand the number of the symbol or of the input, or the value of a scalar.
+    """
+    places: dict[int, Any] = {}
+    entries: list[Any] = []
+    symbols = (*region.symbols, *region.rows)
+    for k, symbol in enumerate(symbols):
+        args: list[Any] = []
+        for arg in symbol.args:
+            source = source_of(arg)
+            place = places.get(source.index)
+            if place is None:
+                value = scalar_of(source)
+                loaded = source.op is ops.input, source.rank > 0
+                place = loaded if value is None else (value.dtype, value.tobytes())
+                place = places[source.index] = (len(places), *place)
+            args.append((place, source.dtype, source is arg))
+        places[symbol.index] = k
+        attrs = [(name, repr(value)) for name, value in symbol.attrs.items()]
+        entries.append((symbol.op, symbol.dtype, symbol.index in materialized, *attrs, *args))
+    return len(region.symbols), region.axes, *entries
 
 
 class NativeCode(RegionCode):

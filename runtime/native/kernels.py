@@ -18,7 +18,7 @@ from graphir import Symbol
 from graphir.lazy import lazy
 from runtime.native.abi.entry import Spec
 from runtime.native.background import LOCK, submit
-from runtime.native.code import NativeCode, is_mean, is_sum
+from runtime.native.code import NativeCode, is_mean, is_sum, structure
 from runtime.native.emitters import EMITTERS
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
 from runtime.native.probe import engine, failure_reason
@@ -52,12 +52,21 @@ Array = NDArray[Any]
 EvictionCallback: TypeAlias = "Callable[[], Callable[[], None] | None]"
 
 
+class _Shared:
+    """What regions of equal code share: kernels, the time in NumPy, and why there is no kernel."""
+
+    def __init__(self, why: str) -> None:
+        self.why, self.numpy_time = why, 0.0
+        self.kernels: dict[Kinds, Any] = {}
+
+
 class Kernels:
     """A region in machine code: its compiled kernels, by the stride signature of the inputs.
 
-    `why` is the reason if the region cannot be compiled, else "". With `now`, the first use of a
-    kernel compiles it. `on_eviction` is a weak reference to the function that makes the program
-    drop its references to an evicted kernel.
+    With `now`, the first use of a kernel compiles it. `on_eviction` is a weak reference to the
+    function that makes the program drop its references to an evicted kernel. Regions of equal code
+    share their kernels and the time that NumPy has spent on them, in `shared`: the iterations of a
+    loop are such regions.
     """
 
     def __init__(
@@ -65,6 +74,7 @@ class Kernels:
         region: Region,
         materialized: Collection[int],
         on_eviction: EvictionCallback,
+        shared: dict[Any, Any],
         now: bool,
     ) -> None:
         self.region, self.materialized, self.on_eviction, self.now = (
@@ -73,9 +83,23 @@ class Kernels:
             on_eviction,
             now,
         )
-        self.why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
-        self.numpy_time = 0.0
-        self.compiled_kernels: dict[Kinds, Any] = {}
+        why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
+        key = structure(region, materialized)
+        self._shared: _Shared = shared.setdefault(key, _Shared(why))
+
+    @property
+    def why(self) -> str:
+        """The reason if the region cannot be compiled, else ""."""
+        return self._shared.why
+
+    def spend(self, time: float) -> None:
+        """Charge nanoseconds that NumPy has spent on the region."""
+        self._shared.numpy_time += time
+
+    @property
+    def compiled_kernels(self) -> dict[Kinds, Any]:
+        """The compiled kernels by stride signature."""
+        return self._shared.kernels
 
     @lazy
     def code(self) -> NativeCode:
@@ -93,13 +117,13 @@ class Kernels:
             kernel = self.compiled_kernels.get(kinds)
             if kernel is None and not self.why:
                 try:
-                    kernel = self.compiled_kernels[kinds] = engine().compile_kernel(
+                    kernel = self._shared.kernels[kinds] = engine().compile_kernel(
                         self._write_kernel(kinds), self
                     )
                 except UnsupportedError as error:
-                    self.why = f"no machine code for {error}"
+                    self._shared.why = f"no machine code for {error}"
                 except Exception as error:  # any failure of LLVM: NumPy is the fallback
-                    self.why = failure_reason(error)
+                    self._shared.why = failure_reason(error)
             return kernel
 
     def _write_kernel(self, kinds: Kinds) -> Kernel:
@@ -107,10 +131,10 @@ class Kernels:
 
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
-        self.compiled_kernels = {
+        self._shared.kernels = {
             kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
         }
-        self.numpy_time = 0.0
+        self._shared.numpy_time = 0.0
         if callback := self.on_eviction():
             callback()
 
@@ -122,7 +146,7 @@ class Kernels:
     @property
     def earned(self) -> bool:
         """Whether NumPy has spent more time on the region than a compilation takes."""
-        return self.numpy_time > COMPILE_COST and self.numpy_time > self.due
+        return self._shared.numpy_time > COMPILE_COST and self._shared.numpy_time > self.due
 
     @property
     def worth(self) -> bool:
@@ -181,7 +205,7 @@ class Kernels:
             return f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
         if self.now or self.earned:
             return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
-        time_spent = f"{self.numpy_time / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
+        time_spent = f"{self._shared.numpy_time / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
         return f"NumPy: {time_spent} after which it is compiled"
 
     # -- running

@@ -132,6 +132,9 @@ LOOK_CALLS: Final = 1024
 LOOK_TIME: Final = 4e6
 """The most nanoseconds in NumPy between two looks for machine code: execution, W1, 10,000."""
 
+LOOK_REGION: Final = 20_000
+"""Nanoseconds in NumPy, for each region, between two looks for machine code: updates, eliminate."""
+
 STEPWISE: Final = 50_000
 """Nanoseconds of a call in NumPy above which machine code pays even step by step; steps take any
 strides: native, the grids."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from typing import Any, NamedTuple, TypeAlias
 
@@ -81,25 +81,34 @@ class Box(NamedTuple):
             )
         )
 
-    def copy_around(self, array: Array, kept: Sequence[slice] | None = None) -> Array:
+    def is_minor(self, shape: tuple[int, ...]) -> bool:
+        """Whether a copy around the slice of an array is a whole one: it is small, or has steps."""
+        return 2 * math.prod(self.shape) < math.prod(shape) or any(step != 1 for step in self.step)
+
+    def copy_around(
+        self,
+        array: Array,
+        kept: Sequence[slice] | None = None,
+        empty: Callable[..., Array] = np.empty,
+    ) -> Array:
         """Return a copy of an array whose elements in the slice are not initialized.
 
         If the slice is small or has steps, the copy is a whole one. With `kept`, the copy has these
-        slices of rows alone.
+        slices of rows alone. `empty` makes the memory of the copy.
         """
+        copy = empty(array.shape, array.dtype)
         if kept is not None:
-            copy = np.empty(array.shape, array.dtype)
             for rows in kept:
                 copy[rows] = array[rows]
-            return copy
-        if 2 * math.prod(self.shape) < array.size or any(step != 1 for step in self.step):
-            return array.copy()
-        copy = np.empty(array.shape, array.dtype)
-        before: list[slice] = []
-        for size, part in zip(array.shape, map(slice, self.start, self.stop), strict=True):
-            for edge in (slice(0, part.start), slice(part.stop, size)):
-                copy[*before, edge] = array[*before, edge]
-            before.append(part)
+        elif self.is_minor(array.shape):
+            copy[...] = array
+        else:
+            before: list[slice] = []
+            bounds = zip(array.shape, map(slice, self.start, self.stop), strict=True)
+            for size, part in bounds:
+                for edge in (slice(0, part.start), slice(part.stop, size)):
+                    copy[*before, edge] = array[*before, edge]
+                before.append(part)
         return copy
 
 
@@ -123,9 +132,9 @@ class Store(NamedTuple):
         """Whether the slice is contiguous."""
         return self.box.is_contiguous(self.shape)
 
-    def array(self, source: Array) -> Array:
+    def array(self, source: Array, empty: Callable[..., Array] = np.empty) -> Array:
         """Return the array to write into: `source` itself, or a copy of what the slice leaves."""
-        return source if self.in_place else self.box.copy_around(source, self.kept)
+        return source if self.in_place else self.box.copy_around(source, self.kept, empty)
 
 
 class ScratchView(NamedTuple):

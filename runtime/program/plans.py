@@ -19,6 +19,7 @@ from runtime.program.codegen.straight import Straight, alone, ends, fits, machin
 from runtime.program.cost_model import (
     BLOCK_MOST,
     LOOK_CALLS,
+    LOOK_REGION,
     LOOK_TIME,
     RECYCLED,
     STEP,
@@ -43,10 +44,17 @@ class Plan:
     `straight` is a Python function that runs all steps, if these are few and small. `native` is
     machine code that replaces it. `left` is the number of calls before the next look for machine
     code, and `price` is the time of a `straight` call in nanoseconds. A plan with large results
-    runs its steps one by one, because steps reuse memory (see `Recycler`).
+    runs its steps one by one, because steps reuse memory (see `Recycler`). `empty` makes the memory
+    of results.
     """
 
-    def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        sizes: Mapping[str, int],
+        program: Program,
+        empty: Callable[..., Any],
+    ) -> None:
         self.exit = frozenset(program.exit)
         self.origins: dict[int, int] = {}
         if any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps):
@@ -66,6 +74,7 @@ class Plan:
         self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
         self._apart = False
         self._sizes, self._views = sizes, list[Any]()
+        self._empty = empty
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.straight = self._write_straight(program) if fits(steps) else None
@@ -88,17 +97,27 @@ class Plan:
         if not regions:
             self.left = LOOK_CALLS
             return
-        time_spent, prices = (
-            self._calls_counted * self.price,
-            sum(step.price for step in regions) or 1,
-        )
+        time_spent = self._calls_counted * self.price
+        prices = sum(step.price for step in regions) or 1
         for step in regions:
-            step.native.numpy_time += time_spent * step.price / prices
-        calls = int(LOOK_TIME / (self.price or LOOK_TIME))
+            step.native.spend(time_spent * step.price / prices)
+        calls = int(max(LOOK_TIME, LOOK_REGION * len(regions)) / (self.price or LOOK_TIME))
         self.left = self._calls_counted = max(1, min(LOOK_CALLS, calls))
+        regions = [step for step in regions if step.native.worth and step not in self._entries]
+        if not regions:
+            return
+        values = self._layouts(program)
+        self._take_entries(program, [step for step in regions if not _is_large(step)], values)
+        if self.price > self._stepwise_price and time_spent > LOOK_TIME / 2 and not self._apart:
+            others = [step for step in regions if step.shape and step not in self._entries]
+            self._apart = any(step.native.task(step, values) for step in others)
+
+    def _take_entries(
+        self, program: Program, regions: Sequence[ScalarStep | RegionStep], values: Sequence[Any]
+    ) -> None:
+        """Adopt the machine code of regions; `values` are those of `_layouts`."""
         symbols = program.lowered.symbols
         indices = [*program.cells]  # in the order of the cells
-        values = self._layouts(program)
         entries: dict[Step, Callable[..., Any]] = {}
         for step in regions:
             single = self._is_single
@@ -107,17 +126,13 @@ class Plan:
                 [symbols[indices[self.origins.get(cell, cell)]] for cell in cells]
                 for cells in (reads, writes)
             ]
-            if step not in self._entries and not self._large:
-                entry = step.native.entry(step, *both, values)
-                entries |= {step: entry} if entry else {}
+            entry = step.native.entry(step, *both, values)
+            entries |= {step: entry} if entry else {}
         self._entries |= entries
         if entries and not self._is_single:
             self.straight = self._write_straight(program)
         elif entries:
             self.native = entries[self.bound[0]]
-        if self.price > self._stepwise_price and time_spent > LOOK_TIME / 2 and not self._apart:
-            others = [step for step in regions if step.shape and step not in self._entries]
-            self._apart = any(step.native.task(step, values) for step in others)
 
     def _layouts(self, program: Program) -> list[Any]:
         """Return the cells with constants, and with views in arrays without values.
@@ -171,7 +186,7 @@ class Plan:
             for symbol, shape in zip(program.lowered.inputs, self.inputs, strict=True)
         ]
         both = program.entry, program.exit
-        return Straight(self.bound, *both, program.constants, types, self._entries)
+        return Straight(self.bound, *both, program.constants, types, self._entries, self._empty)
 
     @lazy
     def dead(self) -> list[list[int]]:
@@ -194,8 +209,8 @@ class Plan:
                 continue
             for step in [self.bound[number] for number in numbers]:
                 if isinstance(step, RegionStep) and step.blocks == 1:
-                    step.small = alone(step)
-                forms.append(step if isinstance(step, RegionStep) else alone(step))
+                    step.small = alone(step, self._empty)
+                forms.append(step if isinstance(step, RegionStep) else alone(step, self._empty))
         return forms
 
     def _group(self, number: int) -> tuple[bool, int]:
@@ -223,7 +238,17 @@ class Plan:
             reads |= dict.fromkeys([cell for cell in read if cell not in writes])
             writes |= dict.fromkeys(stores)
         live = [cell for cell in writes if cell in self.exit or last.get(cell, begin) >= end]
-        return Straight(steps, [*reads], live)
+        return Straight(steps, [*reads], live, empty=self._empty)
+
+
+def _is_large(step: ScalarStep | RegionStep) -> bool:
+    """Whether machine code of a step would make results whose memory is recycled otherwise."""
+    if isinstance(step, ScalarStep):
+        return False
+    made = set(machine_ends(step)[1])
+    sizes = [step.size * dtype.itemsize for cell, dtype in step.writes if cell in made]
+    sizes += [math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize for rows in step.rows]
+    return max(sizes, default=0) >= RECYCLED
 
 
 def _last_reads(steps: Iterable[Step | Straight]) -> dict[int, int]:

@@ -102,6 +102,7 @@ class Program:
         self._bodies: dict[tuple[int, bool, frozenset[int]], RegionBody] = {}
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, CompiledRegion] = {}
+        self._shared: dict[Any, Any] = {}
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None
         self._native: Callable[..., Any] | None = None
@@ -298,7 +299,7 @@ class Program:
         """
         plan, _ = self._plans.get(key, (None, False))
         if plan is None:
-            plan = Plan(self.bound(sizes), sizes, self)
+            plan = Plan(self.bound(sizes), sizes, self, self._recycler.empty)
             for old in list(self._plans)[: len(self._plans) + 1 - KEPT_PLANS]:
                 self._plans.pop(old, None)
             self._plans[key] = plan, self._are_ready(arrays)
@@ -359,7 +360,9 @@ class Program:
         if compiled_region is None:
             region, anew = self.steps[number], WeakMethod(self._plan_anew)
             assert isinstance(region, Region)
-            compiled_region = self._kernels[number] = self.native(region, self.materialized, anew)
+            compiled_region = self._kernels[number] = self.native(
+                region, self.materialized, anew, self._shared
+            )
         return compiled_region
 
     def body(self, number: int, bits: bool, slice_outs: frozenset[int] = frozenset()) -> RegionBody:

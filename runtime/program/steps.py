@@ -360,7 +360,8 @@ class RegionStep:
             self._spend(start)
             return
         for store in self.stores.values():
-            run.values[store.target] = store.array(np.asarray(run.values[store.source]))
+            source = np.asarray(run.values[store.source])
+            run.values[store.target] = store.array(source, run.recycler.empty)
         outs = [self._out(run, index, bool(native)) for index in range(len(self.writes))]
         threads = self.native.threads(self) if native else self.threads
         partition = native.cut(run, threads) if native else (self.ranges, self.trees)
@@ -391,7 +392,7 @@ class RegionStep:
         `start` is in nanoseconds of `perf_counter_ns`.
         """
         if self.native:
-            self.native.numpy_time += perf_counter_ns() - start
+            self.native.spend(perf_counter_ns() - start)
 
     def _work(self, run: PlanRun, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
         """Return the function by which a thread runs all instructions on each of its blocks."""

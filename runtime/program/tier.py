@@ -33,8 +33,14 @@ class RegionTask(Protocol):
 class CompiledRegion(Protocol):
     """One region in the tier: a kernel for each layout of the inputs, compiled once it pays."""
 
-    numpy_time: float
-    """The nanoseconds that NumPy has spent on the region so far."""
+    def spend(self, time: float, /) -> None:
+        """Charge nanoseconds that NumPy has spent on the region."""
+        ...
+
+    @property
+    def worth(self) -> bool:
+        """Whether the region has machine code, or has earned it."""
+        ...
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> RegionTask | None:
         """Return a task for the layouts of `values`; None if the region stays in NumPy."""
@@ -80,9 +86,12 @@ class Tier(Protocol):
         region: Region,
         materialized: Collection[int],
         on_eviction: Callable[[], Callable[[], None] | None],
+        shared: dict[Any, Any],
         /,
     ) -> CompiledRegion:
         """Return a region as a compiled region.
+
+        The regions of a program share what they keep in `shared`.
 
         `materialized` are the indices of symbols whose values lie in memory. `on_eviction` is a
         weak reference to the function that the tier calls when it evicts a kernel of the region.

@@ -13,7 +13,7 @@ from graphir import Symbol, ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import FREED, STRAIGHT_STEPS
+from runtime.program.cost_model import FREED, RECYCLED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
 from runtime.program.steps import (
@@ -38,7 +38,8 @@ class Straight:
     `reads` are the cells of the inputs, `writes` the cells of the results. With `types`, a dtype
     and shape for each input, the function returns None unless each input is a plain array of its
     dtype and shape. `entries` are the steps that run as machine code: the function calls
-    `entry(*values)` with the values of the cells that the step alone reads.
+    `entry(*values)` with the values of the cells that the step alone reads. `empty` makes the
+    memory of results.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class Straight:
         constants: Mapping[int, Any] | None = None,
         types: Sequence[tuple[Storage, tuple[int, ...]]] | None = None,
         entries: Mapping[Step, Callable[..., Any]] | None = None,
+        empty: Callable[..., Any] = np.empty,
     ) -> None:
         self.reads, self.writes, self.blocks = reads, writes, len(steps)
+        self._empty = empty
         self._views: list[ScratchView] = []
         self._scalars: dict[int, str] = {}
         self._boxed: set[int] = set()
@@ -169,8 +172,7 @@ class Straight:
             x, updates = step.reads
             self._arrays([x] if scalar else step.reads, writer)
             if not step.in_place:
-                copy = partial(step.box.copy_around, kept=step.kept)
-                line(f"{target} = {writer.name(copy)}({self._cell(x)})")
+                line(f"{target} = {self._copy(step, writer)}")
             line(f"{target}[{_key(step, writer, scalar)}] = {scalar or self._cell(updates)}")
             return
         self._arrays(step.reads, writer)
@@ -186,27 +188,41 @@ class Straight:
         else:
             line(f"{target} = {writer.name(step.call)}({', '.join(self._cells(step.reads))})")
 
+    def _copy(self, step: CallStep, writer: FunctionWriter) -> str:
+        """Return the expression of the array into which an update writes."""
+        array, empty = self._cell(step.reads[0]), self._empty_of(step, step.symbol.dtype.storage)
+        if step.kept is None and empty is np.empty and step.box.is_minor(step.shape):
+            return f"{array}.copy()"
+        copy = partial(step.box.copy_around, kept=step.kept, empty=empty)
+        return f"{writer.name(copy)}({array})"
+
     def _entry(self, step: Step, entry: Callable[..., Any], writer: FunctionWriter) -> None:
         """Write a step as a call of machine code, with a fallback to its Python function.
 
         The machine code returns None for arrays that are not plain.
         """
-        whole = alone(step)
-        stores = step.stored_cells if isinstance(step, RegionStep) else []
+        whole, stores = alone(step, self._empty), _stores(step)
         lines, (reads, results) = writer.lines, machine_ends(step)
-        lines.append(f"r = {writer.name(entry)}({', '.join(self._cells(reads))})")
+        names = self._cells(reads)
+        scratch = [f"s{len(self._views) + slot}" for slot in range(len(stores))]
+        if isinstance(step, RegionStep):
+            dtypes = dict(step.writes)
+            views = [
+                ScratchView(slot, dtypes[cell], step.shape) for slot, cell in enumerate(stores)
+            ]
+            self._views += views
+            names[len(step.operands) :] = scratch
+        lines.append(f"r = {writer.name(entry)}({', '.join(names)})")
         lines.append("if r is None:")
         other = f"{writer.name(whole.function)}(lane, {', '.join(self._cells(whole.reads))})"
         lines.append(f"    {', '.join(self._cells(whole.writes))}, = {other}")
         lines.append("else:")
-        lines.append(f"    {', '.join(self._cells(results))}{',' * (len(results) > 1)} = r")
-        for cell, store in stores:
-            if store.target == cell:
-                continue  # the memory of an operand that dies; machine code has taken new memory
+        if results:
+            lines.append(f"    {', '.join(self._cells(results))}{',' * (len(results) > 1)} = r")
+        for name, store in zip(scratch, stores.values(), strict=True):
             lines += [f"    {text}" for text in self._store(store, writer)]
-            name, shape = self._cell(store.target), writer.name(store.box.shape)
-            key = writer.name(store.box.key)
-            lines.append(f"    {name}[{key}] = {self._cell(cell)}.reshape({shape})")
+            key = writer.name(store.box.key_in(step.shape))
+            lines.append(f"    {self._cell(store.target)}[{key}] = {name}")
 
     def _region(self, step: RegionStep, writer: FunctionWriter) -> None:
         body = step.body
@@ -240,8 +256,12 @@ class Straight:
     def _store(self, store: Store, writer: FunctionWriter) -> Iterator[str]:
         """Yield the statement that makes the array into which a region writes, if it is new."""
         if not store.in_place:
-            array = f"{writer.name(store.array)}({self._cell(store.source)})"
-            yield f"{self._cell(store.target)} = {array}"
+            array = writer.name(partial(store.array, empty=self._empty))
+            yield f"{self._cell(store.target)} = {array}({self._cell(store.source)})"
+
+    def _empty_of(self, step: Step, dtype: Storage) -> Callable[..., Any]:
+        """Return the function that makes the memory of a result: np.empty for small ones."""
+        return self._empty if math.prod(step.shape) * dtype.itemsize >= RECYCLED else np.empty
 
     def _results(self, step: RegionStep, names: list[str], writer: FunctionWriter) -> None:
         """Write the memory of a region's results, and set the names of their slots."""
@@ -257,7 +277,7 @@ class Straight:
         for index, (cell, dtype) in enumerate(step.writes):
             if index in step.stores:
                 continue
-            empty, shape = writer.name(np.empty), writer.name(step.shape)
+            empty, shape = writer.name(self._empty_of(step, dtype)), writer.name(step.shape)
             writer.lines.append(f"{self._cell(cell)} = {empty}({shape}, {writer.name(dtype)})")
         for k, index, dtype in step.outs:
             cell, storage = step.writes[index]
@@ -278,9 +298,9 @@ def _written_in_place(step: Step) -> Iterator[tuple[int, int]]:
                 yield store.source, store.target
 
 
-def alone(step: Step) -> Straight:
-    """Return one small step as a function of its own."""
-    return Straight([step], *ends(step))
+def alone(step: Step, empty: Callable[..., Any] = np.empty) -> Straight:
+    """Return one small step as a function of its own; `empty` makes the memory of results."""
+    return Straight([step], *ends(step), empty=empty)
 
 
 def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
@@ -295,14 +315,20 @@ def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the cells that machine code of a step reads, and the cells that it writes.
+    """Return the cells whose arrays machine code of a step takes, and the cells that it makes.
 
-    Machine code computes the results that a region stores into slices, and not the slices.
+    Machine code takes scratch memory for the results that a region stores into slices.
     """
     if isinstance(step, RegionStep):
+        stored = _stores(step)
         writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
-        return step.operands, writes
+        return [*step.operands, *stored], [cell for cell in writes if cell not in stored]
     return ends(step)
+
+
+def _stores(step: Step) -> dict[int, Store]:
+    """Return the slices into which a region stores results, by the cell of the result."""
+    return dict(step.stored_cells) if isinstance(step, RegionStep) else {}
 
 
 def _made_contiguous(name: str, writer: FunctionWriter) -> list[str]:

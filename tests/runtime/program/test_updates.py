@@ -297,3 +297,67 @@ def test_updates_at_constant_places(places, axis):
         return
     with pytest.raises(ExecutionError, match="out of range"):
         Program(graph)(values)
+
+
+def prefix(a, b):
+    for i in range(1, len(a)):
+        a[i] += a[i - 1] * b[i]
+        b[i] = a[i] - b[0]
+    return b.sum()
+
+
+def test_a_copy_of_an_input_has_the_rows_that_a_step_reads_before_an_update():
+    args = np.arange(24.0).reshape(8, 3), np.arange(24.0).reshape(8, 3) ** 2
+    recording = record(prefix, *[x.copy() for x in args])
+    (plan,) = plans(Program(recording.graph, native="off"), *recording.inputs)
+    stores = [store for step in plan.bound for store in getattr(step, "stores", {}).values()]
+    kept = [store.kept for store in stores if not store.in_place]
+    assert kept == [(slice(0, 1),)] * 2
+    agree(recording.graph, *recording.inputs)
+
+
+def rows_in_part(a):
+    a[1:4] = a[:3] * 2  # row 4 on are never written, rows 0 to 2 are read before
+    a[2, 1:] = a[5, 1:]
+    a[6] = a[4] + a[2]
+    return a[3:].copy()
+
+
+def test_rows_that_are_read_first_or_written_in_part_are_copied():
+    recording = record(rows_in_part, np.arange(24.0).reshape(8, 3))
+    agree(recording.graph, *recording.inputs)
+
+
+def test_long_plans_run_as_functions_of_many_steps(monkeypatch):
+    monkeypatch.setattr("runtime.program.plans.STRAIGHT_STEPS", 10)
+    monkeypatch.setattr("runtime.program.codegen.straight.STRAIGHT_STEPS", 10)
+    args = [np.arange(1.0, 31) * k for k in (1, 2, 3)]
+    recording = record(tridiagonal, *[x.copy() for x in args])
+    (plan,) = plans(Program(recording.graph, native="off"), *recording.inputs)
+    assert len(plan.bound) > 10 * len(plan.steps) - 10 > 10
+    agree(recording.graph, *recording.inputs)
+
+
+def sweep(a, b):
+    for i in range(1, len(a) - 1):
+        a[i, 1:-1] = 0.5 * (b[i, :-2] + b[i, 2:]) - a[i - 1, 1:-1]
+        b[:, i] -= a[:, i - 1] * 2
+
+
+def test_machine_code_reads_views_and_serves_all_iterations_of_a_loop():
+    args = np.arange(140.0).reshape(10, 14), np.ones((10, 14))
+    recording = record(sweep, *[x.copy() for x in args])
+    program = Program(recording.graph, native="now")
+    if not program.native:
+        pytest.skip("llvmlite is not installed")
+    (plan,) = plans(program, *recording.inputs)
+    regions = [step for step in plan.bound if isinstance(step, RegionStep)]
+    assert len(regions) == 16 and plan._entries.keys() == set(regions)
+    kernels = {id(each) for step in regions for each in step.native.compiled_kernels.values()}
+    assert len(kernels) <= 4
+    agree(recording.graph, *recording.inputs)
+    transposed = [np.asfortranarray(x) for x in recording.inputs]  # other strides than planned
+    for ours, theirs in zip(
+        program(*transposed), interpret(recording.graph, *transposed), strict=True
+    ):
+        assert same(ours, theirs)
