@@ -88,17 +88,17 @@ class Box(NamedTuple):
     def copy_around(
         self,
         array: Array,
-        kept: Sequence[slice] | None = None,
+        copied_rows: Sequence[slice] | None = None,
         empty: Callable[..., Array] = np.empty,
     ) -> Array:
         """Return a copy of an array whose elements in the slice are not initialized.
 
-        If the slice is small or has steps, the copy is a whole one. With `kept`, the copy has these
-        slices of rows alone. `empty` makes the memory of the copy.
+        If the slice is small or has steps, the copy is a whole one. With `copied_rows`, the
+        copy has these slices of rows alone. `empty` makes the memory of the copy.
         """
         copy = empty(array.shape, array.dtype)
-        if kept is not None:
-            for rows in kept:
+        if copied_rows is not None:
+            for rows in copied_rows:
                 copy[rows] = array[rows]
         elif self.is_minor(array.shape):
             copy[...] = array
@@ -116,8 +116,8 @@ class Store(NamedTuple):
     """A slice of an array as the memory of a region's result, in place of an update of the slice.
 
     `source` is the cell of the array and `target` the cell of the array after the update. These are
-    the same memory if the update is `in_place`. `shape` is the shape of the array. `kept` are the
-    rows that a copy has to have (see copies.py), or None for all rows.
+    the same memory if the update is `in_place`. `shape` is the shape of the array. `copied_rows`
+    are the rows that a copy has to have (see copies.py), or None for all rows.
     """
 
     source: int
@@ -125,7 +125,7 @@ class Store(NamedTuple):
     box: Box
     shape: tuple[int, ...]
     in_place: bool
-    kept: tuple[slice, ...] | None = None
+    copied_rows: tuple[slice, ...] | None = None
 
     @property
     def is_contiguous(self) -> bool:
@@ -134,7 +134,7 @@ class Store(NamedTuple):
 
     def array(self, source: Array, empty: Callable[..., Array] = np.empty) -> Array:
         """Return the array to write into: `source` itself, or a copy of what the slice leaves."""
-        return source if self.in_place else self.box.copy_around(source, self.kept, empty)
+        return source if self.in_place else self.box.copy_around(source, self.copied_rows, empty)
 
 
 class ScratchView(NamedTuple):

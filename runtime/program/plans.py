@@ -234,9 +234,9 @@ class Plan:
         reads: dict[int, None] = {}
         writes: dict[int, None] = {}
         for step in steps:
-            read, stores = ends(step)
-            reads |= dict.fromkeys([cell for cell in read if cell not in writes])
-            writes |= dict.fromkeys(stores)
+            sources, targets = ends(step)
+            reads |= dict.fromkeys([cell for cell in sources if cell not in writes])
+            writes |= dict.fromkeys(targets)
         live = [cell for cell in writes if cell in self.exit or last.get(cell, begin) >= end]
         return Straight(steps, [*reads], live, empty=self._empty)
 
@@ -245,8 +245,8 @@ def _is_large(step: ScalarStep | RegionStep) -> bool:
     """Whether machine code of a step would make results whose memory is recycled otherwise."""
     if isinstance(step, ScalarStep):
         return False
-    made = set(machine_ends(step)[1])
-    sizes = [step.size * dtype.itemsize for cell, dtype in step.writes if cell in made]
+    results = set(machine_ends(step)[1])
+    sizes = [step.size * dtype.itemsize for cell, dtype in step.writes if cell in results]
     sizes += [math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize for rows in step.rows]
     return max(sizes, default=0) >= RECYCLED
 

@@ -14,8 +14,10 @@ from graphir.escape import printable
 from runtime.binding import bind
 from runtime.program.codegen.assembly import RegionBody, prepared
 from runtime.program.codegen.straight import alone
-from runtime.program.cutting import Call, Region
+from runtime.program.cutting import UPDATES, Call, Region
 from runtime.program.memory import Lane, Recycler
+from runtime.program.plans import Plan
+from runtime.program.rewrites.views import view_steps
 from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
 
 if TYPE_CHECKING:
@@ -192,7 +194,8 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
 
     For each step the text has the ops, the bytes that the step reads and writes, its scratch
     memory, and the tier that runs the step. Inputs, if given, bind the symbolic dims, and the text
-    then has counts of blocks and threads too.
+    then has counts of blocks and threads too. A program with updates of arrays also gets a line
+    about the steps of a call, in which regions write into slices and views are merged.
     """
     args_bound = _bind(program, inputs, keywords)
     count = len(program.steps)
@@ -211,7 +214,25 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
             lines.append(f"       {kernels.status(bound, values)}")
+    if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
+        lines.append(_replay_text(program, args_bound[1]))
     return "\n".join(lines)
+
+
+def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
+    """Return the steps of a plan with updates as they run: views, updates and copies, as text."""
+    steps = Plan(program.bound(sizes), sizes, program, np.empty).bound
+    regions = [step for step in steps if isinstance(step, RegionStep)]
+    stores = [store for region in regions for store in region.stores.values()]
+    calls = [step for step in steps if isinstance(step, CallStep) and step.symbol.op in UPDATES]
+    in_place = sum(update.in_place for update in (*stores, *calls))
+    views = sum(1 for _ in view_steps(steps))
+    flat = sum(region.is_reshaped for region in regions)
+    return (
+        f"a call runs {len(steps)} steps: {views} views, {len(regions)} regions, {flat} of them in "
+        f"flat memory; regions write {len(stores)} results into arrays, calls {len(calls)}; "
+        f"{in_place} in place, {len(stores) + len(calls) - in_place} in a copy"
+    )
 
 
 def _call_text(symbol: Symbol) -> str:

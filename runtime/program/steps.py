@@ -122,14 +122,14 @@ class ScalarStep:
 class CallStep:
     """A call of a kernel on whole arrays; operands that are not contiguous are copied first.
 
-    With `in_place`, an update writes into its first operand (see ownership.py). `kept` are the rows
-    that the copy of an update has to have (see copies.py), or None for all rows.
+    With `in_place`, an update writes into its first operand (see ownership.py). `copied_rows` are
+    the rows that the copy of an update has to have (see copies.py), or None for all rows.
     """
 
     blocks = 1
     price = 0
     in_place = False
-    kept: Sequence[slice] | None = None
+    copied_rows: Sequence[slice] | None = None
 
     def __init__(self, symbol: Symbol, cells: Mapping[int, int], sizes: Mapping[str, int]) -> None:
         self.symbol = symbol

@@ -191,9 +191,9 @@ class Straight:
     def _copy(self, step: CallStep, writer: FunctionWriter) -> str:
         """Return the expression of the array into which an update writes."""
         array, empty = self._cell(step.reads[0]), self._empty_of(step, step.symbol.dtype.storage)
-        if step.kept is None and empty is np.empty and step.box.is_minor(step.shape):
+        if step.copied_rows is None and empty is np.empty and step.box.is_minor(step.shape):
             return f"{array}.copy()"
-        copy = partial(step.box.copy_around, kept=step.kept, empty=empty)
+        copy = partial(step.box.copy_around, copied_rows=step.copied_rows, empty=empty)
         return f"{writer.name(copy)}({array})"
 
     def _entry(self, step: Step, entry: Callable[..., Any], writer: FunctionWriter) -> None:
@@ -320,9 +320,9 @@ def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     Machine code takes scratch memory for the results that a region stores into slices.
     """
     if isinstance(step, RegionStep):
-        stored = _stores(step)
+        stores = _stores(step)
         writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
-        return [*step.operands, *stored], [cell for cell in writes if cell not in stored]
+        return [*step.operands, *stores], [cell for cell in writes if cell not in stores]
     return ends(step)
 
 

@@ -28,18 +28,18 @@ def read_inputs(steps: Sequence[Step], inputs: Collection[int]) -> None:
 
     `inputs` are the cells of the plan's inputs.
     """
-    written: dict[int, tuple[int, Mask]] = {}
+    origins: dict[int, tuple[int, Mask]] = {}
     for step in steps:
         if not (isinstance(step, CallStep) and step.reads and step.fits):
             continue
         op, source = step.symbol.op, step.reads[0]
-        if op is ops.slice_update and step.shape and (source in written or source in inputs):
+        if op is ops.slice_update and step.shape and (source in origins or source in inputs):
             # The versions of an array share a mask. It has later updates too, which is safe.
-            entry = written.get(source) or (source, np.zeros(step.shape[0], bool))
-            written[step.write] = entry
+            entry = origins.get(source) or (source, np.zeros(step.shape[0], bool))
+            origins[step.write] = entry
             entry[1][step.box.rows] = True
-        elif op in (ops.slice, ops.item) and source in written:
-            origin, rows = written[source]
+        elif op in (ops.slice, ops.item) and source in origins:
+            origin, rows = origins[source]
             if not rows[_rows_read(step)].any():
                 step.reads = [origin]
 
@@ -66,35 +66,35 @@ def limit_copies(steps: Sequence[Step], outputs: Collection[int]) -> None:
     for cell in arrays.keys() & outputs:
         arrays[cell].read(slice(None))
     for step, index, copy in copies:
-        kept = copy.kept
-        if kept is not None and isinstance(step, RegionStep) and index is not None:
-            step.stores[index] = step.stores[index]._replace(kept=kept)
-        elif kept is not None and isinstance(step, CallStep):
-            step.kept = kept
+        copied_rows = copy.copied_rows
+        if copied_rows is not None and isinstance(step, RegionStep) and index is not None:
+            step.stores[index] = step.stores[index]._replace(copied_rows=copied_rows)
+        elif copied_rows is not None and isinstance(step, CallStep):
+            step.copied_rows = copied_rows
 
 
 class _Copy:
     """The rows of a copy: those that an update has written as a whole, and those read before."""
 
     def __init__(self, size: int) -> None:
-        self._written = np.zeros(size, bool)
-        self._read = np.zeros(size, bool)
+        self._updated_rows = np.zeros(size, bool)
+        self._read_rows = np.zeros(size, bool)
 
     def read(self, rows: slice) -> None:
         """Note that a step reads rows."""
-        self._read[rows] |= ~self._written[rows]
+        self._read_rows[rows] |= ~self._updated_rows[rows]
 
     def write(self, store: Store) -> None:
         """Note that a step updates a slice."""
         _, *others = zip(*store.box, store.shape, strict=True)
         if all(start == 0 and stop == size and by == 1 for start, stop, by, size in others):
-            self._written[store.box.rows] = True
+            self._updated_rows[store.box.rows] = True
 
     @property
-    def kept(self) -> tuple[slice, ...] | None:
+    def copied_rows(self) -> tuple[slice, ...] | None:
         """The rows that the copy has to have; None if it may as well have all."""
-        edges = np.flatnonzero(np.diff(self._read, prepend=False, append=False))
-        if 2 * self._read.sum() > len(self._read) or len(edges) > 2 * COPIED_RUNS:
+        edges = np.flatnonzero(np.diff(self._read_rows, prepend=False, append=False))
+        if 2 * self._read_rows.sum() > len(self._read_rows) or len(edges) > 2 * COPIED_RUNS:
             return None
         return tuple([slice(first, end) for first, end in edges.reshape(-1, 2).tolist()])
 

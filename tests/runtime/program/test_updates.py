@@ -311,7 +311,7 @@ def test_a_copy_of_an_input_has_the_rows_that_a_step_reads_before_an_update():
     recording = record(prefix, *[x.copy() for x in args])
     (plan,) = plans(Program(recording.graph, native="off"), *recording.inputs)
     stores = [store for step in plan.bound for store in getattr(step, "stores", {}).values()]
-    kept = [store.kept for store in stores if not store.in_place]
+    kept = [store.copied_rows for store in stores if not store.in_place]
     assert kept == [(slice(0, 1),)] * 2
     agree(recording.graph, *recording.inputs)
 
@@ -361,3 +361,12 @@ def test_machine_code_reads_views_and_serves_all_iterations_of_a_loop():
         program(*transposed), interpret(recording.graph, *transposed), strict=True
     ):
         assert same(ours, theirs)
+
+
+def test_explain_tells_how_a_call_runs_updates():
+    args = np.arange(24.0).reshape(8, 3), np.arange(24.0).reshape(8, 3) ** 2
+    recording = record(prefix, *args)
+    program = Program(recording.graph, native="off")
+    told = program.explain(*recording.inputs).splitlines()[-1]
+    assert "regions write 14 results into arrays, calls 0; 12 in place, 2 in a copy" in told
+    assert "a call runs" not in program.explain()
