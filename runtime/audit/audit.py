@@ -19,6 +19,7 @@ from runtime.audit.congruence import moduli
 from runtime.audit.losses import LossySteps
 from runtime.audit.measuring import measure
 from runtime.audit.opaque import Beyond, Unknown
+from runtime.audit.regions import Regions
 from runtime.audit.subject import Subject
 from runtime.audit.wide import WideRun
 from runtime.binding import bind
@@ -111,13 +112,16 @@ def _audited(
 ) -> CastReport:
     """Return the report of a subject; `outputs_made` are outputs from a recorded run, if any."""
     report, graph = subject.report, subject.graph
-    kept_from = subject.kept_from(memory) if blame else None
+    regions = Regions(subject, memory) if blame else None
+    kept_from, inner = (None, ()) if regions is None else (regions.kept_from, regions.inner)
     watch = watcher(progress, "symbols")
     count = Count(watch, subject.cost(blame, not kept_from) if watch else 0)
     with np.errstate(all="ignore"):
         wide = subject.run()
         losses = LossySteps(wide)
-        measures, same = _measured(subject, wide, count.each(wide.walk(kept_from), 2), losses)
+        measures, same = _measured(
+            subject, wide, count.each(wide.walk(kept_from, inner), 2), losses
+        )
         losses.accumulations(subject.reaches)
         subject.kinds = wide.kinds = losses.kinds
         measures = {**measures, **losses.measures}
@@ -135,12 +139,12 @@ def _audited(
             output.unknown() if symbol in hidden_errors else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
         ]
-        if kept_from is not None:
+        if regions is not None:
             sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
             sites += [graph.symbols[place] for place in losses.kinds]
-            runs = Blame(subject, wide, measures, count, kept_from, memory)
+            runs = Blame(subject, wide, measures, count, regions)
             errors = runs.shared(sites, outputs, errors)
-            losses.add_roundings(runs.roundings, kept_from, subject.run())
+            losses.add_roundings(runs.roundings, regions.complete_from, subject.run())
             measures = {**measures, **losses.measures}
     count.finish()
     results, unseen = owned(real, subject.arrays), hidden_errors.unseen()

@@ -14,9 +14,9 @@ from dataclasses import replace
 from graphir import GraphirError, Symbol
 from passes.analysis.casts import Measured, OutputError
 from runtime.audit.comparing import Output
+from runtime.audit.regions import Regions
 from runtime.audit.subject import Subject
 from runtime.audit.sweep import Sweep
-from runtime.audit.tape import backwards
 from runtime.audit.wide import Array, WideRun
 from runtime.progress import Count
 
@@ -27,6 +27,8 @@ PART = 0.5
 SYMBOL = 10_000
 """The work of one symbol besides its elements: the time of NumPy on so many elements."""
 
+LINEAR = 2.0**-10
+"""The relative error of an output below which the shares of the sweep are as good as of a run."""
 VISIBLE = 2.0**-16
 """The relative error of an output whose plain roundings count: more than float32 usually leaves."""
 
@@ -34,12 +36,11 @@ VISIBLE = 2.0**-16
 class Blame:
     """The shares of a subject's sites in the errors of its outputs.
 
-    `wide_run` has the values of the run without losses that are used from the symbol of index
-    `kept_from` on. A run of a site recomputes the dependents of the site; if it needs earlier
-    values, the whole graph. The sweep recomputes earlier values in `memory` bytes. The runs begin
-    with the sites without a share, then come those of the largest shares. So the work is that of
-    the program, times a constant. A site with neither a share of the sweep nor a run has an unknown
-    share.
+    `wide_run` has the values of the run without losses that `regions` says. A run of a site
+    recomputes the dependents of the site; if it needs values that were not kept, the whole graph.
+    The runs begin with the sites without a share, then come those of the largest shares. So the
+    work is that of the program, times a constant. A site with neither a share of the sweep nor a
+    run has an unknown share.
     """
 
     def __init__(
@@ -48,11 +49,10 @@ class Blame:
         wide_run: WideRun,
         measures: Mapping[int, Measured],
         count: Count,
-        kept_from: int,
-        memory: int,
+        regions: Regions,
     ) -> None:
         self.subject, self.wide_run, self.measures, self.count = subject, wide_run, measures, count
-        self.kept_from, self.memory = kept_from, memory
+        self.regions = regions
         self.roundings: dict[int, Symbol] = {}
 
     def shared(
@@ -68,7 +68,8 @@ class Blame:
             i: dict.fromkeys((site.index for site in self.subject.sites), 0.0) for i in numbers
         }
         wrong = {i: shares[i] for i in numbers if errors[i].differing}
-        swept = self._sweep(sites, outputs, wrong, errors) if wrong else {}
+        is_visible = any((errors[i].norm or 0.0) >= VISIBLE for i in wrong)
+        swept = self._sweep(sites, outputs, wrong, errors) if sites or is_visible else {}
         if wrong and sites:
             self._measure(sites, outputs, errors, wrong)
         self._add_roundings(sites, swept, shares, errors)
@@ -93,10 +94,8 @@ class Blame:
         symbols = self.subject.graph.outputs
         seeds = [(symbols[i], outputs[i].seed(errors[i])) for i in linear]
         sweep = Sweep(self.wide_run, self.subject.live, self.measures, seeds)
-        values = backwards(self.subject, self.wide_run, self.kept_from, self.memory)
-        for run, symbol in values if linear else ():
-            sweep.run = run
-            sweep.visit(symbol)
+        if linear:
+            self.regions.backwards(sweep)
         for i, swept in zip(linear, sweep.shares, strict=True):
             for site in sites:
                 unknown = site.index in sweep.unswept
@@ -150,10 +149,14 @@ class Blame:
             share = max((math.inf if part is None else abs(part) for part in parts), default=0.0)
             return share, self._change(group)
 
-        left = max(LEAST, PART * self._work(self.subject.live))
+        whole = self._work(self.subject.live)
+        left = max(LEAST, PART * whole)
+        if self.regions.inner:  # a run computes the whole graph: let one do so if it may tell more
+            small = all((errors[i].norm or 0.0) < LINEAR and not errors[i].broken for i in shares)
+            left = 0 if small else whole
         for group in sorted(self.subject.together(sites), key=worst, reverse=True):
             path = self.subject.path(group)
-            left -= self._work(path)
+            left -= whole if self.regions.inner else self._work(path)
             if left < 0:
                 break
             values = self._with_losses(group, path)
@@ -186,7 +189,7 @@ class Blame:
 
     def _run(self, path: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
         """Return the wide run without losses, and the symbols of a path as it computes them."""
-        if path[0].index >= self.kept_from:
+        if path[0].index >= self.regions.complete_from:
             return self.wide_run, path
         wide, places = self.subject.run(), {symbol.index for symbol in path}
         walk = self.count.each(wide.walk(), 2)

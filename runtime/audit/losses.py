@@ -150,10 +150,12 @@ class LossySteps:
     def add_roundings(self, symbols: Mapping[int, Symbol], kept_from: int, again: WideRun) -> None:
         """Measure plain roundings after the walk; `again` computes values before `kept_from`."""
         first = LossySteps(again)
-        early = any(place < kept_from for place in symbols)
+        early = {place for place in symbols if place < kept_from}
         for symbol in again.walk() if early else ():
-            if symbol.index in symbols:
+            if symbol.index in early:
                 self.measures[symbol.index] = first.rounding(symbol)
+                if symbol.index == max(early):
+                    break
         for place, symbol in symbols.items():
             self.kinds[place] = "rounding"
             if place not in self.measures:

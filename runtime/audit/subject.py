@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -93,10 +93,13 @@ class Subject:
             groups.setdefault(place, []).append(site)
         return list(groups.values())
 
-    def kept_from(self, memory: int) -> int:
-        """Return the index from which on the values of both runs take at most `memory` bytes."""
+    def kept_from(self, memory: int, inner: Container[int] = ()) -> int:
+        """Return the index from which on the values of both runs take at most `memory` bytes.
+
+        The values of symbols whose indices are in `inner` do not count.
+        """
         for symbol in reversed(self.live):
-            memory -= self.bytes_of(symbol)
+            memory -= 0 if symbol.index in inner else self.bytes_of(symbol)
             if memory < 0:
                 return symbol.index + 1
         return 0

@@ -56,7 +56,7 @@ class Sweep:
     `measures` has the casts, literals and lossy steps of the run, by symbol index. `seeds` has the
     symbol of each output and the adjoint to start from. `shares` has, for each seed, the shares by
     symbol index. `unswept` has the indices of the symbols whose errors pass through an op without a
-    rule; these symbols have no share.
+    rule; these symbols have no share. `erring` has the indices of the symbols that may have errors.
     """
 
     def __init__(
@@ -70,24 +70,34 @@ class Sweep:
         self._storages = {x.index: run.graph.storage_dtype(x) for x in live}
         self._sites = {place for place, measure in measures.items() if measure.changed}
         self._sites |= {x.index for x in live if may_round(x, self._storages[x.index])}
-        self._erring = set(self._sites)
+        self.erring = set(self._sites)
         for symbol in live:
-            if not self._erring.isdisjoint(x.index for x in symbol.args):
-                self._erring.add(symbol.index)
+            if not self.erring.isdisjoint(x.index for x in symbol.args):
+                self.erring.add(symbol.index)
         self.shares: list[dict[int, float]] = [{} for _ in seeds]
         self.unswept: set[int] = set()
         self._adjoints: dict[int, dict[int, Array]] = {}
         self._owned: set[tuple[int, int]] = set()
         for number, (symbol, adjoint) in enumerate(seeds):
-            self._add(symbol, number, adjoint)
+            self.add(symbol, number, adjoint)
+
+    def take(self, symbol: Symbol) -> dict[int, Array]:
+        """Return and forget the adjoints of a symbol, by the number of the seed."""
+        adjoints = self._adjoints.pop(symbol.index, {})
+        self._owned.difference_update((symbol.index, number) for number in adjoints)
+        return adjoints
+
+    def give(self, place: int, adjoints: dict[int, Array]) -> None:
+        """Set the adjoints of a symbol, which the sweep must not write to."""
+        self._adjoints[place] = adjoints
 
     def visit(self, symbol: Symbol) -> None:
         """Compute the shares of a symbol, and pass its adjoints to its operands."""
-        adjoints = self._adjoints.pop(symbol.index, {})
-        erring = [i for i, x in enumerate(symbol.args) if x.index in self._erring]
+        adjoints = self.take(symbol)
+        erring = [i for i, x in enumerate(symbol.args) if x.index in self.erring]
         if symbol.index in self.unswept:
             self.unswept.update(symbol.args[i].index for i in erring)
-        elif adjoints and symbol.index in self._erring:
+        elif adjoints and symbol.index in self.erring:
             try:
                 self._visit(symbol, adjoints, erring)
             except GraphirError:  # the op fails on a step of its operands
@@ -116,7 +126,7 @@ class Sweep:
             if part is None:
                 self._leave(symbol, [at])
             else:
-                self._add(symbol.args[at], number, part)
+                self.add(symbol.args[at], number, part)
 
     def _visit_blocks(
         self, symbol: Symbol, adjoints: Mapping[int, Array], erring: Sequence[int]
@@ -162,7 +172,7 @@ class Sweep:
             value = view(self.run.cached_value(x))
             wide.append(value if symbol.op.operand(i) == "indices" else _as_float(value))
             real.append(wide[-1])
-            if x.index in self._erring and symbol.op.operand(i) != "indices":
+            if x.index in self.erring and symbol.op.operand(i) != "indices":
                 value = view(self.run.beside.cached_value(x))
                 real[-1] = self._as_float(value, x)
         settings: Mapping[str, Any] = {}
@@ -220,7 +230,8 @@ class Sweep:
             adjoints[number] = target
         return adjoints[number]
 
-    def _add(self, symbol: Symbol, number: int, part: Array) -> None:
+    def add(self, symbol: Symbol, number: int, part: Array) -> None:
+        """Add a part of the adjoint of a symbol."""
         if not symbol.dtype.is_complex:
             part = real_part(part)
         adjoints = self._adjoints.setdefault(symbol.index, {})
@@ -232,7 +243,7 @@ class Sweep:
 
     def _pass(self, symbol: Symbol, adjoints: Mapping[int, Array]) -> None:
         for number, adjoint in adjoints.items():
-            self._add(symbol, number, adjoint)
+            self.add(symbol, number, adjoint)
 
 
 View = Callable[[Array], Array]

@@ -18,7 +18,7 @@ from runtime.audit.wide import Array, WideRun
 _Values = dict[int, tuple[Array | None, Array | None]]
 
 
-def backwards(
+def values_backwards(
     subject: Subject, run: WideRun, kept_from: int, memory: int
 ) -> Iterator[tuple[WideRun, Symbol]]:
     """Yield each live symbol from the last to the first, with a run that has its values.

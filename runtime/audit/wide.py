@@ -12,7 +12,7 @@ rounding of float64 and complex128 itself is in no reported error.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -110,9 +110,10 @@ class WideRun(ReferenceRun):
         self._moduli: dict[int, int | None] = {}
         self._inferences: dict[tuple[Any, ...], Inference] = {}
 
-    def walk(self, kept_from: int | None = None) -> Iterator[Symbol]:
+    def walk(self, kept_from: int | None = None, inner: Container[int] = ()) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
-        for _, symbol in zip(self.beside.walk(kept_from), super().walk(kept_from), strict=True):
+        walks = self.beside.walk(kept_from, inner), super().walk(kept_from, inner)
+        for _, symbol in zip(*walks, strict=True):
             yield symbol
 
     def value(self, symbol: Symbol) -> Array:
