@@ -153,7 +153,7 @@ class Blame:
         left = max(LEAST, PART * whole)
         if self.regions.inner:  # a run computes the whole graph: let one do so if it may tell more
             small = all((errors[i].norm or 0.0) < LINEAR and not errors[i].broken for i in shares)
-            left = 0 if small else whole
+            left = max(LEAST, 0 if small else whole)
         for group in sorted(self.subject.together(sites), key=worst, reverse=True):
             path = self.subject.path(group)
             left -= whole if self.regions.inner else self._work(path)

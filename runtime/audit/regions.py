@@ -25,7 +25,7 @@ LEAST = 1 << 16
 """The elements of a step from which a region is worth its blocks."""
 
 
-class Region(NamedTuple):
+class SweepRegion(NamedTuple):
     """Elementwise steps of one shape in the order of the graph, and their operands from outside."""
 
     steps: tuple[Symbol, ...]
@@ -42,7 +42,7 @@ class Regions:
 
     def __init__(self, subject: Subject, memory: int) -> None:
         self.memory = memory
-        self.items: list[Region | Symbol] = []
+        self.items: list[SweepRegion | Symbol] = []
         self.inner: set[int] = set()
         self._subject = subject
         special = {pin.index for pin in subject.beyond.pins.values()}
@@ -89,7 +89,7 @@ class Regions:
         else:
             places = {x.index for x in steps}
             outside = {x.index: x for step in steps for x in step.args if x.index not in places}
-            self.items.append(Region(tuple(steps), tuple(outside.values())))
+            self.items.append(SweepRegion(tuple(steps), tuple(outside.values())))
             last = self._subject.last
             self.inner.update(x.index for x in steps if last[x.index] in places)
 
@@ -103,13 +103,13 @@ class Regions:
                 sweep.visit(symbol)
             return
         for item in reversed(self.items):
-            if isinstance(item, Region):
+            if isinstance(item, SweepRegion):
                 _visit(item, sweep)
             else:
                 sweep.visit(item)
 
 
-def _visit(region: Region, sweep: Sweep) -> None:
+def _visit(region: SweepRegion, sweep: Sweep) -> None:
     """Visit the steps of a region, block by block."""
     whole = sweep.run
     adjoints = {x.index: parts for x in region.steps if (parts := sweep.take(x))}
@@ -133,7 +133,7 @@ def _visit(region: Region, sweep: Sweep) -> None:
         sweep.add(whole.graph.symbols[place], number, total)
 
 
-def _block_run(whole: WideRun, region: Region, view: View) -> WideRun:
+def _block_run(whole: WideRun, region: SweepRegion, view: View) -> WideRun:
     """Return a run with the values of a region's block; `whole` has those of its operands."""
     run, run_beside = copy.copy(whole), copy.copy(whole.beside)
     run.beside = run_beside

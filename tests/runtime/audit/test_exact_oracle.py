@@ -7,6 +7,7 @@ import pytest
 
 from passes import CastReport
 from runtime import record
+from runtime.audit import blame, regions
 from tests.runtime.audit.exact_oracle import LINEAR, Drawn, drawn, line_of
 
 PASSED_ON = ("cancellation", "invalid")
@@ -51,3 +52,26 @@ def test_the_worst_line_of_200_programs() -> None:
     programs = [drawn(seed) for seed in range(1000, 1200)]
     wrong = [i for i, program in enumerate(programs) if not agrees(program, f"many_{i}")]
     assert len(wrong) <= 10, wrong
+
+
+def test_the_shares_of_large_arrays_are_those_of_small_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of large arrays, the sweep computes the values of elementwise steps again by blocks."""
+
+    def mixed(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        half = x.astype(np.float16) * np.float16(3)
+        total = half - half.mean() + y * np.float32(0.3)
+        return np.exp(-total.astype(np.float32)), (total * y).sum()
+
+    generator = np.random.default_rng(4)
+    x, y = generator.uniform(0.1, 1, (2, 3, 5000)).astype(np.float32)
+    whole = record(mixed, x, y).audit()
+    monkeypatch.setattr(regions, "LEAST", 1000)
+    monkeypatch.setattr(blame, "LEAST", 0)
+    by_blocks = record(mixed, x, y).audit()
+    assert whole.outputs[0].norm == by_blocks.outputs[0].norm
+    for one, other in zip(whole, by_blocks, strict=True):
+        assert one.shares == pytest.approx(other.shares, abs=1e-3)
+    for one, other in zip(whole.outputs, by_blocks.outputs, strict=True):
+        assert one.rounding == pytest.approx(other.rounding, abs=1e-9)
