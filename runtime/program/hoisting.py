@@ -8,6 +8,7 @@ equal distance then becomes a slice or an update of a slice, which needs no copy
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,16 @@ def hoisted(graph: Graph) -> Graph:
 
     Ranges stay if their sizes are symbolic, or if they have more than HOISTED elements in all.
     """
-    sizes = [symbol.size for symbol in graph.symbols if symbol.op in _CREATIONS]
-    total = sum([size if isinstance(size, int) else HOISTED + 1 for size in sizes])
-    if sizes and total <= HOISTED:
-        graph = dead_code(fold_constants(graph, HOISTED, _CREATIONS))
-    return _slice_regular(graph)
+    graph_ops = set(map(attrgetter("op"), graph.symbols))
+    if not _CREATIONS.isdisjoint(graph_ops):
+        sizes = [symbol.size for symbol in graph.symbols if symbol.op in _CREATIONS]
+        if sum([size if isinstance(size, int) else HOISTED + 1 for size in sizes]) <= HOISTED:
+            graph = dead_code(fold_constants(graph, HOISTED, _CREATIONS))
+    return graph if graph_ops.isdisjoint(_SLICED) else _slice_regular(graph)
 
 
 def _slice_regular(graph: Graph) -> Graph:
     """Return the graph with slices in place of gathers at regular constant indices."""
-    if not any(symbol.op in _SLICED for symbol in graph.symbols):
-        return graph
     rewriter = Rewriter(graph)
     for symbol in graph.symbols:
         bounds = _bounds(symbol) if symbol.op in _SLICED else None
