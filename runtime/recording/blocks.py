@@ -15,7 +15,7 @@ import numpy as np
 from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
 from runtime.recording.numpy_.calls import watched_code
 from runtime.recording.recorder import Recorder
-from runtime.recording.results import leaves
+from runtime.recording.results import leaves, texts
 from runtime.recording.values import RecordedValue, TracedScalar
 
 
@@ -105,11 +105,23 @@ def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]
 
     Data that the code only loaded, and constants, are outputs if there is nothing else.
     """
-    values = [x for x in leaves(variables, None, recorder) if isinstance(x, _RECORDED)]
+    own = {name: x for name, x in variables.items() if not _is_deep(x)}
+    values = [x for x in leaves(own, None, recorder) if isinstance(x, _RECORDED)]
     results = [x for x in values if is_computed(recorder, x)]
     symbols = {recorder.before(x) for x in results}
-    texts = [x for x in recorder.texts.values() if recorder.before(x) not in symbols]
-    return [*results, *texts] or values
+    shown = [x for x in texts(recorder, not results) if recorder.before(x) not in symbols]
+    return [*results, *shown] or values or list(leaves(variables, None, recorder))
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value is an object or a long list, whose arrays are the outputs of last resort."""
+    if isinstance(value, (list, tuple, dict)):
+        return len(cast("list[Any]", value)) > MOST_PARTS
+    return not isinstance(value, (np.ndarray, np.generic, int, float, complex))
+
+
+MOST_PARTS = 8
+"""The most parts of a list, a tuple or a dict that are outputs."""
 
 
 def is_computed(recorder: Recorder, value: Any) -> bool:

@@ -40,6 +40,7 @@ def number_of(name: str, value: Any, number: Any) -> Any:
         recorder.locate()
         recorder.note(name, "makes Python numbers: they are taken as literals")
         recorder.read(name, value, "makes Python numbers, by which the program may go on")
+        recorder.text(value, "numbers")
         if value.size == 1:
             recorder.numbers[id(number)] = number, value
     return number

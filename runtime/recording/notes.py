@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphir import Graph, Location, Symbol
@@ -36,6 +36,8 @@ class NotingBuilder(RecordingBuilder):
         self.arguments: list[Any] = []
         """The arguments of the active calls, the user's call first."""
         self._reads: set[tuple[int, bool]] = set()
+        self._read_places: dict[int, int] = {}
+        """For each read among the steps, the number of symbols when it was last made."""
 
     def before(self, value: Any) -> Symbol | None:
         """Return the symbol of a value before NumPy may write to it; None if it has no symbol."""
@@ -91,9 +93,18 @@ class NotingBuilder(RecordingBuilder):
             return
         self._reads.update((symbol.index, truth) for symbol in symbols or ())
         if symbols != ():
+            self._read_places[len(self.steps)] = len(self.graph.symbols)
             self.steps.append(
                 OpaqueStep(what, self.here, reason, (), symbols, True, symbols is not None, truth)
             )
+
+    def settled_steps(self) -> list[OpaqueStep]:
+        """Return the steps of flat code: reads after which it computes nothing steer no values."""
+        last = len(self.graph.symbols)
+        return [
+            replace(step, steers=False) if self._read_places.get(place) == last else step
+            for place, step in enumerate(self.steps)
+        ]
 
     def setting(self, what: str, value: Any) -> Any:
         """Return the plain value of an argument that is not an operand, and note the read."""

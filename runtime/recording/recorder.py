@@ -73,8 +73,8 @@ class Recorder(NotingBuilder):
         """The inputs of the graph that are arguments of the program, or that it loaded."""
         self.captures: list[Symbol] = []
         """The inputs of the graph that the program captured: its data if it has no others."""
-        self.texts: dict[Location, Any] = {}
-        """The values that the program wrote as text, the last at each line."""
+        self.texts: dict[tuple[str, Location], Any] = {}
+        """The values that the program wrote as text or took as numbers, the last of each line."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
@@ -190,13 +190,13 @@ class Recorder(NotingBuilder):
             base = getattr(base, "base", None)
         return None
 
-    def text(self, value: Any) -> None:
-        """Note that the program has written a value as text."""
+    def text(self, value: Any, kind: str = "text") -> None:
+        """Note that the program has written a value as text, or taken it as Python numbers."""
         symbol = self.before(value)
         if symbol is not None:
             real = plain(value)
             copy = real.copy() if type(real) is np.ndarray else real
-            self.texts[self.here] = self.wrapped(copy, symbol)
+            self.texts[kind, self.here] = self.wrapped(copy, symbol)
 
     def counted(self) -> int:
         """Count a write, and return its number."""
@@ -454,6 +454,8 @@ class Recorder(NotingBuilder):
         """
         if real.dtype.names:
             self.data_arrays.add(real)
+            if real.base is not None:  # the base of the fields too
+                self.data_arrays.add(np.asarray(real.base))
             return self.wrapped(real, None)
         symbol = self.input(real)
         self.data.append(symbol)

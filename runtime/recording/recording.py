@@ -36,6 +36,7 @@ from runtime.recording.results import (
     leaves,
     output_names,
     plain_result,
+    texts,
 )
 from runtime.recording.sites import CallSites
 from runtime.recording.values import Array, active, plain, recording_with
@@ -159,11 +160,12 @@ def record(
         if isinstance(cast("object", result), Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         if isinstance(function, Script):
+            recorder.steps = recorder.settled_steps()
             outputs = variable_outputs(recorder, result)
         else:
             own = leaves(None, getattr(function, "__self__", None), recorder)
             left = recorder.written_arguments(), [x for x in own if is_computed(recorder, x)]
-            outputs = list(leaves(result, left, recorder)) or list(recorder.texts.values())
+            outputs = list(leaves(result, left, recorder)) or texts(recorder)
         symbols = [recorder.before(leaf) for leaf in outputs]
     return Recording(**_fields(recorder, result, symbols, outputs))
 

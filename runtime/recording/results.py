@@ -55,17 +55,40 @@ def _parts(value: Any) -> list[Any]:
     return list(getattr(value, "__dict__", {}).values())
 
 
+def texts(recorder: Recorder, numbers: bool = True) -> list[Any]:
+    """Return the values that a program wrote as texts.
+
+    Without any, and with `numbers`, the answer has those that it took as Python numbers.
+    """
+    values = [value for (kind, _), value in recorder.texts.items() if kind == "text"]
+    return values or list(recorder.texts.values() if numbers else ())
+
+
 def output_names(result: Any, outputs: Sequence[Any], recorder: Recorder) -> list[str]:
-    """Return the names of outputs: the key in a dict, the line of a text; else "".
+    """Return the names of outputs: the keys in dicts, the line of a text; else "".
 
     The names of a dict's values are those of variables, of a script or a block.
     """
-    names = {id(value): f"text of line {place.line}" for place, value in recorder.texts.items()}
+    names = {id(x): f"{kind} of line {place.line}" for (kind, place), x in recorder.texts.items()}
     pairs = cast("dict[Any, Any]", result).items() if isinstance(result, dict) else ()
     for key, value in pairs:
         if isinstance(key, str):
-            names[id(value)] = key
+            names |= {id(leaf): name for name, leaf in _named_leaves(key, value)}
     return [names.get(id(value), "") for value in outputs]
+
+
+def _named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a value under a name, and those in a tuple, a list or a dict under longer ones."""
+    if isinstance(value, dict):
+        for key, part in cast("dict[Any, Any]", value).items():
+            yield from _named_leaves(f"{name}[{key!r}]", part)
+    elif isinstance(value, (list, tuple)):
+        fields: Any = getattr(cast("object", value), "_fields", None)
+        for place, part in enumerate(cast("list[Any]", value)):
+            at = f"[{place}]" if fields is None else f".{fields[place]}"
+            yield from _named_leaves(f"{name}{at}", part)
+    else:
+        yield name, value
 
 
 def plain_result(result: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Calls of the program that read recorded scalars in compiled code: `np.float32(x)`, `"%f" % x`.
+"""Calls of the program that leave NumPy: `np.float32(x)`, `"%f" % x`, `table.to_numpy()`.
 
 A recorded scalar is a NumPy scalar, whose value compiled code reads from memory without a call of
 any method. While a recording runs, the functions of the program therefore have other code: their
 own, with a look at each function before they call it. The line numbers and columns are the same.
+The arrays that functions of other packages make for the program are its data.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any, cast
 
 import numpy as np
 
-from runtime.recording.captured import INSTALLED, is_user
+from graphir.numpy_api.arrays.operands import leaves
+from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
 from runtime.recording.leaving import AS_NUMBER
-from runtime.recording.numpy_.creation import array_symbol, recorded_function
+from runtime.recording.numpy_.creation import array_symbol, data, recorded_function
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import active, plains
+from runtime.recording.values import active, plains, recording_with
 
-CALLEE, TEXT = "__graphir_callee__", "__graphir_text__"
-"""The names of `callee` and `formatted` in the code of a recorded program."""
+CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
+"""The names of `callee`, `formatted` and `from_attribute` in the code of a recorded program."""
 READERS = frozenset(("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal"))
 """Compiled modules of Python's library whose functions and types read numbers from memory."""
 PYTHON_READERS = frozenset(("ctypes", "fractions", "json"))
@@ -42,20 +44,63 @@ def callee(function: Any) -> Any:
         kind = cast("type[Any]", function)
         if issubclass(kind, np.generic):
             return _scalar_type(cast("Any", kind))
+        if kind.__module__.startswith("numpy.random"):
+            return _from_outside(kind)
         return _reader(kind) if kind.__module__ in READERS | PYTHON_READERS else kind
-    if isinstance(function, (BuiltinFunctionType, FunctionType)):
-        module = str(getattr(function, "__module__", None)).partition(".")[0]
-        return _reader(function) if module in READERS | PYTHON_READERS else function
-    return function
+    if isinstance(getattr(function, "__self__", None), _RANDOM):
+        return _from_outside(function)
+    if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
+        return function
+    module = str(getattr(function, "__module__", None))
+    package = module.partition(".")[0]
+    if package in READERS | PYTHON_READERS:
+        return _reader(function)
+    return function if package in LIBRARIES or is_user(module) else _from_outside(function)
+
+
+_RANDOM = np.random.Generator, np.random.RandomState
+
+
+def from_attribute(value: Any) -> Any:
+    """Return the value of an attribute such as `table.values`, recorded if it is an array."""
+    recorder = active()
+    if recorder is None or type(value) is not np.ndarray or not recorder.locate():
+        return value
+    return value if recorder.owner(value) is not None else data(recorder, "values", value)
+
+
+def _from_outside(function: Any) -> Callable[..., Any]:
+    """Return a function of a library that gives arrays which it makes to the program as data.
+
+    Without recorded values and functions of the program among the arguments, the library's own
+    steps are not recorded.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder, values = active(), [*args, *kwargs.values()]
+        if (
+            recorder is None
+            or traced_leaves(values)
+            or any(callable(leaf) for leaf in leaves(values))
+        ):
+            return function(*args, **kwargs)
+        with recording_with(None):
+            real = function(*args, **kwargs)
+        if type(real) is not np.ndarray or not recorder.locate() or recorder.owner(real):
+            return real
+        return data(recorder, function.__name__, real)
+
+    return call
 
 
 def formatted(value: Any) -> Any:
-    """Return the right operand of `text % value`, and note the values that the text shows."""
+    """Return the right operand of `text % value` in plain values, and note what the text shows."""
     recorder = active()
-    if recorder is not None and (leaves := traced_leaves(value)) and recorder.locate():
-        for leaf in leaves:
-            recorder.text(leaf)
-    return value
+    if recorder is None or not recorder.locate():
+        return value
+    for each in traced_leaves(value):
+        recorder.text(each)
+    return plains(value)
 
 
 @lru_cache(maxsize=256)
@@ -88,6 +133,10 @@ def _reader(function: Any) -> Callable[..., Any]:
 _READING_NAMES = (
     *("type", "pack", "pack_into", "Decimal", "Fraction", "timedelta", "array", "dump", "dumps"),
     *("c_float", "c_double", "c_int", "c_long"),
+    *(
+        "to_numpy",
+        *(name for name in (*dir(np.random), *dir(np.random.Generator)) if name[0] != "_"),
+    ),
 )
 _ATTRIBUTES = frozenset((*map(str, np.sctypeDict), *_READING_NAMES))
 """The attributes whose calls are watched: other methods keep the columns of their own calls."""
@@ -97,9 +146,16 @@ class _Calls(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if node.args and (isinstance(node.func, ast.Name) or name in _ATTRIBUTES):
+        function = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+        is_watched = isinstance(function, ast.Name) or name in _ATTRIBUTES
+        if is_watched:
             node.func = _call(CALLEE, node.func)
         return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        is_data = node.attr == "values" and isinstance(node.ctx, ast.Load)
+        return _call(ATTRIBUTE, node) if is_data else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -121,6 +177,7 @@ def watched_code(source: str | bytes, file: str) -> CodeType:
     """Return the code of a module whose calls pass through `callee`."""
     setattr(builtins, CALLEE, callee)
     setattr(builtins, TEXT, formatted)
+    setattr(builtins, ATTRIBUTE, from_attribute)
     tree = _Calls().visit(ast.parse(source, file))
     return compile(tree, file, "exec", dont_inherit=True)
 

@@ -154,14 +154,14 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
             return value
         if np.may_share_memory(real, value.plain):
             return view_of(value, real)
-    elif type(value) is np.ndarray:
-        if real is value or np.may_share_memory(real, value):
-            return real
-    elif not isinstance(value, (TracedScalar, list, tuple, int, float, complex)):
+    elif type(value) is np.ndarray and (real is value or np.may_share_memory(real, value)):
         return real
     recorder.locate()
     if type(real) is not np.ndarray:
         return real
+    if not isinstance(value, (np.ndarray, TracedScalar, list, tuple, int, float, complex)):
+        is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
+        return real if is_numpy else data(recorder, original.__name__, real)
     return recorder.outcome(original.__name__, real, lambda: array_symbol(recorder, value, real))
 
 
@@ -241,13 +241,24 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
     with recording_with(None):
         real = recorder.call(original, args, kwargs)
+    recorder.locate()
+    return data(recorder, original.__name__, real)
+
+
+def data(recorder: Recorder, name: str, real: Any) -> Any:
+    """Return an array that came from outside, which is data, in the form that the program gets."""
     if isinstance(real, np.memmap):
-        real = real.view(np.ndarray)
+        real = cast("Any", real).view(np.ndarray)
     if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
         return real
-    recorder.locate()
-    recorder.note(original.__name__, "is taken as given: it is data")
+    recorder.note(name, "is taken as given: it is data")
     return recorder.loaded(real)
+
+
+def _unrecorded(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function whose own arrays are not the program's."""
+    with recording_with(None):
+        return recorder.call(original, plains(args), plains(kwargs))
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -444,6 +455,10 @@ def _readers() -> dict[str, tuple[Any, Maker]]:
         for name, function in _functions(module).items()
     }
     state = {"seed", "get_state", "set_state", "default_rng", "shuffle", "bytes"}
+    plain_calls = {
+        f"numpy.random.{name}": getattr(np.random, name) for name in ("default_rng", "seed")
+    }
+    readers |= {path: (x, recorded_function(x, _unrecorded)) for path, x in plain_calls.items()}
     return readers | {
         f"numpy.random.{name}": (function, recorded_function(function, _external))
         for name, function in _functions(np.random).items()

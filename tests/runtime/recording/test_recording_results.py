@@ -161,5 +161,5 @@ def test_an_audit_without_outputs_says_what_the_result_is(tmp_path) -> None:
     assert message.startswith("audit: nothing that was recorded reached the result of '<lambda>'")
     assert "got ndarray of [('a', '<f8')][2]" in message
     assert "return arrays of numbers" in message
-    with pytest.raises(ExecutionError, match=r"got a str; tolist at .* makes Python numbers"):
-        record(lambda x: str(x.tolist()), np.ones(2)).audit()
+    text = record(lambda x: str(x.tolist()), np.ones(2))
+    assert text.names[0].startswith("numbers of line ") and text.audit().outputs[0].is_known
