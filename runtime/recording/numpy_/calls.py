@@ -44,11 +44,7 @@ def callee(function: Any) -> Any:
         kind = cast("type[Any]", function)
         if issubclass(kind, np.generic):
             return _scalar_type(cast("Any", kind))
-        if kind.__module__.startswith("numpy.random"):
-            return _from_outside(kind)
         return _reader(kind) if kind.__module__ in READERS | PYTHON_READERS else kind
-    if isinstance(getattr(function, "__self__", None), _RANDOM):
-        return _from_outside(function)
     if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
         return function
     module = str(getattr(function, "__module__", None))
@@ -56,9 +52,6 @@ def callee(function: Any) -> Any:
     if package in READERS | PYTHON_READERS:
         return _reader(function)
     return function if package in LIBRARIES or is_user(module) else _from_outside(function)
-
-
-_RANDOM = np.random.Generator, np.random.RandomState
 
 
 def from_attribute(value: Any) -> Any:

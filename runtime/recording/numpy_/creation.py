@@ -33,6 +33,7 @@ from runtime.recording.values import (
     RecordedValue,
     TracedScalar,
     active,
+    plain,
     plains,
     recording,
     recording_with,
@@ -255,12 +256,6 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
     return recorder.loaded(real)
 
 
-def _unrecorded(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function whose own arrays are not the program's."""
-    with recording_with(None):
-        return recorder.call(original, plains(args), plains(kwargs))
-
-
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """Record np.frombuffer as an input, unless the buffer is that of an array.
 
@@ -285,7 +280,7 @@ class _RecordedClass(type):
         return _recorded(cls.original, cls.record, args, kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        owner = plains(instance)
+        owner = plain(instance)
         while isinstance(owner, np.ndarray) and not isinstance(owner, cls.original):
             owner = cast("Any", owner).base
         return isinstance(owner, cls.original)
@@ -455,10 +450,6 @@ def _readers() -> dict[str, tuple[Any, Maker]]:
         for name, function in _functions(module).items()
     }
     state = {"seed", "get_state", "set_state", "default_rng", "shuffle", "bytes"}
-    plain_calls = {
-        f"numpy.random.{name}": getattr(np.random, name) for name in ("default_rng", "seed")
-    }
-    readers |= {path: (x, recorded_function(x, _unrecorded)) for path, x in plain_calls.items()}
     return readers | {
         f"numpy.random.{name}": (function, recorded_function(function, _external))
         for name, function in _functions(np.random).items()
