@@ -109,8 +109,8 @@ def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]
     values = [x for x in leaves(own, None, recorder) if isinstance(x, _RECORDED)]
     results = [x for x in values if is_computed(recorder, x)]
     symbols = {recorder.before(x) for x in results}
-    shown = [x for x in texts(recorder, not results) if recorder.before(x) not in symbols]
-    return [*results, *shown] or values or list(leaves(variables, None, recorder))
+    printed_values = [x for x in texts(recorder, not results) if recorder.before(x) not in symbols]
+    return [*results, *printed_values] or values or list(leaves(variables, None, recorder))
 
 
 def _is_deep(value: Any) -> bool:
