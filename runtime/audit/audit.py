@@ -45,10 +45,10 @@ def audit(
     output against the wide run (`.outputs`), and the outputs (`.results`).
 
     With `blame` the report also has the share of each cast in each output's error (see
-    Output.share). For every cast that changed a value, the audit repeats the wide run with the loss
-    of that cast alone injected. It recomputes only the dependents of the cast if the values of one
-    wide run take at most `memory` bytes, else the whole graph. In a graph with very many casts, the
-    casts that changed their values least have unknown shares (see Blame).
+    Output.share). One backward sweep finds the shares to first order; for the largest, the audit
+    repeats the wide run with the loss of that cast alone injected (see Blame). Casts whose errors
+    the sweep cannot follow have unknown shares if there are too many for a run each. Values of the
+    runs that take more than `memory` bytes are computed again.
 
     `as_dtype` asks what the same program would lose with all its floats in another dtype: it casts
     float inputs and constants to the dtype (see passes.analysis.retype). The wide run has the

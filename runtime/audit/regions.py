@@ -60,7 +60,9 @@ class Regions:
                 scalars, steps = [], [symbol] if self._is_step(symbol) else []
                 self.items += [] if steps else [symbol]
         self._close(scalars, steps)
-        self.kept_from = subject.kept_from(memory, self.inner)
+        ends = {x.index for x in subject.live if not x.args}  # as outputs are, by every run
+        ends.update(x.index for x in subject.graph.outputs)
+        self.kept_from = subject.kept_from(memory, self.inner | ends)
         if self.kept_from:
             self.inner.clear()
             self.kept_from = subject.kept_from(memory)

@@ -31,7 +31,6 @@ from runtime.audit.adjoints import (
     unit_slope,
 )
 from runtime.audit.exact import numbers
-from runtime.audit.measuring import BLOCK
 from runtime.audit.wide import TOTAL, WideRun, is_written
 
 EXACT_OPS = {
@@ -42,6 +41,10 @@ EXACT_OPS = {
 """Ops that compute without rounding."""
 
 _WIDE = (DType.float64, DType.complex128)
+
+
+BLOCK = 1 << 16
+"""The elements of a block: Python's time for a step is small beside that of the block."""
 
 
 def may_round(symbol: Symbol, dtype: DType) -> bool:
