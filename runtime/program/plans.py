@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphir import ops
 from graphir.lazy import lazy
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from runtime.program.cost_model import (
@@ -153,7 +154,9 @@ class Plan:
             elif layouts[cell] is None:
                 symbol = symbols[indices[cell]]
                 layouts[cell] = np.empty(shape_of(symbol, self._sizes), symbol.dtype.storage)
-            layouts[step.write] = values[step.write] = step.call(layouts[cell])
+            is_reshape = isinstance(step, CallStep) and step.symbol.op is ops.reshape
+            if not is_reshape or layouts[cell].flags.c_contiguous:  # else NumPy may copy
+                layouts[step.write] = values[step.write] = step.call(layouts[cell])
         self._views = values
         return values
 
