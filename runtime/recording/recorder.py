@@ -461,12 +461,16 @@ class Recorder(NotingBuilder):
         self.data.append(symbol)
         return self.wrapped(real, symbol)
 
+    def is_data(self, array: Array) -> bool:
+        """Whether a structured array is data of the program, unchanged since it got it."""
+        return array in self.data_arrays
+
     def field(self, array: RecordedValue, name: Any) -> Any:
         """Return a field, or a list of fields, of a structured array."""
         real: Any = array.plain[name]
         if not self.has(real.dtype):
             return self.wrapped(real, None)
-        if real not in self.data_arrays:
+        if not self.is_data(real):
             return self.wrapped(real, self.given(real))
         symbol = self.input(real)
         self.data.append(symbol)

@@ -48,6 +48,10 @@ def get(x: RecordedValue, key: Any) -> Any:
     if x.plain.dtype.names and (isinstance(key, str) or _is_names(key)):
         recorder.locate()
         return recorder.field(x, key)
+    if not is_basic(key) and x.plain.dtype.names and recorder.is_data(x.plain):
+        recorder.locate()
+        recorder.setting("an index", key)
+        return recorder.loaded(real)
     if not is_basic(key):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
