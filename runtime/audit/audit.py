@@ -115,7 +115,9 @@ def _audited(
     regions = Regions(subject, memory) if blame else None
     kept_from, inner = (None, ()) if regions is None else (regions.kept_from, regions.inner)
     watch = watcher(progress, "symbols")
-    count = Count(watch, subject.cost(blame, not kept_from) if watch else 0)
+    count = Count(
+        watch, subject.cost(blame, regions is None or not regions.complete_from) if watch else 0
+    )
     with np.errstate(all="ignore"):
         wide = subject.run()
         losses = LossySteps(wide)
