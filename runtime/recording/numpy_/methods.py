@@ -329,9 +329,23 @@ def _put_part(x: RecordedValue, name: str, value: Any) -> None:
     put(getattr(x, name), ..., np.asarray(value) if is_literal(value) else value, write)
 
 
+def _writing(name: str) -> Callable[..., Any]:
+    """Return a method that writes a file, whose values are data if the program reads it again."""
+
+    def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is not None and recorder.locate():
+            recorder.note(name, "writes a file")
+        return getattr(self.plain, name)(*plains(args), **plains(kwargs))
+
+    return method
+
+
 def _reading_methods() -> None:
-    for name in ("tobytes", "tofile", "dump", "dumps", "__reduce__", "__reduce_ex__", "__dlpack__"):
+    for name in ("tobytes", "dumps", "__reduce__", "__reduce_ex__", "__dlpack__"):
         setattr(Methods, name, reading(name, AS_BYTES))
+    for name in ("tofile", "dump"):
+        setattr(Methods, name, _writing(name))
     Methods.__index__ = reading("__index__", AS_NUMBER)
     Methods.__bool__ = reading("__bool__", AS_TRUTH, truth=True)
 

@@ -127,3 +127,16 @@ def test_random_numbers_are_data_and_those_of_a_plain_run(monkeypatch: Any) -> N
         assert type(ours) is type(theirs) and np.array_equal(ours, theirs)
     seen = [output.differing is not None for output in recording.audit().outputs]
     assert seen == [True, True, False, True, *seen[4:]]  # permutation is compiled
+
+
+def test_a_file_that_the_program_writes_steers_nothing(tmp_path: Path) -> None:
+    def saved(x: Any) -> Any:
+        halves = x.astype(np.float16).astype(np.float64)
+        halves.tofile(tmp_path / "halves")
+        halves.dump(tmp_path / "dumped")
+        return x * 2, np.fromfile(tmp_path / "halves") * 2
+
+    recording = record(saved, np.array([0.1, 0.2]))
+    report = recording.audit()
+    assert not report.hidden and report.outputs[0].differing == 0
+    assert [note.what for note in recording.notes] == ["tofile", "dump", "fromfile"]
