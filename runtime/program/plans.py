@@ -219,13 +219,14 @@ class Plan:
     def _group(self, number: int) -> tuple[bool, int]:
         """Return a key that is equal for steps in a row that can be one function.
 
-        A region that may become machine code stays by itself, unless the plan is long and a step
-        would cost more than the region.
+        A region that may become machine code stays by itself, unless the plan always runs step by
+        step and a step would cost more than the region.
         """
         step = self.bound[number]
         is_small = step.blocks == 1 and math.prod(step.shape) <= BLOCK_MOST
         if isinstance(step, RegionStep) and step.native:
-            is_small &= len(self.bound) > STRAIGHT_STEPS and step.price < STEP
+            runs_by_step = self.blocks > len(self.bound) or len(self.bound) > STRAIGHT_STEPS
+            is_small &= runs_by_step and step.price < STEP
         return is_small, number // STRAIGHT_STEPS
 
     def _join(self, begin: int, end: int, last: Mapping[int, int]) -> Straight:
