@@ -39,10 +39,20 @@ def widenings(
 ) -> Iterator[Widening]:
     """Yield the widening of each output that is wider than all `inputs`, each step once.
 
-    `step_results` are further inputs of the graph that depend on `inputs`.
+    `step_results` are further inputs of the graph that depend on `inputs`. In place of an input
+    that the program only casts, as it loads it, its casts count.
     """
     if inputs:
-        yield from _Search(explicit, inputs, step_results).widenings()
+        data = [x for each in inputs for x in _casts(explicit, each) or (each,)]
+        yield from _Search(explicit, data, step_results).widenings()
+
+
+def _casts(explicit: Graph, symbol: Symbol) -> Sequence[Symbol]:
+    """Return the program's casts of a symbol if nothing else uses the symbol."""
+    users = [x for x in explicit.symbols if any(arg is symbol for arg in x.args)]
+    is_output = any(x is symbol for x in explicit.outputs)
+    written = all(x.op is ops.cast and not x.origins for x in users)
+    return users if written and not is_output else ()
 
 
 _BY_DESIGN = (signatures.ACCUMULATION, signatures.POSITION, signatures.CAST)

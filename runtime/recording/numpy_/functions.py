@@ -173,6 +173,8 @@ _SYMBOLIC: dict[Any, Symbolic] = {
             np.concatenate: 1,
             np.vdot: 2,
             np.roll: 1,
+            np.convolve: 2,
+            np.correlate: 2,
             np.take_along_axis: 2,
             np.diagflat: 1,
             np.einsum: 0,

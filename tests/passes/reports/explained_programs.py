@@ -56,3 +56,14 @@ def stored_narrow(x):
     out = np.zeros(6, np.float32)
     out += x * np.arange(6)
     return out
+
+
+def loaded(text):
+    data = np.loadtxt(text).astype(np.float32)
+    return data * np.array([0.2, 0.8])
+
+
+def looked_up(image):
+    bright = image + np.uint8(60)
+    table = (np.arange(256) / 1.7).astype(np.uint8)
+    return table[bright.tolist()]

@@ -56,6 +56,19 @@ def test_what_the_program_asks_for_is_not_explained(function: Any) -> None:
     assert sentences(function, x) == []
 
 
+def test_data_have_the_dtype_to_which_the_program_casts_them() -> None:
+    (sentence,) = sentences(programs.loaded, ["1 2", "3 4"])
+    assert sentence.startswith("the result is float64 because line")
+    assert "multiplies by `np.array([0.2, 0.8])`, a float64" in sentence
+
+
+def test_a_wrap_whose_effect_is_unknown_comes_before_truncations() -> None:
+    report = record(programs.looked_up, np.arange(100, 256).astype(np.uint8)).audit()
+    assert not report.outputs[0].is_known
+    assert report.sites[0].row.kind == "wrap"
+    assert "wraps 60 of 156 elements" in report.sentences[0]
+
+
 def test_each_wrong_output_has_its_line() -> None:
     first, second = sentences(programs.two_wraps, np.full(4, 200, np.uint8))
     assert first.startswith("output0 is wrong by 85 % because line 32 wraps 4 of 4 elements")

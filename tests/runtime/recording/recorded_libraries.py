@@ -29,6 +29,7 @@ points = _floats(20, 3)
 NUMPY = {
     "average": (a, 0, positive),
     "convolve": (a, b),
+    "correlate": (a, few, "full"),
     "corrcoef": (X,),
     "cov": (X,),
     "cross": (X[:5], Y),
