@@ -51,8 +51,8 @@ def _casts(explicit: Graph, symbol: Symbol) -> Sequence[Symbol]:
     """Return the program's casts of a symbol if nothing else uses the symbol."""
     users = [x for x in explicit.symbols if any(arg is symbol for arg in x.args)]
     is_output = any(x is symbol for x in explicit.outputs)
-    written = all(x.op is ops.cast and not x.origins for x in users)
-    return users if written and not is_output else ()
+    are_casts = all(x.op is ops.cast and not x.origins for x in users)
+    return users if are_casts and not is_output else ()
 
 
 _BY_DESIGN = (signatures.ACCUMULATION, signatures.POSITION, signatures.CAST)
