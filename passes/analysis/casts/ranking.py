@@ -106,7 +106,7 @@ def score(site: CastSite) -> tuple[bool, float]:
     That is the site's share of the error, times the part of the dtype's bits that the site lost: a
     difference of nearly equal operands passes the whole error on, but may add little to it. If the
     share is unknown, the second is the part of the site's own elements that lost, times the
-    greatest relative error among them, at most 1; that of a cast that the program asks for is less.
+    greatest relative error among them, at most 1; and 1 more if the program does not ask for it.
     """
     measured, share = site.measured, site.share
     weight = 1.0 if measured is None else measured.weight
@@ -116,5 +116,5 @@ def score(site: CastSite) -> tuple[bool, float]:
         broken = measured.overflowed or measured.nan_made
         most = 1.0 if broken else min(measured.relative, 1.0)
         part = measured.changed / measured.elements * most
-        return False, part - 1.0 if site.row.kind == "explicit" else part
+        return False, part + 1.0 if part and site.row.kind != "explicit" else part
     return share > 0, _part(site) * weight
