@@ -28,21 +28,19 @@ LINES = 3000
 
 
 class Highlight:
-    """Sites with one region and one conversion, which differ only in their layers."""
+    """Uses of casts in one region and by one conversion, which differ only in their layers.
+
+    `sites` are the sites of the uses, and `times` is the number of the uses.
+    """
 
     def __init__(self, place: SourceRegion) -> None:
-        self.place = place
+        self.place, self.times = place, 0
         self.sites: list[CastSite] = []
 
     @property
     def site(self) -> CastSite:
         """The worst site."""
         return self.sites[0]
-
-    @property
-    def times(self) -> int:
-        """The number of uses of casts."""
-        return sum(site.times for site in self.sites)
 
     @cached_property
     def reason(self) -> str:
@@ -60,19 +58,27 @@ class Listing:
         ] = {}  # multi-line highlights, by further line
         self._places: dict[int, SourceRegion] = {}
         self._sources: dict[str, str] = {}
-        highlights: dict[tuple[SourceRegion, int], Highlight] = {}
+        self._highlights: dict[tuple[SourceRegion, int], Highlight] = {}
         for site in report.sites:
-            place = self._places[site.row.place] = region(site.row)
-            key = place, id(site.row.conversion)
-            highlight = highlights.get(key)
-            if highlight is None:
-                highlight = highlights[key] = Highlight(place)
-                self.files.setdefault(place.file, {}).setdefault(place.line, []).append(highlight)
-                self._sources.setdefault(place.file, place.source)
-                for line in range(place.line + 1, min(place.end_line, place.line + CONTEXT) + 1):
-                    self._further.setdefault((place.file, line), []).append(highlight)
-            highlight.sites.append(site)
+            for row, *repeated in site.places:
+                place = region(row)
+                self._places.setdefault(site.row.place, place)
+                highlight = self._highlight(place, site)
+                highlight.sites.append(site)
+                highlight.times += 1 + len(repeated)
         self._numbers = {file: number for number, file in enumerate(sorted(self.files))}
+
+    def _highlight(self, place: SourceRegion, site: CastSite) -> Highlight:
+        """Return the highlight of a place for the conversion of a site."""
+        key = place, id(site.row.conversion)
+        highlight = self._highlights.get(key)
+        if highlight is None:
+            highlight = self._highlights[key] = Highlight(place)
+            self.files.setdefault(place.file, {}).setdefault(place.line, []).append(highlight)
+            self._sources.setdefault(place.file, place.source)
+            for line in range(place.line + 1, min(place.end_line, place.line + CONTEXT) + 1):
+                self._further.setdefault((place.file, line), []).append(highlight)
+        return highlight
 
     def anchor(self, site: CastSite) -> str:
         """Return the HTML id of a site's line."""

@@ -139,7 +139,7 @@ def _items(cascade: Cascade, report: CastReport) -> Iterator[str]:
     site, following = cascade
     row = site.row
     if site.times > 1:
-        yield f"- times: {site.times}"
+        yield f"- times: {code(words.uses(site))}"
     yield f"- {words.what(row)}, {code(words.why(row))}"
     yield f"- loss: {words.loss(site)}"
     if bytes_text := words.widths(site):

@@ -114,6 +114,7 @@ class RowsTable:
         row, shares = site.row, ", ".join(words.shares(site, self.report))
         pairs = (
             ("Operand", f"{text(words.what(row))}, {text(words.why(row))}"),
+            ("Times", text(words.uses(site)) if site.times > 1 else ""),
             ("Bytes", text(words.widths(site))),
             ("Measured", text(", ".join(words.measured(site)))),
             ("Share", text(shares)),

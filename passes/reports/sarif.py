@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -145,15 +145,19 @@ class _Results:
             result["fixes"] = [_fix(row, instead)]
         if site.times > 1:
             result["occurrenceCount"] = site.times
-        cause, result_text = row.cause, text(result)
-        if cause is None:
-            return result_text
+        related = [self._cause(row.cause)] if row.cause is not None else []
+        related += map(_further_use, count(2), (rows[0] for rows in site.places[1:]))
+        if not related:
+            return text(result)
+        return f'{text(result)[:-1]}, "relatedLocations": [{", ".join(related)}]}}'
+
+    def _cause(self, cause: CastRow) -> str:
+        """Return the SARIF location, as JSON, of the cast that caused a result."""
         related_text = self._causes.get(cause.place)
         if related_text is None:
-            related_text = self._causes[cause.place] = text(
-                {"relatedLocations": [_related_location(cause)]}
-            )
-        return f"{result_text[:-1]}, {related_text[1:]}"
+            note = f"it follows from {words.conversion(cause)} here"
+            related_text = self._causes[cause.place] = _related_location(1, cause, note)
+        return related_text
 
     def _of_loss(self, site: CastSite) -> str:
         """Return the SARIF result of a step of arithmetic that lost values, as JSON."""
@@ -197,10 +201,13 @@ class _Results:
         return hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]
 
 
-def _related_location(cause: CastRow) -> dict[str, Any]:
-    """Return the SARIF location of the cast that caused a result."""
-    note = {"message": {"text": f"it follows from {words.conversion(cause)} here"}}
-    return {"id": 1, **_location(cause), **note}
+def _further_use(number: int, row: CastRow) -> str:
+    """Return the SARIF location, as JSON, of a further use of a result's casts."""
+    return _related_location(number, row, f"{words.what(row)} uses it here")
+
+
+def _related_location(number: int, row: CastRow, note: str) -> str:
+    return text({"id": number, **_location(row), "message": {"text": note}})
 
 
 def _location(row: CastRow) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def _facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
     site, following = cascade
     row = site.row
     if site.times > 1:
-        yield "times", str(site.times)
+        yield "times", words.uses(site)
     yield "loss", words.loss(site)
     if bytes_text := words.widths(site):
         yield "bytes", bytes_text

@@ -288,13 +288,20 @@ def shares(site: CastSite, report: CastReport) -> list[str]:
     if site.shares is None:
         return [UNKNOWN_ERROR]
     pairs = zip(report.outputs, site.shares, strict=False)
-    phrases = [
-        f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share
-    ]
-    return [
-        *phrases,
-        *([f"by a cast of {site.places} rows"] if phrases and site.places > 1 else []),
-    ]
+    return [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
+
+
+MAX_PLACES = 4
+"""The most further places that the uses of a site list."""
+
+
+def uses(site: CastSite) -> str:
+    """Return the number of uses, and the places besides the site's own: `3, also at a.py:7:5`."""
+    _, *further = site.places
+    places = [printable(rows[0].location.layered) for rows in further[:MAX_PLACES]]
+    if len(further) > MAX_PLACES:
+        places.append(count_text(len(further) - MAX_PLACES, "other place"))
+    return f"{site.times}, also at {', '.join(places)}" if places else str(site.times)
 
 
 UNKNOWN_ERROR = "unknown"
@@ -307,8 +314,7 @@ def share(site: CastSite) -> str:
         return UNKNOWN_ERROR
     if not site.shares:
         return ""
-    many = site.share and site.places > 1
-    return percent(site.share) + (f" (cast of {site.places} rows)" if many else "")
+    return percent(site.share)
 
 
 def percent(share: float) -> str:

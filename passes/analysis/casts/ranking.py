@@ -38,7 +38,8 @@ def ranked(
         order.remove(cause)
         order.insert(0, cause)
     steps = [widening.step.index for widening in widenings]
-    wide = sorted((x for x in order if _step(x) in steps), key=lambda x: steps.index(_step(x)))
+    numbers = {id(x): [steps.index(i) for i in _steps(x) & {*steps}] for x in order if steps}
+    wide = sorted((x for x in order if numbers.get(id(x))), key=lambda x: min(numbers[id(x)]))
     if wide:
         first = [x for x in order[:1] if is_cause(x, outputs)]
         order = list(dict.fromkeys([*first, *wide, *order]))
@@ -89,10 +90,9 @@ def _is_large(error: OutputError) -> bool:
     return error.norm is not None and error.norm >= LARGE
 
 
-def _step(site: CastSite) -> int:
-    """Return the index of the op whose operand an implicit cast converts; -1 of other sites."""
-    row = site.row
-    return row.user.index if row.kind == "implicit" and row.user is not None else -1
+def _steps(site: CastSite) -> set[int]:
+    """Return the indices of the ops whose operands the implicit casts of a site convert."""
+    return {x.user.index for x in site.rows if x.kind == "implicit" and x.user is not None}
 
 
 def _part(site: CastSite) -> float:

@@ -1,10 +1,15 @@
-"""Cast sites: the rows of a report merged by location and conversion, for all output formats."""
+"""Cast sites: the rows of a report merged for all output formats, so that each cast is in one site.
+
+The uses of one cast are in the site of its first use. Casts whose first uses have equal conversions
+at one location, such as the iterations of a loop, share a site.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
 from graphir import TensorType
@@ -15,27 +20,26 @@ from passes.analysis.casts.rows import CastRow, size_json
 
 
 class CastSite:
-    """Uses of casts with equal conversions at one location, such as the iterations of a loop.
+    """The uses of casts whose first uses have equal conversions at one location.
 
-    Python numbers that the program rounds there count as equal. `row` is the first of `rows`, the
-    worst. `casts` has one row for each distinct cast symbol, so
-    that `measured`, `shares` and the bytes count a cast with many uses once. `places` is the
-    largest number of sites at which one of the casts has uses.
+    Python numbers that the program rounds there count as equal. `row` is the first use of the worst
+    cast, and `rows` has all uses, the worst first. `casts` has one row for each distinct cast
+    symbol, so that `measured`, `shares` and the bytes count a cast with many uses once.
     """
 
-    __slots__ = ("_casts", "places", "rows", "shares")
+    __slots__ = ("casts", "row", "rows", "shares")
 
-    def __init__(self, row: CastRow) -> None:
-        self.rows = [row]
-        self.places = 1
-        self.shares: tuple[float, ...] | None = row.shares
+    def __init__(self, row: CastRow, rows: Sequence[CastRow] = ()) -> None:
+        self.row, self.rows = row, rows or (row,)
+        distinct: dict[int, CastRow] = {}
+        for each in self.rows:
+            distinct.setdefault(each.symbol.index, each)
+        self.casts = tuple(distinct.values())
+        """The first of `rows` for each distinct cast."""
+        parts = [each.shares for each in self.casts if each.shares is not None]
+        complete = len(parts) == len(self.casts)
+        self.shares = tuple(map(sum, zip(*parts, strict=True))) if complete else None
         """The part of each output's error that the casts of the site explain; None if unknown."""
-        self._casts: tuple[int, Sequence[CastRow]] = 0, ()
-
-    @property
-    def row(self) -> CastRow:
-        """The row that represents the site."""
-        return self.rows[0]
 
     @property
     def times(self) -> int:
@@ -43,16 +47,14 @@ class CastSite:
         return len(self.rows)
 
     @property
-    def casts(self) -> Sequence[CastRow]:
-        """The first row of each distinct cast."""
+    def places(self) -> list[Sequence[CastRow]]:
+        """The uses by location, in the order of the program: first those at the site's location."""
         if len(self.rows) == 1:
-            return self.rows
-        if self._casts[0] != len(self.rows):
-            distinct: dict[int, CastRow] = {}
-            for row in self.rows:
-                distinct.setdefault(row.symbol.index, row)
-            self._casts = len(self.rows), tuple(distinct.values())
-        return self._casts[1]
+            return [self.rows]
+        uses: dict[object, list[CastRow]] = {_place(self.row): []}
+        for row in sorted(self.rows, key=attrgetter("place")):
+            uses.setdefault(_place(row), []).append(row)
+        return list(uses.values())
 
     @property
     def numbers(self) -> tuple[float, float] | None:
@@ -104,6 +106,7 @@ class CastSite:
         return {
             **row.facts(),
             "times": self.times,
+            "uses": [rows[0].location.to_json() for rows in self.places],
             "casts": [each.symbol.index for each in self.casts],
             "elements": elements,
             "bytes_added": bytes_added,
@@ -127,19 +130,18 @@ class CastSites(Sequence[CastSite]):
         self.rows = tuple(rows)
         self._conversions: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
-        self._sites: dict[Any, CastSite] = {}
+        self._firsts: dict[object, CastRow] = {}
         for row in self.rows:
-            site = self._sites.setdefault(self._key(row), new := CastSite(row))
-            if site is not new:
-                site.rows.append(row)
+            first = self._firsts.setdefault(_cast(row), row)
+            if row.place < first.place:
+                self._firsts[_cast(row)] = row
+        groups: dict[Any, list[CastRow]] = {}
+        for row in self.rows:
+            groups.setdefault(self._key(row), []).append(row)
+        self._sites = {
+            key: CastSite(self._firsts[_cast(rows[0])], rows) for key, rows in groups.items()
+        }
         self._list = tuple(self._sites.values())
-        places = Counter(row.symbol.index for site in self._list for row in site.casts)
-        for site in self._list:
-            site.places = max(places[row.symbol.index] for row in site.casts)
-            if len(site.casts) > 1:
-                parts = [row.shares for row in site.casts if row.shares is not None]
-                complete = len(parts) == len(site.casts)
-                site.shares = tuple(map(sum, zip(*parts, strict=True))) if complete else None
 
     def __len__(self) -> int:
         return len(self._list)
@@ -186,16 +188,27 @@ class CastSites(Sequence[CastSite]):
         return [leading[id(site)] for site in self._list if id(site) in leading]
 
     def _key(self, row: CastRow) -> Any:
-        """Return a key that is equal for equal rows (see CastRow), whatever their Python numbers.
+        """Return the key of a row's site: that of the first use of the row's cast.
 
-        Each conversion object is hashed by value once and then has a number.
+        Equal rows (see CastRow) have equal keys, whatever their Python numbers. Each conversion
+        object is hashed by value once and then has a number.
         """
+        row = self._firsts.get(_cast(row), row)
         conversion = row.conversion
         number = self._conversions.get(id(conversion))
         if number is None:
             number = self._numbers.setdefault(_site_key(conversion), len(self._numbers))
             self._conversions[id(conversion)] = number
-        return number, row.location.place[:3], row.location.layer
+        return number, _place(row)
+
+
+def _cast(row: CastRow) -> object:
+    """Return the identity of a row's cast; a folded constant may stand for several casts."""
+    return row.symbol.index, row.source, row.target
+
+
+def _place(row: CastRow) -> object:
+    return row.location.place[:3], row.location.layer
 
 
 def _site_key(conversion: CastConversion) -> object:

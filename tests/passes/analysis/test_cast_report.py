@@ -155,7 +155,7 @@ def test_json_has_every_field() -> None:
     assert isinstance(line, int)
     more = {
         *("expression", "text", "loss", "elements", "bytes_added", "damage", "cause", "fix"),
-        *("others", "measured", "shares", "times", "casts"),
+        *("others", "measured", "shares", "times", "uses", "casts"),
     }
     assert more <= set(first)
     assert {name: value for name, value in first.items() if name not in more} == {

@@ -63,19 +63,44 @@ def test_a_cast_of_many_uses_has_its_share_once(n: int) -> None:
     assert "2 of 3 elements changed" in result["message"]["text"]
 
 
-def test_a_cast_with_uses_at_two_places_says_so() -> None:
+def test_a_cast_with_uses_at_two_places_has_one_row() -> None:
     graph = Graph("places", rules="max")
     x, f = graph.input("int32", (3,), name="x"), graph.input("bfloat16", (3,), name="f")
     total = f + x
     graph.output(total * x)
     report = run(graph)
-    first, second = report.sites
-    assert first.casts[0].symbol is second.casts[0].symbol
-    assert (first.places, second.places) == (2, 2) and first.shares == second.shares
-    assert str(report).count(" % (cast of 2 rows)") == 2
-    assert REPORT_FORMATS["details"](report).count("by a cast of 2 rows") == 1
-    entries = json.loads(report.to_json())["casts"]
-    assert entries[0]["casts"] == entries[1]["casts"]
+    first, second = report.in_order()
+    assert first.symbol is second.symbol and first.location.line < second.location.line
+    for order in (report, report.in_order(), report.only(kind="implicit")):
+        (site,) = order.sites
+        assert site.row is first and site.times == 2 and site.shares == first.shares
+        assert order.sites.of(second) is site
+    last = str(report.only(kind="implicit")).splitlines()[-1]
+    assert f":{first.location.line}:" in last and last.split()[-1] == "2"
+    again = f"2, also at {second.location.layered}"
+    assert f" = times     {again}\n" in REPORT_FORMATS["details"](report)
+    assert f"- times: `{again}`\n" in REPORT_FORMATS["markdown"](report)
+    page = REPORT_FORMATS["html"](report)
+    assert f"<dd>{again}</dd>" in page
+    marked = [int(line) for line in re.findall(r'<li id="l0-(\d+)"', page)]
+    assert marked == [first.location.line, second.location.line]
+    (entry,) = json.loads(report.to_json())["casts"]
+    assert entry["uses"] == [first.location.to_json(), second.location.to_json()]
+    results = json.loads(report_sarif(report))["runs"][0]["results"]
+    (result,) = [each for each in results if each["ruleId"].startswith("cast/")]
+    (related,) = result["relatedLocations"]
+    assert related["physicalLocation"]["region"]["startLine"] == second.location.line
+
+
+def test_the_row_of_a_use_outside_a_filter_stands_at_the_first_use_inside() -> None:
+    graph = Graph("layers", rules="max")
+    x, f = graph.input("int32", (3,), name="x"), graph.input("bfloat16", (3,), name="f")
+    with graph.layer("first"):
+        total = f + x
+    with graph.layer("second"):
+        graph.output(total * x)
+    (site,) = cast_report(graph).only(layer="second").sites
+    assert (site.times, site.row.layer) == (1, "second")
 
 
 def test_shares_without_blame_are_unknown() -> None:
@@ -97,7 +122,8 @@ def test_all_formats_merge_alike(name: str) -> None:
     report = REPORTS[name]() if name in REPORTS else cast_report(PROGRAMS[name](7))
     sites = report.sites
     assert sum(site.times for site in sites) == len(report)
-    assert len({(row.conversion, row.location) for row in report}) == len(sites)
+    firsts = {row.symbol.index: row for row in sorted(report, key=lambda x: -x.place)}
+    assert len({(row.conversion, row.location) for row in firsts.values()}) == len(sites)
     times = [site.times for site in sites]
     assert [entry["times"] for entry in json.loads(report.to_json())["casts"]] == times
     results = json.loads(report_sarif(report))["runs"][0]["results"]
@@ -108,7 +134,9 @@ def test_all_formats_merge_alike(name: str) -> None:
     if not times:
         return
     repeated = max(times) > 1
-    table = str(report).splitlines()[1 + len(report.outputs) :][: len(times) + 1]
+    text = str(report).splitlines()
+    start = next(i for i, line in enumerate(text) if line.startswith("where"))
+    table = text[start:][: len(times) + 1]
     assert table[0].endswith("times") == repeated
     if repeated:
         assert [int(line.split()[-1]) for line in table[1:]] == times
