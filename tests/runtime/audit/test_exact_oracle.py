@@ -8,6 +8,8 @@ import pytest
 from passes import CastReport
 from runtime import record
 from runtime.audit import blame, regions
+
+pytest.importorskip("mpmath")
 from tests.runtime.audit.exact_oracle import LINEAR, Drawn, drawn, line_of
 
 PASSED_ON = ("cancellation", "invalid")
