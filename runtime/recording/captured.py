@@ -221,10 +221,13 @@ def _of_dict(
 
 
 def _of_function(function: FunctionType) -> list[tuple[ArraySlot, _Names]]:
+    """Return what a function refers to; of a library's function the closure, as in decorators."""
     names = frozenset(names_of(function.__code__))
-    parts = _of_dict(function.__globals__, names, names)
-    parts.append((ArraySlot(function.__defaults__, function, "__defaults__", _ATTRIBUTE), names))
-    parts += _unowned((function.__kwdefaults__, vars(function)), names)
+    parts: list[tuple[ArraySlot, _Names]] = []
+    if is_user(function.__module__):
+        defaults = ArraySlot(function.__defaults__, function, "__defaults__", _ATTRIBUTE)
+        parts = [*_of_dict(function.__globals__, names, names), (defaults, names)]
+        parts += _unowned((function.__kwdefaults__, vars(function)), names)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             content = ArraySlot(cell.cell_contents, cell, "cell_contents", _ATTRIBUTE, name)

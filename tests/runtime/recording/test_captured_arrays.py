@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from runtime import record
+from runtime.recording import captured
 
 TABLE = np.array([200, 100], np.uint8)
 NESTED = {"tables": [TABLE, (np.float32(1), np.array([250, 1], np.uint8))]}
@@ -167,3 +168,11 @@ def test_arrays_without_a_dtype_or_a_class_of_graphs_are_named() -> None:
     for array in (masked, np.ones(2, np.longdouble), np.ones(2, ml_dtypes.bfloat16)):
         report = record(lambda x, y: (x * 2, y + 1), np.ones(2), array).audit()
         assert report.hidden and "is not recorded" in report.unseen[0].reason
+
+
+def test_the_globals_of_libraries_are_no_part_of_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(captured, "MOST", 20)  # their caches grow without bound
+    table = {"np": np, "record": record, "array": np.ones(3)}
+    assert [slot.name for slot in captured.slots(table)] == ["array"]
