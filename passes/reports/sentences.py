@@ -9,7 +9,7 @@ from graphir import DType, GraphirError, Location
 from graphir.escape import printable
 from graphir.ir.inference_cache import infer
 from passes.analysis.casts.loss_fixes import number_fix
-from passes.analysis.casts.ranking import is_cause
+from passes.analysis.casts.ranking import is_cause, is_modular
 from passes.analysis.casts.widening import Widening, uncast
 from passes.analysis.expressions import expression, with_dtype
 from passes.analysis.suggestions import UncastOp, rewritten
@@ -88,7 +88,8 @@ def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
             yield site, number
     first = next(iter(report.sites), None)
     is_unknown = not any(error.is_known for error in report.outputs)
-    if first is not None and is_unknown and first.row.kind == "wrap":
+    wraps = first is not None and first.row.kind == "wrap" and not is_modular(first)
+    if first is not None and is_unknown and wraps:
         yield first, -1
 
 

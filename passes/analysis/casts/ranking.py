@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphir import DType
+from graphir.ops import dtype_rules as signatures
 from passes.analysis.casts.measured import OutputError
 from passes.analysis.casts.sites import CastSite, CastSites
-from passes.analysis.casts.widening import Widening
+from passes.analysis.casts.widening import Widening, uncast
 
 NEAR = 0.9
 """A site whose share is at least this part of the largest share may be the cause."""
@@ -74,11 +75,25 @@ def is_cause(site: CastSite, outputs: Sequence[OutputError], number: int | None 
         for i, (error, share) in enumerate(zip(outputs, site.shares or (), strict=False))
         if share and number in (None, i)
     ]
-    if not errors or site.row.kind == "wrap" or any(map(_is_large, errors)):
-        return bool(errors)
+    if not errors or is_modular(site):
+        return False
+    if site.row.kind == "wrap" or any(map(_is_large, errors)):
+        return True
     row = site.row
     became_floats = row.kind == "implicit" and row.source.is_integer and row.target.is_float
     return became_floats and any(x.differing and DType(x.dtype).is_integer for x in errors)
+
+
+def is_modular(site: CastSite) -> bool:
+    """Whether integers wrap on their way to bitwise ops, as in hash functions, by intention."""
+    if site.row.kind != "wrap":
+        return False
+    steps = {row.symbol.index for row in site.rows}
+    return any(
+        symbol.op.signature in (signatures.BITWISE, signatures.SHIFT)
+        and not steps.isdisjoint(uncast(arg).index for arg in symbol.args)
+        for symbol in site.row.symbol.graph.symbols
+    )
 
 
 def _is_large(error: OutputError) -> bool:

@@ -102,11 +102,14 @@ def _scalar_type(kind: type[Any]) -> Callable[..., Any]:
 
 
 def _scalar(recorder: Recorder, kind: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record the conversion of a recorded value to a NumPy scalar: a cast."""
+    """Record a NumPy scalar: of a recorded value a cast, of a Python number a constant."""
     real = recorder.call(kind, plains(args), plains(kwargs))
-    if len(args) != 1 or not traced_leaves(args):
+    if len(args) != 1:
         return real
     recorder.locate()
+    if not traced_leaves(args):
+        is_number = isinstance(args[0], (int, float, complex))
+        return recorder.wrapped(real, recorder.constant(real)) if is_number else real
     return recorder.outcome(kind.__name__, real, lambda: array_symbol(recorder, args[0], real))
 
 

@@ -25,7 +25,7 @@ def sentences(function: Any, *arrays: Any) -> list[str]:
 def test_a_wide_result_has_the_step_the_operand_and_its_maker() -> None:
     report = record(programs.scaled, X).audit()
     expected = (
-        "the result is float64 because line 12 multiplies by `scale`, a float64 of line 11; "
+        "the result is float64 because line 12 multiplies by `scale`, a float64 of line 7; "
         'write x * scale.astype("float32")'
     )
     assert report.sentences == [expected]
@@ -67,6 +67,15 @@ def test_a_wrap_whose_effect_is_unknown_comes_before_truncations() -> None:
     assert not report.outputs[0].is_known
     assert report.sites[0].row.kind == "wrap"
     assert "wraps 60 of 156 elements" in report.sentences[0]
+
+
+def test_integers_that_wrap_on_their_way_to_bitwise_ops_are_not_accused() -> None:
+    assert sentences(programs.hashed_keys, np.arange(9, dtype=np.uint32) * np.uint32(77)) == []
+
+
+def test_numbers_that_the_program_makes_are_followed() -> None:
+    (sentence,) = sentences(programs.squared_number)
+    assert "wraps 1 of 1 elements (int32 multiply: 70000 * 70000" in sentence
 
 
 def test_each_wrong_output_has_its_line() -> None:
