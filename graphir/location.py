@@ -265,7 +265,8 @@ class Origin(NamedTuple):
 
     `operand` is the operand's name in the op's signature. It is "result" for the cast of a result,
     and "value" for the value that an assignment writes to an array. `rule` is the rule set in
-    force, or LEGALIZE, CAST or ASSIGN.
+    force, or LEGALIZE, CAST or ASSIGN. For a cast that a NumPy function makes by itself, `op` is
+    the function, such as `np.interp`, and `operand` is its parameter, "result" or INTERMEDIATE.
     """
 
     operand: str
@@ -285,6 +286,11 @@ class Origin(NamedTuple):
         """Why the cast is there."""
         return kind_of_rule(self.rule)
 
+    @property
+    def in_call(self) -> bool:
+        """Whether a NumPy function makes the cast by itself."""
+        return self.op.startswith(NUMPY)
+
 
 new_origin: Callable[[tuple[str, str, Location, str, DType, DType]], Origin]
 new_origin = partial(cast(Any, tuple).__new__, Origin)
@@ -293,6 +299,11 @@ new_origin = partial(cast(Any, tuple).__new__, Origin)
 implicit_cast of 60,000 ops, which inserts 80,000 casts, takes 109 ms instead of 118 ms.
 """
 
+
+NUMPY = "np."
+"""The start of the name of a NumPy function in the origin of a cast."""
+INTERMEDIATE = "intermediate"
+"""The operand of a cast that a NumPy function makes of a value that it computes."""
 
 LEGALIZE = "legalize"
 CAST = "cast"  # the rule of a cast that the user wrote

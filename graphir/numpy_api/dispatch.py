@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -20,7 +20,14 @@ from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
 from graphir.ir.operators.powers import power
 from graphir.ir.symbol import Symbol
-from graphir.location import CompoundLocation, user_location
+from graphir.location import (
+    INTERMEDIATE,
+    NUMPY,
+    CompoundLocation,
+    Location,
+    Origin,
+    user_location,
+)
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.reductions import accumulations
@@ -119,7 +126,12 @@ def call_ufunc(
         function = _METHODS.get(method)
         if function is None:
             _has_none(name)
-        return function(graph, ufunc, name, *inputs, **kwargs)
+        before = len(graph.symbols)
+        result = function(graph, ufunc, name, *inputs, **kwargs)
+        names = ("x",) if ufunc.nin == 1 else ("x1", "x2")
+        arguments = {**dict(zip(names, inputs, strict=False)), **kwargs}
+        _attribute_casts(name, arguments, result, graph.symbols[before:])
+        return result
     except GraphirError as error:
         raise error.at(user_location(), f"np.{name}") from None
 
@@ -211,12 +223,71 @@ def applied(
     except Exception as error:  # a program can pass any argument
         takes = ", ".join(signature(function_).parameters)
         raise GraphError(f"of symbols it takes ({takes}): {error}") from error
-    _compound(graph.symbols[before:])
+    symbols = graph.symbols[before:]
+    if any(x.op is ops.cast for x in symbols):
+        arguments = signature(function_).bind(*args, **kwargs).arguments
+        _attribute_casts(_name(function), arguments, result, symbols)
+    _compound(symbols)
     return result
 
 
 def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+
+
+def _attribute_casts(
+    name: str,
+    arguments: Mapping[str, Any],
+    result: Any,
+    symbols: Sequence[Symbol],
+) -> None:
+    """Give each cast that a NumPy function makes by itself an origin that names the function.
+
+    `symbols` are those that the call on `arguments` has added. A cast to the call's `dtype=` is the
+    user's own.
+    """
+    whole = isinstance(result, tuple)
+    parts = cast("tuple[object, ...]", result) if whole else (cast("object", result),)
+    results = {id(_moved(part)) for part in parts}
+    for x in symbols:
+        if x.op is ops.cast and all(origin.in_call for origin in x.origins):
+            usual = "result" if id(x) in results else INTERMEDIATE
+            x.source = origin_in_call(name, arguments, x.args[0], x.dtype, x.location, usual)
+
+
+def origin_in_call(
+    name: str,
+    arguments: Mapping[str, Any],
+    x: Symbol,
+    to: DType,
+    location: Location,
+    usual: str = INTERMEDIATE,
+) -> Location | tuple[Origin]:
+    """Return the source of a cast of `x` that a NumPy function makes: an origin, or the location.
+
+    The origin names the parameter of `x` among `arguments`, or else the `usual` operand. A cast to
+    the call's `dtype=` is the user's own, which has its location alone.
+    """
+    dtype = arguments.get("dtype")
+    if dtype is not None and DType(numpy_code(dtype)) is to:
+        return location
+    before, names = x.dtype, dict[int, str]()
+    for parameter, value in arguments.items():
+        parts = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
+        names |= {id(part): f"{parameter}[{i}]" for i, part in enumerate(parts)}
+        names[id(cast("object", value))] = parameter
+    roots = {id(_moved(value)): parameter for parameter, value in arguments.items()}
+    while id(x) not in names and x.op.kind == "movement" and x.args:
+        x = x.args[0]
+    operand = names.get(id(x)) or roots.get(id(x), usual)
+    return (Origin(operand, NUMPY + name, location, x.graph.rules.name, before, to),)
+
+
+def _moved(x: Any) -> Any:
+    """Return the symbol whose elements a symbol only moves."""
+    while isinstance(x, Symbol) and x.op.kind == "movement" and x.args:
+        x = x.args[0]
+    return x
 
 
 def _compound(symbols: Sequence[Symbol]) -> None:

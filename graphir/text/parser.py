@@ -350,7 +350,7 @@ class Parser(Values):
             operand += f"[{self.natural('the number of an operand')}]"
             self.expect("]")
         self.expect("of", " and an op")
-        op = ASSIGN if self.take(ASSIGN) else self._op().name
+        op = ASSIGN if self.take(ASSIGN) else self._function() or self._op().name
         is_quoted = self.tokens[self.at][:1] == '"'
         location = self._location("") if is_quoted else Location.at("", *self.place(start))
         self.expect(",", " and the rules that asked for the cast")
@@ -358,6 +358,14 @@ class Parser(Values):
         self.expect(":")
         source, target = self._conversion()
         return Origin(operand, op, location, rule, source, target)
+
+    def _function(self) -> str:
+        """Read the name of a NumPy function, such as `np.interp`; "" for another name."""
+        is_dotted = self.tokens[self.at + 1 : self.at + 2] == ["."]
+        parts = [self.name("the name of an op")] if is_dotted else []
+        while self.take("."):
+            parts.append(self.name("the name of a function"))
+        return ".".join(parts)
 
     def _rule(self) -> str:
         start = self.at

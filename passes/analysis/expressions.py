@@ -7,7 +7,7 @@ outermost operation: the two sides of an operator, the object of a method, the a
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -81,6 +81,31 @@ def expression(location: Location) -> Expression | None:
         return None
     result = _expression(_text(location))
     return result._replace(spans=()) if result and location.compound else result
+
+
+def call_argument(location: Location, parameters: Sequence[str], taken: Collection[str]) -> int:
+    """Return the position of the one argument of a call beside those of `taken` parameters.
+
+    Constants do not count. Returns -1 if the text is no call or has several such arguments.
+    """
+    source = _expression(_text(location))
+    operands = [] if source is None else [source.operand(i) for i in range(len(source.spans))]
+    others = [
+        position
+        for position, (name, text) in enumerate(zip(parameters, operands, strict=False))
+        if name not in taken and not _is_constant(text)
+    ]
+    return others[0] if len(others) == 1 else -1
+
+
+def _is_constant(text: str) -> bool:
+    node = statement(text)
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def whole_expression(location: Location) -> Expression | None:
+    """Return the expression at a location with the operands of the call, if it is composite."""
+    return _expression(_text(location))
 
 
 @lru_cache(maxsize=4096)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from inspect import signature
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from graphir import DType, GraphirError, Location
+import numpy as np
+
+from graphir import DType, Graph, GraphirError, Location, Symbol
 from graphir.escape import printable
 from graphir.ir.inference_cache import infer
+from graphir.location import NUMPY
 from passes.analysis.casts.loss_fixes import number_fix
 from passes.analysis.casts.ranking import is_cause, is_modular
-from passes.analysis.casts.widening import Widening, uncast
-from passes.analysis.expressions import expression, with_dtype
+from passes.analysis.casts.widening import Widening, in_call, uncast
+from passes.analysis.expressions import (
+    call_argument,
+    expression,
+    primary,
+    whole_expression,
+    with_dtype,
+)
 from passes.analysis.suggestions import UncastOp, rewritten
 from passes.analysis.written_literals import is_literal
 from passes.reports import words
@@ -124,15 +135,21 @@ def _fixes(report: CastReport, site: CastSite) -> list[str]:
 
 def _widened(report: CastReport, widening: Widening) -> str:
     """Return the sentence about the step that widened an output."""
-    output, step, position, maker = widening
+    output, step, position, maker, argument = widening
     several = len(report.explicit.outputs) > 1
     name = printable(report.output_name(output)) if several else "the result"
     dtype = report.explicit.concrete_dtype(report.explicit.outputs[output].dtype)
     values = [uncast(x) for x in step.args]
     head = f"{name} is {dtype} because {_place(report, step.location)}"
     source = expression(step.location)
+    origin = f" of {_place(report, maker.location)}" if maker is not None else ""
+    call = None if argument is None else _argument(report, widening)
+    if argument is not None and call is not None:
+        wide = _article(str(argument.dtype))
+        return f"{head} has {step.origins[0].op} of {call[0]}, {wide}{origin}{call[1]}"
     if position is None:
-        dtypes = " and ".join(dict.fromkeys(str(x.dtype) for x in values))
+        operands = values if argument is None else [*values, argument]
+        dtypes = " and ".join(dict.fromkeys(str(x.dtype) for x in operands))
         text = f": {printable(source.brief)}" if source else ""
         floats = [x.dtype for x in values if x.dtype.is_float]
         others = {i: floats[0] for i, x in enumerate(values) if floats and x.dtype.is_integer}
@@ -141,11 +158,47 @@ def _widened(report: CastReport, widening: Widening) -> str:
     operand = printable(source.operand(position)) if source and not step.location.compound else ""
     operand = f"`{' '.join(operand.split())}`" if operand else f"{step.op.operand(position)}"
     wide = values[position].dtype
-    origin = f" of {_place(report, maker.location)}" if maker is not None else ""
     verb = _VERBS.get(step.op.name, f"has {step.op.name} of")
     narrow = _narrow(widening)
     fix = _rewritten(report, widening, {position: narrow} if narrow is not None else {})
     return f"{head} {verb} {operand}, {_article(str(wide))}{origin}{fix}"
+
+
+def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
+    """Return the wide argument of a NumPy function as text, and the advice to cast it.
+
+    Returns None unless the function makes a narrow result of the narrow argument.
+    """
+    step, origin = widening.step, widening.step.origins[0]
+    source, function = whole_expression(step.location), origin.op.removeprefix(NUMPY)
+    casts = [
+        x
+        for x in report.explicit.symbols
+        if in_call(x) and x.location == step.location and x.origins[0].op == origin.op
+    ]
+    types = {x.origins[0].operand: uncast(x.args[0]).type for x in casts}
+    taken = {x.origins[0].operand for x in casts if x.args[0].dtype is not x.dtype}
+    try:
+        call = attrgetter(function)(np)
+        parameters = list(signature(call).parameters)
+    except (AttributeError, ValueError):  # an older NumPy
+        return None
+    position, argument = call_argument(step.location, parameters, taken), widening.argument
+    if position < 0 or source is None or argument is None:
+        return None
+    narrow = step.args[0].dtype
+    types[parameters[position]] = argument.type.cast(narrow)
+    probe = Graph("probe", rules=report.graph.rules)
+    try:
+        result = call(**{name: probe.input(type_) for name, type_ in types.items()})
+    except (GraphirError, TypeError):
+        return None
+    if not isinstance(result, Symbol) or result.dtype is not narrow:
+        return None
+    text = " ".join(source.operand(position).split())
+    cast = f'{text if primary(text) else f"({text})"}.astype("{narrow}")'
+    advice = " ".join(source.replaced({position: cast}).split())
+    return f"`{printable(text)}`", f"; write {printable(advice)}"
 
 
 def _rewritten(report: CastReport, widening: Widening, casts: Mapping[int, DType]) -> str:

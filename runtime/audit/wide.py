@@ -359,8 +359,8 @@ def _truncate(x: Array) -> Array:
 
 
 def is_written(cast: Symbol) -> bool:
-    """Whether the user wrote a cast, at least for one of its uses."""
-    return any(origin.rule == CAST for origin in origins_of(cast))
+    """Whether the user wrote a cast, or a NumPy function has it, at least for one of its uses."""
+    return any(origin.rule == CAST or origin.in_call for origin in origins_of(cast))
 
 
 def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType:

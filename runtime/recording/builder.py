@@ -58,18 +58,24 @@ class RecordingBuilder(ViewBuilder):
     def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "", rule: str = "") -> Symbol:
         """Return `x` cast to another dtype, or `x` itself if it has the dtype.
 
-        Without `operand` the user asked for the cast. With `operand`, the cast is implicit: it
-        serves this operand of `op`, and its origin names `rule`, by default the rule set.
+        Without `operand`, the user or the running NumPy function asked for the cast. With
+        `operand`, the cast is implicit: it serves this operand of `op`, and its origin names
+        `rule`, by default the rule set.
         """
         if x.dtype is to:
             return x
-        source: Any = self.here
         if operand:
             rule = rule or self.graph.rules.name
             source = (Origin(operand, op, self.here, rule, x.dtype, to),)
+        else:
+            source = self.asker(x, to)
         if x.dtype.is_complex and not to.is_complex and to is not DType.bool:
             x = self.emit(ops.real, (x,))  # as NumPy does, with a warning
         return self.graph.append(ops.cast, (x,), TO_DTYPE[to.code], x.type.cast(to), source)
+
+    def asker(self, x: Symbol, to: DType) -> Location | tuple[Origin]:
+        """Return the source of a cast without operand: the user's line."""
+        return self.here
 
     def converted(
         self,

@@ -8,6 +8,7 @@ describes becomes an input of the graph, with a note.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 from weakref import ref
@@ -15,9 +16,10 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, Location, Op, Symbol, ops
+from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
+from graphir.numpy_api.dispatch import origin_in_call
 from graphir.ops.grammar import is_foreign
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
@@ -269,6 +271,21 @@ class Recorder(NotingBuilder):
         stack = self.emit(ops.stack, symbols, axis=0)
         return self.reshaped(stack, array.shape)
 
+    def asker(self, x: Symbol, to: DType) -> Location | tuple[Origin]:
+        """Return the source of a cast without operand: the user's line, or the NumPy function.
+
+        A cast is the function's own if the function's code, and not the user's, has asked for it.
+        """
+        if not (self.calls and self.here.compound and len(self.arguments[0][0]) == 3):
+            return self.here
+        function, args, kwargs = self.arguments[0][0]
+        try:
+            bound = signature(function).bind(*args, **kwargs).arguments
+        except (TypeError, ValueError):  # the outermost call is no NumPy function
+            return self.here
+        values = {name: _symbol_now(value) for name, value in bound.items()}
+        return origin_in_call(self.calls[0].removeprefix("numpy."), values, x, to, self.here)
+
     # -- results
 
     def wrapped(self, real: Any, symbol: Symbol | None) -> Any:
@@ -499,6 +516,14 @@ class Recorder(NotingBuilder):
         except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
             self.read(name, self.arguments, reason)
+
+
+def _symbol_now(value: Any) -> Any:
+    """Return the current symbol of a recorded array, or of its memory; other values unchanged."""
+    trace = value.recording_trace if isinstance(value, RecordedValue) else None
+    if trace is None:
+        return value
+    return trace.symbol if isinstance(trace.symbol, Symbol) else (trace.root or trace).symbol
 
 
 def _same(copy: Array, array: Array) -> bool:

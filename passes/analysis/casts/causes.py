@@ -214,12 +214,18 @@ class _Walk:
     def _pass_on(self, cast: Symbol) -> None:
         """Record the cause of a cast's dtype.
 
-        A legalization cast has the cause of its operand; an implicit cast of a result is a cause.
+        A legalization cast has the cause of its operand; an implicit cast of a result, or of a
+        NumPy function, is a cause. An identity of a NumPy function has no row.
         """
         source, origins = cast.args[0], cast.origins
         if origins and origins[0].rule == LEGALIZE and source.index in self.causes:
             self.causes[cast.index] = self.causes[source.index]
-        elif origins and origins[0].kind == "implicit" and origins[0].operand == "result":
+        elif (
+            origins
+            and origins[0].kind == "implicit"
+            and (origins[0].operand == "result" or origins[0].in_call)
+            and cast.index in self.rows
+        ):
             self.causes[cast.index] = self.rows[cast.index].first
 
     def _cause(self, user: Symbol, target: DType) -> CastRow | None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from graphir import DType, rules
-from graphir.location import ASSIGN, CastKind, kind_of_rule
+from graphir.location import ASSIGN, NUMPY, CastKind, kind_of_rule
 from graphir.loss import Loss, literal_loss, loss
 from passes.analysis.casts.damage import relative_error
 
@@ -55,6 +55,11 @@ class CastConversion:
     def stores(self) -> bool:
         """Whether the cast converts a result or a value stored in an array, not an operand."""
         return self.operand == "result" or self.rule == ASSIGN
+
+    @property
+    def asked(self) -> bool:
+        """Whether the program asks for the cast, or a NumPy function by itself."""
+        return self.kind == "explicit" or self.op.startswith(NUMPY)
 
     @cached_property
     def damage(self) -> float:

@@ -14,17 +14,19 @@ def relative_error(conversion: CastConversion) -> float:
 
     A Python number has its actual relative error. Otherwise the estimate is a sum over the kinds of
     loss: the unit roundoff of the target for lost significant bits, and a small constant for range,
-    sign, underflow and special values, which few values lose. A float that the user casts to an
-    integer has no rounding error here. The model assumes that integers of each bit length are
-    equally frequent (Benford's law in base 2).
+    sign, underflow and special values, which few values lose. A float that the program, or a NumPy
+    function, casts to an integer has no rounding error here. The model assumes that integers of
+    each bit length are equally frequent (Benford's law in base 2).
     """
     loss, target = conversion.loss, conversion.target
     if loss.exact:
         return 0.0
     if conversion.kind == "literal":
         return _error_of(loss.witness, loss.becomes)
-    by_user = conversion.kind == "explicit" and target.format is None
-    rounding = {} if by_user else {"precision": 2.0**-target.precision * _rounded_share(conversion)}
+    truncates = conversion.asked and target.format is None
+    rounding = (
+        {} if truncates else {"precision": 2.0**-target.precision * _rounded_share(conversion)}
+    )
     errors = {**_SELDOM, **rounding}
     return sum(errors[kind] for kind in loss.kinds if kind in errors)
 

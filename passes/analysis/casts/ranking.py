@@ -106,8 +106,9 @@ def _is_large(error: OutputError) -> bool:
 
 
 def _steps(site: CastSite) -> set[int]:
-    """Return the indices of the ops whose operands the implicit casts of a site convert."""
-    return {x.user.index for x in site.rows if x.kind == "implicit" and x.user is not None}
+    """Return the indices of a site's implicit casts, and of the ops whose operands they convert."""
+    rows = [x for x in site.rows if x.kind == "implicit"]
+    return {each.index for x in rows for each in (x.symbol, x.user) if each is not None}
 
 
 def _part(site: CastSite) -> float:
@@ -131,5 +132,5 @@ def score(site: CastSite) -> tuple[bool, float]:
         broken = measured.overflowed or measured.nan_made
         most = 1.0 if broken else min(measured.relative, 1.0)
         part = measured.changed / measured.elements * most
-        return False, part + 1.0 if part and site.row.kind != "explicit" else part
+        return False, part + 1.0 if part and not site.row.conversion.asked else part
     return share > 0, _part(site) * weight

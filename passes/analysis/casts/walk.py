@@ -102,7 +102,8 @@ class CastWalk:
         return [
             (conversion, location, symbol, -1)
             for operand, op, location, rule, before, after in origins
-            if (conversion := self._conversion(operand, op, rule, before, after, number))
+            if (before is not after or rule == CAST)
+            and (conversion := self._conversion(operand, op, rule, before, after, number))
         ]
 
     def _plan(self, symbol: Symbol) -> list[_OperandCast]:

@@ -20,13 +20,15 @@ class Widening(NamedTuple):
     """The step at which an output became wider than all inputs, in an explicit graph.
 
     `position` is that of the wide operand; None if the operands are narrow and their promotion is
-    wide. `maker` is the symbol that made the wide operand, or None.
+    wide. `maker` is the symbol that made the wide operand, or None. If a NumPy function made its
+    argument wide by itself, `step` is the cast, and `argument` the wide argument, if there is one.
     """
 
     output: int
     step: Symbol
     position: int | None
     maker: Symbol | None
+    argument: Symbol | None = None
 
     @property
     def dtype(self) -> DType:
@@ -91,6 +93,8 @@ class _Search:
     def _of(self, number: int, output: Symbol) -> Widening | None:
         symbol, meeting = output, None
         while symbol.index in self._data and symbol.args:
+            if in_call(symbol) and not self.is_wide(symbol.args[0].dtype):
+                return self._of_call(number, symbol)
             positions = symbol.op.signature.promoted or range(len(symbol.args))
             operands = {i: uncast(symbol.args[i]) for i in positions}
             wide = [i for i, x in operands.items() if self.is_wide(x.dtype)]
@@ -105,6 +109,24 @@ class _Search:
                 return Widening(number, symbol, None, None) if promotes else meeting
             symbol = operands[following[0]]
         return meeting
+
+    def _of_call(self, number: int, step: Symbol) -> Widening:
+        """Return the widening by a cast that a NumPy function makes of its narrow argument."""
+        place = step.location
+        ops_of_call = {
+            x.index
+            for x in self.explicit.symbols
+            if x.location == place and (x.location.compound or in_call(x))
+        }
+        arguments = (
+            arg
+            for i in sorted(ops_of_call)
+            for arg in self.explicit.symbols[i].args
+            if arg.index not in ops_of_call and self.is_wide(arg.dtype)
+        )
+        argument = next(arguments, None)
+        maker = None if argument is None else _maker(step, argument)
+        return Widening(number, step, None, maker, argument)
 
     def _promotes(self, symbol: Symbol, operands: Sequence[Symbol]) -> bool:
         """Whether an op makes a wide result of narrow operands, and not by design.
@@ -122,11 +144,18 @@ class _Search:
 def uncast(symbol: Symbol) -> Symbol:
     """Return a symbol without the casts that passes inserted for operands.
 
-    A cast that stores a value in an array is part of the program.
+    A cast that stores a value in an array, or that a NumPy function makes, is part of the program.
     """
     while symbol.op is ops.cast and symbol.origins and not symbol.origins[0].stores:
+        if in_call(symbol):
+            break
         symbol = symbol.args[0]
     return symbol
+
+
+def in_call(symbol: Symbol) -> bool:
+    """Whether a symbol is a cast that a NumPy function makes by itself."""
+    return symbol.op is ops.cast and any(origin.in_call for origin in symbol.origins)
 
 
 def _maker(step: Symbol, operand: Symbol) -> Symbol | None:
