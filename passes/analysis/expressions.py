@@ -83,8 +83,10 @@ def expression(location: Location) -> Expression | None:
     return result._replace(spans=()) if result and location.compound else result
 
 
-def call_argument(location: Location, parameters: Sequence[str], taken: Collection[str]) -> int:
-    """Return the position of the one argument of a call beside those of `taken` parameters.
+def call_argument(
+    location: Location, parameters: Sequence[str], cast_names: Collection[str]
+) -> int:
+    """Return the position of the one argument of a call beside those in `cast_names`.
 
     Constants do not count. Returns -1 if the text is no call or has several such arguments.
     """
@@ -93,7 +95,7 @@ def call_argument(location: Location, parameters: Sequence[str], taken: Collecti
     others = [
         position
         for position, (name, text) in enumerate(zip(parameters, operands, strict=False))
-        if name not in taken and not _is_constant(text)
+        if name not in cast_names and not _is_constant(text)
     ]
     return others[0] if len(others) == 1 else -1
 

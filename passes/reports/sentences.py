@@ -177,13 +177,13 @@ def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
         if in_call(x) and x.location == step.location and x.origins[0].op == origin.op
     ]
     types = {x.origins[0].operand: uncast(x.args[0]).type for x in casts}
-    taken = {x.origins[0].operand for x in casts if x.args[0].dtype is not x.dtype}
+    cast_names = {x.origins[0].operand for x in casts if x.args[0].dtype is not x.dtype}
     try:
         call = attrgetter(function)(np)
         parameters = list(signature(call).parameters)
     except (AttributeError, ValueError):  # an older NumPy
         return None
-    position, argument = call_argument(step.location, parameters, taken), widening.argument
+    position, argument = call_argument(step.location, parameters, cast_names), widening.argument
     if position < 0 or source is None or argument is None:
         return None
     narrow = step.args[0].dtype
