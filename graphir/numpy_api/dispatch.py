@@ -248,7 +248,7 @@ def _attribute_casts(
     """
     whole = isinstance(result, tuple)
     parts = cast("tuple[object, ...]", result) if whole else (cast("object", result),)
-    results = {id(_moved(part)) for part in parts}
+    results = {id(_root(part)) for part in parts}
     for x in symbols:
         if x.op is ops.cast and all(origin.in_call for origin in x.origins):
             usual = "result" if id(x) in results else INTERMEDIATE
@@ -276,14 +276,14 @@ def origin_in_call(
         parts = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
         names |= {id(part): f"{parameter}[{i}]" for i, part in enumerate(parts)}
         names[id(cast("object", value))] = parameter
-    roots = {id(_moved(value)): parameter for parameter, value in arguments.items()}
+    roots = {id(_root(value)): parameter for parameter, value in arguments.items()}
     while id(x) not in names and x.op.kind == "movement" and x.args:
         x = x.args[0]
     operand = names.get(id(x)) or roots.get(id(x), usual)
     return (Origin(operand, NUMPY + name, location, x.graph.rules.name, before, to),)
 
 
-def _moved(x: Any) -> Any:
+def _root(x: Any) -> Any:
     """Return the symbol whose elements a symbol only moves."""
     while isinstance(x, Symbol) and x.op.kind == "movement" and x.args:
         x = x.args[0]

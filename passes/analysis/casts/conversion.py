@@ -57,7 +57,7 @@ class CastConversion:
         return self.operand == "result" or self.rule == ASSIGN
 
     @property
-    def asked(self) -> bool:
+    def on_request(self) -> bool:
         """Whether the program asks for the cast, or a NumPy function by itself."""
         return self.kind == "explicit" or self.op.startswith(NUMPY)
 

@@ -23,7 +23,7 @@ def relative_error(conversion: CastConversion) -> float:
         return 0.0
     if conversion.kind == "literal":
         return _error_of(loss.witness, loss.becomes)
-    truncates = conversion.asked and target.format is None
+    truncates = conversion.on_request and target.format is None
     rounding = (
         {} if truncates else {"precision": 2.0**-target.precision * _rounded_share(conversion)}
     )

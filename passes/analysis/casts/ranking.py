@@ -132,5 +132,5 @@ def score(site: CastSite) -> tuple[bool, float]:
         broken = measured.overflowed or measured.nan_made
         most = 1.0 if broken else min(measured.relative, 1.0)
         part = measured.changed / measured.elements * most
-        return False, part + 1.0 if part and not site.row.conversion.asked else part
+        return False, part + 1.0 if part and not site.row.conversion.on_request else part
     return share > 0, _part(site) * weight
