@@ -188,7 +188,7 @@ def _integers(promotion: Promotion) -> dict[int, DType]:
     """Return the cast that keeps integers of unlike signs integers, in place of floats.
 
     No integer dtype has all values of uint64 and of a signed one. Known values without a sign take
-    the unsigned dtype; else the unsigned operands take the signed one.
+    the unsigned dtype; else all take int64.
     """
     target = promotion.casts.get(promotion.position)
     dtypes = {i: promotion.values[i].dtype for i in promotion.meeting}
@@ -198,11 +198,11 @@ def _integers(promotion: Promotion) -> dict[int, DType]:
     unsigned = {i: dtype for i, dtype in dtypes.items() if dtype.family == "uint"}
     if not signed or not unsigned or any(dtype.weak for dtype in dtypes.values()):
         return {}
-    if all(_has_no_sign(promotion.values[i]) for i in signed):
-        casts = dict.fromkeys(signed, max(unsigned.values(), key=lambda x: x.bits))
-    else:
-        casts = dict.fromkeys(unsigned, DType.int64)
-    return casts if _operands(promotion, casts) is not None else {}
+    no_signs = all(_has_no_sign(promotion.values[i]) for i in signed)
+    common = max(unsigned.values(), key=lambda x: x.bits) if no_signs else DType.int64
+    casts = {i: common for i, dtype in dtypes.items() if dtype is not common}
+    after = _operands(promotion, casts)
+    return casts if after and all(after[i] is common for i in dtypes) else {}
 
 
 def _has_no_sign(symbol: Symbol) -> bool:

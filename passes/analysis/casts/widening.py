@@ -45,16 +45,26 @@ def widenings(
     that the program only casts, as it loads it, its casts count.
     """
     if inputs:
-        data = [x for each in inputs for x in _casts(explicit, each) or (each,)]
+        data = _as_loaded(explicit, inputs)
         yield from _Search(explicit, data, step_results).widenings()
 
 
-def _casts(explicit: Graph, symbol: Symbol) -> Sequence[Symbol]:
-    """Return the program's casts of a symbol if nothing else uses the symbol."""
-    users = [x for x in explicit.symbols if any(arg is symbol for arg in x.args)]
-    is_output = any(x is symbol for x in explicit.outputs)
-    are_casts = all(x.op is ops.cast and not x.origins for x in users)
-    return users if are_casts and not is_output else ()
+def _as_loaded(explicit: Graph, inputs: Sequence[Symbol]) -> list[Symbol]:
+    """Return the inputs, with the program's casts in place of those that it only casts."""
+    casts: dict[int, list[Symbol]] = {x.index: [] for x in inputs}
+    others = {x.index for x in explicit.outputs}
+    for symbol in explicit.symbols:
+        is_cast = symbol.op is ops.cast and not symbol.origins
+        for arg in symbol.args:
+            if arg.index in casts and is_cast:
+                casts[arg.index].append(symbol)
+            elif arg.index in casts:
+                others.add(arg.index)
+    return [
+        symbol
+        for x in inputs
+        for symbol in (casts[x.index] if x.index not in others and casts[x.index] else (x,))
+    ]
 
 
 _BY_DESIGN = (signatures.ACCUMULATION, signatures.POSITION, signatures.CAST)

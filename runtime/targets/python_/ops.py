@@ -292,7 +292,9 @@ PYTHON: Mapping[str, Row] = {
     "as_complex": _helper("_as_complex"),
     # -- reductions and rows
     "sum": _reduced("np.add"),
-    "numpy_sum": _helper("numpy_sum", "axis", "keepdims", "selection", "layout", "buffered"),
+    "numpy_sum": _helper(
+        "numpy_sum", "axis", "keepdims", "selection", "layout", "buffered", "initial"
+    ),
     "prod": _reduced("np.multiply"),
     "max": _extreme("max"),
     "min": _extreme("min"),
