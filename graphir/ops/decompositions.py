@@ -359,9 +359,12 @@ def conj(p: Any, x: Any) -> Any:
 
 
 @bounded(1)
-def numpy_sum(p: Any, x: Any, mask: Any, axis: Axes, keepdims: bool, **order: Any) -> Any:
-    """The sum of x, with 0 where the mask is false, in the order of the op `sum`."""
-    return p.sum(p.where(mask, x, p.number(0, x)), axis=axis, keepdims=keepdims)
+def numpy_sum(
+    p: Any, x: Any, mask: Any, axis: Axes, keepdims: bool, initial: Any = None, **order: Any
+) -> Any:
+    """The start and the sum of x, with 0 where the mask is false, in the order of the op `sum`."""
+    total = p.sum(p.where(mask, x, p.number(0, x)), axis=axis, keepdims=keepdims)
+    return total if initial is None else p.add(total, p.number(initial, total))
 
 
 @bounded(1)

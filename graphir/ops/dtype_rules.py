@@ -118,6 +118,8 @@ def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes
 def _masked(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     """Resolve x by the rules of the op `sum`; the mask is a truth value."""
     dtype = _accumulation(rules, find("sum"), types[:1], attrs).result
+    if attrs["initial"] is not None:
+        _number(op, attrs["initial"], rules.concrete_dtype(dtype))
     return Resolved((dtype, rules.family_dtype("truth", types[1].dtype, op.name)), dtype)
 
 
