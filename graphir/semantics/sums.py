@@ -47,14 +47,14 @@ def numpy_sum(
 ) -> Array:
     """Return the sum that np.add.reduce gives for an operand of some layout."""
     dtype = x.dtype
+    settings: dict[str, Any] = {} if initial is None else {"initial": initial}
     if selection:
         if len(axis) == x.ndim:
             axes, x = None, x[np.broadcast_to(mask, x.shape)]
         else:
             axes, x = 0, x[mask.reshape(mask.shape[: len(axis)])]
-        total = np.add.reduce(_swapped(x) if buffered else x, axes, dtype)
+        total = np.add.reduce(_swapped(x) if buffered else x, axes, dtype, **settings)
         return np.expand_dims(total, axis) if keepdims else np.asarray(total)
-    settings: dict[str, Any] = {} if initial is None else {"initial": initial}
     if layout is not None:
         mask = laid_out(mask, layout[1])
     if mask.ndim or not mask:

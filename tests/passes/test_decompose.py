@@ -26,7 +26,7 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
     "var": [{"axis": 0, "correction": 1}, {"axis": None, "keepdims": True}],
     "std": [{"axis": 0, "correction": 100}],
     "mean": [{"axis": 0, "keepdims": True}],
-    "numpy_sum": [{"initial": 2.5}, {"axis": 0, "selection": False, "initial": 1}],
+    "numpy_sum": [{"initial": 2.5}, {"selection": True, "initial": 2.5}, {"axis": 0, "initial": 1}],
     "matmul": [{"layout": ("matmul", (1, 64), (1, 64), False)}],
 }
 """Further attributes of ops, beside those of the target table."""
