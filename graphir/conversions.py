@@ -61,6 +61,8 @@ def convert(array: NDArray[Any], source: DType, target: DType, tf32: str = "even
     run = _CONVERTERS.get(key)
     if run is None:
         run = _CONVERTERS[key] = _converter(source, target, tf32)
+    if run is same_value:
+        return array
     return run(array) if array.ndim else run(array.reshape(1)).reshape(())
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Graph, GraphirError, Symbol, ops
+from graphir import DType, Graph, GraphirError, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.implied_casts import implied
 from graphir.ir.liveness import last_uses
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
 from graphir.ops.op import Inference
-from graphir.semantics.evaluation import apply
+from graphir.semantics.evaluation import Evaluation
 from runtime.binding import bind
 from runtime.results import refused, require_outputs, results
 
@@ -56,6 +56,7 @@ class ReferenceRun:
         kept_places: Iterable[int] = (),
     ) -> None:
         self.graph, self.sizes, self.kept_places = graph, sizes, kept_places
+        self._evaluations: dict[Any, Evaluation] = {}
         self.values: list[NDArray[Any] | None] = [None] * len(graph.symbols)
         for symbol, array in zip(graph.inputs, arrays, strict=True):
             self.values[symbol.index] = array
@@ -100,15 +101,27 @@ class ReferenceRun:
 
     def value(self, symbol: Symbol) -> NDArray[Any]:
         """Compute a symbol from its operands' values; raise ExecutionError if the op fails."""
-        graph = self.graph
-        sources = [graph.storage_dtype(arg) for arg in symbol.args]
         values = [self.cached_value(arg) for arg in symbol.args]
-        if graph.rules.types_uncomputed:
-            implied(graph, symbol)  # raises for dtypes that no kernel computes
+        if self.graph.rules.types_uncomputed:
+            implied(self.graph, symbol)  # raises for dtypes that no kernel computes
         try:
-            return apply(symbol.op, self.concrete(symbol), sources, values, self.sizes, graph.tf32)
+            return self._evaluation(symbol)(values)
         except GraphirError as error:
             raise refused(error, symbol) from None
+
+    def _evaluation(self, symbol: Symbol) -> Evaluation:
+        """Return the evaluation of a symbol; symbols of equal ops and dtypes share one."""
+        graph, op = self.graph, symbol.op
+        sources = tuple([graph.storage_dtype(arg) for arg in symbol.args])
+        if not sources:  # a constant has its own value
+            return Evaluation(op, self.concrete(symbol), sources, self.sizes, graph.tf32)
+        key = graph.infer(op, symbol.args, symbol.attrs), sources
+        evaluation = self._evaluations.get(key)
+        if evaluation is None:
+            evaluation = self._evaluations[key] = Evaluation(
+                op, self.concrete(symbol), sources, self.sizes, graph.tf32
+            )
+        return evaluation
 
     def concrete(self, symbol: Symbol) -> Inference:
         """Return the inference for a symbol, with weak dtypes replaced by their defaults."""
@@ -120,8 +133,11 @@ class ReferenceRun:
             if symbol.op is ops.cast
             else map(concrete_dtype, inference.operands)
         )
+        attrs = symbol.attrs
+        if any(isinstance(value, DType) and value.weak for value in attrs.values()):
+            attrs = AttributeRecord.of(with_dtypes(attrs, concrete_dtype))
         return Inference(
             symbol.type.cast(graph.storage_dtype(symbol)),
             tuple(operand_dtypes),
-            AttributeRecord.of(with_dtypes(symbol.attrs, concrete_dtype)),
+            attrs,
         )

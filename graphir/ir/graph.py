@@ -137,6 +137,8 @@ class Graph(Makers, GraphFacade):
 
         For a weak dtype it is the default dtype of the rules under which the graph was built.
         """
+        if not dtype.weak:
+            return dtype
         rules = rules_named(self.rules_before) if self.rules_before else self.rules
         return rules.concrete_dtype(dtype)
 

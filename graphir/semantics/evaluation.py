@@ -54,36 +54,68 @@ def apply(
     sizes: Mapping[str, int],
     tf32: str = "even",
 ) -> NDArray[Any]:
-    """Compute an op on arrays; return a C-contiguous array in the storage of the result's dtype.
+    """Compute an op on arrays, whose dtypes are `sources`; see Evaluation."""
+    return Evaluation(op, inference, sources, sizes, tf32)(values)
 
-    `sources` are the dtypes of `values`. Each value is converted to the dtype that the op's
+
+class Evaluation:
+    """One op on operands of given dtypes: its conversions, kernel and settings, chosen once.
+
+    `sources` are the dtypes of the operands. Each operand is converted to the dtype that the op's
     signature demands, and widened to a machine dtype if the op computes. The result is rounded
-    once. `sizes` maps symbolic dims to ints. Raises ExecutionError for values that the op cannot
-    compute with. Call inside `np.errstate(all="ignore")`.
+    once. `sizes` maps symbolic dims to ints.
     """
-    result = inference.type.dtype
-    operands = [
-        convert(value, source, operand_dtype, tf32)
-        for value, source, operand_dtype in zip(values, sources, inference.operands, strict=True)
-    ]
-    if op is ops.cast:
-        return contiguous(convert(operands[0], inference.operands[0], result, tf32))
-    if op.computes:
-        operands = [
-            contiguous(convert(value, operand_dtype, machine(operand_dtype)))
-            for value, operand_dtype in zip(operands, inference.operands, strict=True)
-        ]
-    settings = settings_of(op, result, inference.attrs, sizes, tf32)
-    try:
-        value_computed = np.asarray(KERNELS[op.name](*operands, **settings))
-    except ExecutionError:
-        raise
-    except (ValueError, OverflowError, MemoryError) as error:  # an array too large for NumPy
-        raise ExecutionError(str(error) or "out of memory") from None
-    made_as = machine(result) if op.computes else result
-    if value_computed.dtype != made_as.storage:  # indices and sizes: the kernel returns int64
-        made_as = DType.from_numpy(value_computed.dtype)
-    return contiguous(convert(value_computed, made_as, result, tf32))
+
+    __slots__ = ("_casts", "_computes", "_kernel", "_made_as", "_result", "_settings", "_tf32")
+
+    def __init__(
+        self,
+        op: Op,
+        inference: Inference,
+        sources: Sequence[DType],
+        sizes: Mapping[str, int],
+        tf32: str = "even",
+    ) -> None:
+        self._result, self._tf32, self._computes = inference.type.dtype, tf32, op.computes
+        pairs = [*enumerate(zip(sources, inference.operands, strict=True))]
+        if op is ops.cast:
+            self._kernel, self._settings = _the_operand, {}
+            pairs.append((0, (inference.operands[0], self._result)))
+        else:
+            self._kernel = KERNELS[op.name]
+            self._settings = settings_of(op, self._result, inference.attrs, sizes, tf32)
+        if op.computes:
+            pairs += [(i, (dtype, machine(dtype))) for i, dtype in enumerate(inference.operands)]
+        self._casts = [(i, *pair) for i, pair in pairs if pair[0] is not pair[1]]
+        self._made_as = machine(self._result) if op.computes else self._result
+
+    def __call__(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the result for some operands, C-contiguous in the storage of the result's dtype.
+
+        Raises ExecutionError for values that the op cannot compute with. Call inside
+        `np.errstate(all="ignore")`.
+        """
+        operands = [*values]
+        for i, source, target in self._casts:
+            operands[i] = convert(operands[i], source, target, self._tf32)
+        if self._computes:
+            operands = [contiguous(value) for value in operands]
+        try:
+            value_computed = np.asarray(self._kernel(*operands, **self._settings))
+        except ExecutionError:
+            raise
+        except (ValueError, OverflowError, MemoryError) as error:  # an array too large for NumPy
+            raise ExecutionError(str(error) or "out of memory") from None
+        made_as = self._made_as
+        if value_computed.dtype != made_as.storage:  # indices and sizes: the kernel returns int64
+            made_as = DType.from_numpy(value_computed.dtype)
+        if made_as is not self._result:
+            value_computed = convert(value_computed, made_as, self._result, self._tf32)
+        return contiguous(value_computed)
+
+
+def _the_operand(operand: NDArray[Any]) -> NDArray[Any]:
+    return operand
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:

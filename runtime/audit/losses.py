@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from passes.analysis.casts import Measured, StepLoss
 from runtime.audit.adjoints import is_finite
 from runtime.audit.exact import Flags, numbers
 from runtime.audit.measuring import beyond, blocks
-from runtime.audit.sweep import EXACT_OPS, views
+from runtime.audit.sweep import EXACT_OPS, is_wide, views
 from runtime.audit.wide import Array, Effect, WideRun, wide_dtype
 
 Floats: TypeAlias = NDArray[Any]
@@ -49,6 +49,8 @@ class LossySteps:
         self.measures: dict[int, Measured] = {}
         self._repeated: dict[Any, list[Symbol]] = defaultdict(list)
         self._roundings: dict[int, Measured] = {}
+        self._scalars: dict[int, list[Array]] = {}
+        """The results and operands of repeated sums of scalars, which are measured together."""
         self._norms: dict[int, float] = {}
 
     def visit(self, symbol: Symbol) -> None:
@@ -59,9 +61,9 @@ class LossySteps:
         if target.is_integer and symbol.op.signature in _POSITIONS:
             return
         actual = self.wide.beside.cached_value(symbol)
-        if not actual.size or (target in _WIDE and np.isfinite(actual).all()):
+        if not actual.size or (is_wide(target) and np.isfinite(actual).all()):
             return
-        if not target.is_integer and target not in _WIDE and self._is_plain(symbol, target):
+        if not target.is_integer and not is_wide(target) and self._is_plain(symbol, target):
             if symbol.op in _SUMS:
                 self._repeat(symbol)
             return
@@ -81,7 +83,7 @@ class LossySteps:
         """Return the local effect of a step; a step in wide arithmetic has none."""
         target = self.wide.graph.storage_dtype(symbol)
         actual = self.wide.beside.cached_value(symbol)
-        exact = actual if target in _WIDE else self.wide.local(symbol)
+        exact = actual if is_wide(target) else self.wide.local(symbol)
         return Effect(exact, actual, wide_dtype(exact), target)
 
     def _is_plain(self, symbol: Symbol, target: DType) -> bool:
@@ -102,6 +104,10 @@ class LossySteps:
         """
         values, eps = self.wide.beside.cached_value, 2.0 ** (1 - target.part.precision)
         arrays = [values(x) for x in (symbol, *symbol.args)]
+        if all(x.size == 1 for x in arrays):
+            size, *sizes = (abs(_native(x, target).item()) for x in arrays)
+            may_absorb = 0 < min(sizes) <= eps * size and self._absorbs(symbol)
+            return math.isfinite(size) and 2 ** (_BITS - 1) * size > max(sizes) and not may_absorb
         squares, may_absorb = 0.0, False
         for view in views(arrays[0].shape, [x.shape for x in arrays[1:]]):
             result, x, y = (_native(view(array), target) for array in arrays)
@@ -141,11 +147,41 @@ class LossySteps:
     def accumulations(self, reaches: Callable[[Symbol, Symbol], bool]) -> None:
         """Count the roundings of repeated steps, the last of which `reaches` from the first."""
         for steps in self._repeated.values():
-            inexact = [x for x in steps[_REPEATS:] if self._roundings[x.index].changed]
-            if inexact and reaches(steps[0], steps[-1]):
-                for step in inexact:
-                    self.kinds[step.index] = "accumulation"
-                    self.measures[step.index] = self._roundings[step.index]
+            if len(steps) > _REPEATS and reaches(steps[0], steps[-1]):
+                for scalars in self._scalars_of(steps[_REPEATS:]):
+                    self._roundings.update(self._scalar_roundings(scalars))
+                for step in steps[_REPEATS:]:
+                    if self._roundings[step.index].changed:
+                        self.kinds[step.index] = "accumulation"
+                        self.measures[step.index] = self._roundings[step.index]
+
+    def _scalars_of(self, steps: Sequence[Symbol]) -> Collection[Sequence[Symbol]]:
+        """Return the sums of scalars among repeated steps, those of one dtype together."""
+        groups: dict[DType, list[Symbol]] = defaultdict(list)
+        for step in steps:
+            if step.index in self._scalars:
+                groups[step.dtype].append(step)
+        return groups.values()
+
+    def _scalar_roundings(self, sums: Sequence[Symbol]) -> Iterator[tuple[int, Measured]]:
+        """Yield by index the roundings of sums of scalars, as `rounding` measures them."""
+        target = self.wide.graph.storage_dtype(sums[0])
+        rows = zip(*(self._scalars[x.index] for x in sums), strict=True)
+        actual, x, y = (_as_float(np.concatenate(row), target) for row in rows)
+        exact = x - y if sums[0].op is ops.subtract else x + y
+        changed, errors = _differing(exact, actual), _relative_errors(exact, actual)
+        weight = _error_bits(target) / target.part.precision
+        columns = (array.tolist() for array in (changed, errors, exact, actual, x, y))
+        for symbol, changed_, error, before, after, *operands in zip(sums, *columns, strict=True):
+            yield (
+                symbol.index,
+                Measured(
+                    1, 1, relative=error, worst=(before, after), operands=tuple(operands),
+                    weight=weight,
+                )
+                if changed_
+                else Measured(1),
+            )  # fmt: skip
 
     def add_roundings(self, symbols: Mapping[int, Symbol], kept_from: int, again: WideRun) -> None:
         """Measure plain roundings after the walk; `again` computes values before `kept_from`."""
@@ -164,14 +200,19 @@ class LossySteps:
     def rounding(self, symbol: Symbol) -> Measured:
         """Measure the plain rounding of a step; the run has the values of it and its operands."""
         effect = self._effect(symbol)
-        change = _StepChange("rounding", _differing(effect), _error_bits(effect))
+        exact = _as_float(effect.before, effect.source)
+        at = _differing(exact, _as_float(effect.after, effect.target))
+        change = _StepChange("rounding", at, _error_bits(effect.target))
         return _measured(self.wide, symbol, effect, change)
 
     def _repeat(self, symbol: Symbol) -> None:
         """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
         steps = self._repeated[id(symbol.source), symbol.op]
         steps.append(symbol)
-        if len(steps) > _REPEATS:
+        arrays = [self.wide.beside.cached_value(x) for x in (symbol, *symbol.args)]
+        if all(x.size == 1 for x in arrays):
+            self._scalars[symbol.index] = [x.reshape(1) for x in arrays]
+        elif len(steps) > _REPEATS:
             self._roundings[symbol.index] = self.rounding(symbol)
 
 
@@ -210,9 +251,6 @@ class _Step:
         return self.symbol.op.kind == "elementwise"
 
 
-_WIDE = (DType.float64, DType.complex128)
-
-
 def _float_loss(step: _Step) -> _StepChange | None:
     """Return the gravest loss of a step with a float result; None of plain roundings."""
     exact, actual, bits = step.exact, step.actual, step.target.part.precision
@@ -223,7 +261,7 @@ def _float_loss(step: _Step) -> _StepChange | None:
         change = _nonfinite(step, infinite)
         if change is not None:
             return change
-    if step.target in _WIDE:
+    if is_wide(step.target):
         return None
     with np.errstate(all="ignore"):
         roundoff = np.where(np.isfinite(actual), abs(actual - exact), 0.0)
@@ -308,8 +346,8 @@ def _bits(error: float, step: _Step) -> float:
     return max(0.0, min(step.target.part.precision, math.log2(error / step.eps)) if error else 0.0)
 
 
-def _error_bits(effect: Effect) -> float:
-    return 1.0 if effect.target.format else effect.target.precision
+def _error_bits(target: DType) -> float:
+    return 1.0 if target.format else target.precision
 
 
 def _relative(actual: Floats, exact: Floats) -> float:
@@ -331,9 +369,8 @@ def _wraps(effect: Effect) -> _StepChange | None:
     return _StepChange("wrap", at, effect.target.precision) if at.any() else None
 
 
-def _differing(effect: Effect) -> Flags:
-    before, after = (_as_float(x, d) for x, d in ((effect[0], effect[2]), (effect[1], effect[3])))
-    return before != after
+def _differing(exact: Floats, actual: Floats) -> Flags:
+    return (exact != actual) & ~(np.isnan(exact) & np.isnan(actual))
 
 
 def _native(x: Array, dtype: DType) -> Floats:
@@ -351,9 +388,7 @@ def _measured(wide: WideRun, symbol: Symbol, effect: Effect, change: _StepChange
     exact = wide.cached_value(symbol) if kind == "cancellation" else effect.before
     before, after = exact[at], effect.after[at]
     x, y = _as_float(before, wide_dtype(exact)), _as_float(after, effect.target)
-    with np.errstate(all="ignore"):
-        errors = np.where(x == 0, np.where(y == x, 0.0, np.inf), abs(y - x) / abs(x))
-        errors = np.where(np.isnan(errors), np.inf, errors)
+    errors = _relative_errors(x, y)
     if not errors.size:
         return Measured(effect.after.size, weight=bits / effect.target.part.precision)
     worst = int(errors.argmax())
@@ -367,6 +402,14 @@ def _measured(wide: WideRun, symbol: Symbol, effect: Effect, change: _StepChange
         operands=_operands(wide, symbol, place),
         weight=bits / effect.target.part.precision,
     )
+
+
+def _relative_errors(exact: Floats, actual: Floats) -> Floats:
+    """Return the relative error of each element; infinite without an exact value that is finite."""
+    with np.errstate(all="ignore"):
+        difference = np.where(actual == exact, 0.0, np.inf)
+        errors = np.where(exact == 0, difference, abs(actual - exact) / abs(exact))
+        return np.where(np.isnan(errors), np.inf, errors)
 
 
 def _item(x: Any) -> complex:

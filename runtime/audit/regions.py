@@ -77,12 +77,11 @@ class Regions:
         if not is_elementwise or symbol.index in self._special:
             return False
         size = self._subject.size_of(symbol)
-        sizes = [self._subject.size_of(x) for x in symbol.args]
-        return size >= LEAST and all(x in (1, size) for x in sizes)
+        return size >= LEAST and all(self._subject.size_of(x) in (1, size) for x in symbol.args)
 
     def _is_scalar(self, symbol: Symbol) -> bool:
-        sizes = [self._subject.size_of(x) for x in (symbol, *symbol.args)]
-        return symbol.op.computes and max(sizes) == 1
+        operands = (symbol, *symbol.args)
+        return symbol.op.computes and all(self._subject.size_of(x) <= 1 for x in operands)
 
     def _close(self, scalars: Sequence[Symbol], steps: Sequence[Symbol]) -> None:
         self.items += scalars

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from graphir import ShapeError, Symbol, ops
+from graphir import ShapeError, Symbol, TensorType, ops
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
 from passes.analysis.casts import CastReport, StepLoss
@@ -38,6 +38,7 @@ class Subject:
         self.sites = [x for x in self.live if x.op is ops.cast or x.index in self.literals]
         self.kinds: Mapping[int, StepLoss] = {}
         """The kinds of the steps that lost values in the first run, by symbol index."""
+        self._sizes_of: dict[TensorType, int] = {}
         self._users: list[list[int]] = [[] for _ in self.graph.symbols]
         for symbol in self.live:
             for arg in symbol.args:
@@ -111,7 +112,11 @@ class Subject:
 
     def size_of(self, symbol: Symbol) -> int:
         """Return the number of elements of a symbol."""
-        return math.prod(_size(dim, self.sizes) for dim in symbol.shape)
+        size = self._sizes_of.get(symbol.type)
+        if size is None:
+            size = math.prod(_size(dim, self.sizes) for dim in symbol.shape)
+            self._sizes_of[symbol.type] = size
+        return size
 
 
 class _RecordedRun(ReferenceRun):

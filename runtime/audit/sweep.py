@@ -10,6 +10,7 @@ runtime.audit.adjoints): the shares of all steps sum to 1, unless a step has no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -40,17 +41,19 @@ EXACT_OPS = {
 }
 """Ops that compute without rounding."""
 
-_WIDE = (DType.float64, DType.complex128)
-
-
 BLOCK = 1 << 16
 """The elements of a block: Python's time for a step is small beside that of the block."""
+
+
+def is_wide(dtype: DType) -> bool:
+    """Whether values of a dtype are those of wide arithmetic."""
+    return dtype is DType.float64 or dtype is DType.complex128
 
 
 def may_round(symbol: Symbol, dtype: DType) -> bool:
     """Whether a step of arithmetic may round its result to a narrow float `dtype`."""
     is_float = dtype.is_float or dtype.is_complex
-    return is_float and symbol.op.computes and dtype not in _WIDE and symbol.op not in EXACT_OPS
+    return is_float and symbol.op.computes and not is_wide(dtype) and symbol.op not in EXACT_OPS
 
 
 class Sweep:
@@ -75,8 +78,10 @@ class Sweep:
         self._sites |= {x.index for x in live if may_round(x, self._storages[x.index])}
         self.erring = set(self._sites)
         for symbol in live:
-            if not self.erring.isdisjoint(x.index for x in symbol.args):
-                self.erring.add(symbol.index)
+            for x in symbol.args:
+                if x.index in self.erring:
+                    self.erring.add(symbol.index)
+                    break
         self.shares: list[dict[int, float]] = [{} for _ in seeds]
         self.unswept: set[int] = set()
         self._adjoints: dict[int, dict[int, Array]] = {}
@@ -257,13 +262,19 @@ def _whole(array: Array) -> Array:
     return array
 
 
+def _the_element(array: Array) -> Array:
+    return array.reshape(1)
+
+
 def views(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> Iterator[View]:
     """Yield the blocks of an elementwise step: of the flat arrays, or of rows where it broadcasts.
 
     The part of an operand with one element is the operand without axes.
     """
-    size = int(np.prod(shape, dtype=np.int64))
-    if all(x == shape or np.prod(x, dtype=np.int64) == 1 for x in operands):
+    size = math.prod(shape)
+    if size == 1 and all(math.prod(x) == 1 for x in operands):
+        yield _the_element
+    elif all(x == shape or math.prod(x) == 1 for x in operands):
 
         def flat(array: Array, at: slice) -> Array:
             return array.reshape(-1)[at] if array.size == size else array.reshape(())

@@ -11,22 +11,22 @@ rounding of float64 and complex128 itself is in no reported error.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter, is_
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphirError, Op, Symbol, ops
+from graphir import DType, GraphirError, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.inference_cache import infer
 from graphir.location import CAST
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.op import Inference
-from graphir.semantics.evaluation import apply
+from graphir.semantics.evaluation import Evaluation
 from passes.analysis.casts import StepLoss
 from passes.rewriter import origins_of
 from runtime.audit.congruence import modulus
@@ -63,7 +63,11 @@ def widen(array: Array, dtype: DType) -> Array:
 
 def wide_dtype(array: Array) -> DType:
     """Return the DType of an array of wide values."""
-    return DType.from_numpy(array.dtype)
+    return _OF_CHARACTER.get(array.dtype.char) or DType.from_numpy(array.dtype)
+
+
+_OF_CHARACTER = {dtype.storage.char: dtype for dtype in WIDE.values()}
+_code = attrgetter("code")
 
 
 TOTAL: frozenset[StepLoss] = frozenset(("cancellation", "invalid"))
@@ -108,7 +112,7 @@ class WideRun(ReferenceRun):
         self.lost_places: set[int] = set()
         self.congruent_places: set[int] = set()
         self._moduli: dict[int, int | None] = {}
-        self._inferences: dict[tuple[Any, ...], Inference] = {}
+        self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
 
     def walk(self, kept_from: int | None = None, inner: Container[int] = ()) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
@@ -168,7 +172,7 @@ class WideRun(ReferenceRun):
             return self._compute(symbol, operands)
         except GraphirError:
             floats = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
-            if all(map(operator.is_, floats, operands)):
+            if all(map(is_, floats, operands)):
                 raise
             return self._compute(symbol, floats)
 
@@ -184,16 +188,17 @@ class WideRun(ReferenceRun):
         dtypes = tuple(map(wide_dtype, operands))
         if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
-            result = widen(self._apply(symbol.op, own, dtypes, operands), own.type.dtype)
+            evaluation = Evaluation(symbol.op, own, dtypes, self.sizes, self.graph.tf32)
+            result = widen(evaluation(operands), own.type.dtype)
             return _shifted(result, operands, own) if symbol.op is ops.left_shift else result
-        inference = self._wide(symbol, dtypes)
+        inference, evaluation = self._wide(symbol, dtypes)
         if symbol.op in _GROWING and inference.operands[0] is DType.int64:
-            floats = self._wide(symbol, (DType.float64,) * len(dtypes))
-            float_result = self._apply(symbol.op, floats, dtypes, operands)
+            _, of_floats = self._wide(symbol, dtypes, (DType.float64,) * len(dtypes))
+            float_result = of_floats(operands)
             if not _surely_fits_int64(float_result):
                 self.rounded_places.add(symbol.index)
                 return float_result
-        result = self._apply(symbol.op, inference, dtypes, operands)
+        result = evaluation(operands)
         floats = symbol.dtype.is_integer and result.dtype == np.float64
         if floats and not _fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)
@@ -284,18 +289,23 @@ class WideRun(ReferenceRun):
             out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
         return result
 
-    def _apply(
-        self, op: Op, inference: Inference, dtypes: Sequence[DType], operands: Sequence[Array]
-    ) -> Array:
-        return apply(op, inference, dtypes, operands, self.sizes, self.graph.tf32)
+    def _wide(
+        self,
+        symbol: Symbol,
+        sources: tuple[DType, ...],
+        dtypes: tuple[DType, ...] | None = None,
+    ) -> tuple[Inference, Evaluation]:
+        """Return the cached inference and evaluation of an op on operands of wide dtypes `sources`.
 
-    def _wide(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inference:
-        """Return the cached inference for wide operand dtypes; joined operands get the widest."""
-        key = (symbol.index, dtypes)
-        inference = self._inferences.get(key)
-        if inference is None:
-            inference = self._inferences[key] = self._infer(symbol, dtypes)
-        return inference
+        The op computes in `dtypes`, by default those of the operands; joined ones are the widest.
+        """
+        key = symbol.op, symbol.attrs, *map(_code, sources), dtypes, *[x.type for x in symbol.args]
+        entry = self._wide_evaluations.get(key)
+        if entry is None:
+            inference = self._infer(symbol, dtypes or sources)
+            evaluation = Evaluation(symbol.op, inference, sources, self.sizes, self.graph.tf32)
+            entry = self._wide_evaluations[key] = inference, evaluation
+        return entry
 
     def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inference:
         positions = symbol.op.signature.promoted or range(len(dtypes))
@@ -304,7 +314,9 @@ class WideRun(ReferenceRun):
             arg.type.cast(join if i in positions else WIDE[arg.dtype.family])
             for i, arg in enumerate(symbol.args)
         ]
-        attrs = {name: value for name, value in symbol.attrs.items() if name != "dtype"}
+        attrs: Mapping[str, Any] = symbol.attrs
+        if "dtype" in attrs:
+            attrs = {name: value for name, value in attrs.items() if name != "dtype"}
         return infer(self.graph.rules, symbol.op, types, attrs)
 
 

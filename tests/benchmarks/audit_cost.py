@@ -110,6 +110,15 @@ def point_inputs(count: int) -> tuple[Any, ...]:
     return (points.astype(np.float32),)
 
 
+def half_squares(x: Any, y: Any) -> Any:
+    """Add the squares of differences, one NumPy scalar after another."""
+    total = np.float32(0)
+    for i in range(len(x)):
+        difference = x[i] - y[i]
+        total = total + difference * difference * np.float32(0.5)
+    return total
+
+
 def many_lines(lines: int) -> Callable[[Any, Any], Any]:
     """Return a program of so many lines, each with a cast of its own."""
     body = [f"    y = y * np.float32(0.5) + x * np.float64({i})" for i in range(1, lines // 2 + 1)]
@@ -156,6 +165,8 @@ def main() -> None:
     compared("discounted", discounted, discounted_inputs(asked.elements), asked.rounds)
     compared("image grade", image_grade, image_inputs(asked.elements), asked.rounds)
     compared("dbscan", dbscan, point_inputs(asked.points), asked.rounds)
+    vectors = np.random.default_rng(0).normal(size=(2, 20 * asked.points)).astype(np.float32)
+    compared("half squares", half_squares, tuple(vectors), asked.rounds)
     arrays = np.linspace(0, 1, 10).astype(np.float32), np.ones(10, np.float32)
     report = compared("many lines", many_lines(asked.rows), arrays, 1)
     print(f"{len(report.rows):,} rows")

@@ -133,3 +133,57 @@ def test_the_work_of_many_places_is_in_proportion(monkeypatch: pytest.MonkeyPatc
     works = [count_work(lambda g=g: audit(g, VALUES)) for g in graphs][1:]
     for less, more in pairwise(works):
         assert all(b <= 2.2 * a for a, b in zip(less, more, strict=True)), works
+
+
+def scalar_total(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    total = x[0] * 0
+    for i in range(len(x)):
+        difference = x[i] - y[i]
+        total = total + difference * difference
+    return total
+
+
+def pairs_near(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    count = np.zeros(len(x), int)
+    for i in range(len(x)):
+        for j in range(len(x)):
+            horizontal, vertical = x[i] - x[j], y[i] - y[j]
+            if np.sqrt(horizontal * horizontal + vertical * vertical) < 1:
+                count[i] += 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("program", "size", "most"), [(scalar_total, 300, 450), (pairs_near, 20, 250)]
+)
+def test_a_symbol_of_a_scalar_loop_costs_few_calls(program, size: int, most: int) -> None:
+    inputs = np.random.default_rng(0).normal(size=(2, size)).astype(np.float32)
+    recording = record(program, *inputs)
+    recording.audit()  # fills the caches
+    assert count_work(recording.audit).calls / len(recording.graph.symbols) < most
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+def test_roundings_of_scalars_are_measured_as_those_of_arrays(dtype: str) -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 100)).astype(dtype)
+    losses = []
+    for inputs in ((x, y), (np.stack([x, x], 1), np.stack([y, y], 1))):
+        report = record(scalar_total, *inputs).audit()
+        losses.append([row for row in report.losses if row.kind == "accumulation"])
+    assert len(losses[0]) == len(losses[1]) > 50
+    for scalar, array in zip(*losses, strict=True):
+        assert (scalar.measured.changed, array.measured.changed) == (1, 2)
+        for fact in ("relative", "worst", "operands", "weight"):
+            assert getattr(scalar.measured, fact) == getattr(array.measured, fact)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_loop_on_nan_accumulates_nothing(shape: tuple[int, ...]) -> None:
+    def total(x: np.ndarray) -> np.ndarray:
+        result = x[0] * 0
+        for i in range(40):
+            result = result + x[i]
+        return result
+
+    report = record(total, np.full((40, *shape), np.nan, np.float32)).audit()
+    assert not report.losses
