@@ -33,19 +33,19 @@ class OperandInfo(NamedTuple):
 
     @property
     def dtype(self) -> DType | None:
-        """The dtype; None for a literal, which has no dtype by itself."""
-        return self.type.dtype if self.type is not None else None
+        """The dtype; None for a literal, which has no dtype by itself, and for a tuple."""
+        return getattr(self.type, "dtype", None)
 
     @property
     def shape(self) -> Shape | None:
-        """The shape; None for a literal."""
-        return self.type.shape if self.type is not None else None
+        """The shape; None for a literal and for a tuple."""
+        return getattr(self.type, "shape", None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the operand as a JSON object."""
         return {
             "name": self.name,
-            "dtype": None if self.type is None else str(self.dtype),
+            "dtype": None if self.dtype is None else str(self.dtype),
             "shape": None if self.shape is None else [_json_dim(dim) for dim in self.shape],
             "value": self.value or None,
             "location": None if self.location is None else self.location.to_json(),

@@ -7,10 +7,11 @@ from typing import Any
 from graphir import Graph, Symbol, ops
 from graphir.gc_pause import uncollected
 from graphir.ops.attribute_record import AttributeRecord
-from passes.rewriter import Rewriter, merged_origins
+from passes.rewriter import Rewriter, entering_bodies, merged_origins
 
 
 @uncollected
+@entering_bodies
 def common_subexpressions(graph: Graph) -> Graph:
     """Merge symbols that have the same op, equal operands and bit-equal attributes.
 

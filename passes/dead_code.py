@@ -5,10 +5,11 @@ from __future__ import annotations
 from graphir import Graph
 from graphir.gc_pause import uncollected
 from graphir.ir.liveness import live_mask
-from passes.rewriter import Rewriter
+from passes.rewriter import Rewriter, entering_bodies
 
 
 @uncollected
+@entering_bodies
 def dead_code(graph: Graph) -> Graph:
     """Drop symbols that no output depends on; keep all inputs, which are part of the signature.
 

@@ -10,10 +10,11 @@ from graphir import DType, Graph, GraphError, Op, Symbol, ops
 from graphir.gc_pause import uncollected
 from graphir.ops.dims import product
 from graphir.semantics.evaluation import machine
-from passes.rewriter import Rewriter
+from passes.rewriter import Rewriter, entering_bodies
 
 
 @uncollected
+@entering_bodies
 def decompose(
     graph: Graph,
     keep: Container[str] = (),

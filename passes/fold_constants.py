@@ -10,13 +10,14 @@ from graphir import ExecutionError, Graph, Op, ShapeError, Symbol, ops
 from graphir.gc_pause import uncollected
 from graphir.ops.attributes import constant
 from graphir.semantics.evaluation import apply
-from passes.rewriter import Rewriter, merged_origins
+from passes.rewriter import Rewriter, entering_bodies, merged_origins
 
 LIMIT = 4096
 """The most elements of a folded result; larger results stay computed, so that graphs stay small."""
 
 
 @uncollected
+@entering_bodies
 def fold_constants(graph: Graph, limit: int = LIMIT, creations: Collection[Op] = ()) -> Graph:
     """Replace each op on constants by its value, if the value has at most `limit` elements.
 
@@ -48,7 +49,7 @@ def _foldable(
     for arg in args:
         if arg.op is not ops.constant or arg.weak:
             return False
-    if not args and symbol.op not in creations:
+    if symbol.op.kind == "control" or (not args and symbol.op not in creations):
         return False
     size = symbol.size
     return isinstance(size, int) and size <= limit and not symbol.weak

@@ -7,13 +7,16 @@ another dtype. Each cast carries origins: the op, operand, rule set and location
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
-from graphir import Graph, Origin, Symbol, rules
+from graphir import DType, Graph, Origin, Symbol, rules
 from graphir.gc_pause import uncollected
 from graphir.ir.implied_casts import Implied, implied
 from graphir.location import new_origin
-from passes.rewriter import Casts, Rewriter
+from graphir.ops.control import with_bodies
+from passes.rewriter import Casts, Rewriter, bodies_of
 
 
 @uncollected
@@ -24,11 +27,15 @@ def implicit_cast(graph: Graph) -> Graph:
     cast serves: operand, op, rule set, dtypes, location. The rules of the result are "explicit":
     every operand has exactly the dtype that its signature names. A result dtype that the rule set
     decided becomes an attribute (`argmax {dtype=int32}`), or a cast of the result if the op has no
-    such attribute. Returns the graph itself if its rules are explicit.
+    such attribute. Casts of what a graph of control flow gives stand in that graph. Returns the
+    graph itself if its rules are explicit.
     """
+    return graph if graph.rules is rules("explicit") else _explicit(graph)
+
+
+def _explicit(graph: Graph, user: Symbol | None = None, dtypes: Sequence[DType] = ()) -> Graph:
+    """Return a graph with explicit casts, whose outputs have the dtypes that `user` demands."""
     explicit = rules("explicit")
-    if graph.rules is explicit:
-        return graph
     rewriter = Rewriter(graph, explicit)
     casts = Casts(rewriter.new)
     insert, append, values = casts.insert, rewriter.new.append, rewriter.values
@@ -39,18 +46,37 @@ def implicit_cast(graph: Graph) -> Graph:
         plan = plans.get(kind)
         if plan is None:
             plan = plans[kind] = implied(graph, symbol)
-        casts_needed, attrs, result = plan
+        casts_needed, attrs, result, outputs = plan
+        if outputs:
+            new_bodies = map(_explicit, bodies_of(symbol), repeat(symbol), outputs)
+            attrs = with_bodies(attrs, new_bodies)
         new_args: list[Symbol] = []
         for arg in symbol.args:
             new_args.append(values[arg.index])
         for position, operand, source, to in casts_needed:
             origin = new_origin((operand, op.name, symbol.location, rule, source, to))
             new_args[position] = insert(new_args[position], to, origin)
-        if result is symbol.type.dtype:
+        if result is symbol.type:
             values.append(append(op, tuple(new_args), attrs, symbol.type, symbol.source))
             continue
-        symbol_cast = append(op, tuple(new_args), attrs, symbol.type.cast(result), symbol.source)
-        origin = Origin("result", op.name, symbol.location, rule, result, symbol.dtype)
+        symbol_cast = append(op, tuple(new_args), attrs, result, symbol.source)
+        origin = Origin("result", op.name, symbol.location, rule, result.dtype, symbol.dtype)
         values.append(insert(symbol_cast, symbol.dtype, origin))
+    new = rewriter.finish()
+    if user is not None:
+        new.outputs = tuple(_leaving(casts, user, rule, new.outputs, dtypes))
     casts.finish()
-    return rewriter.finish()
+    return new
+
+
+def _leaving(
+    casts: Casts, user: Symbol, rule: str, outputs: Sequence[Symbol], dtypes: Sequence[DType]
+) -> Iterator[Symbol]:
+    """Yield the outputs of a graph of control flow, cast to the dtypes that the op demands."""
+    for i, (output, dtype) in enumerate(zip(outputs, dtypes, strict=True)):
+        if output.dtype is dtype:
+            yield output
+            continue
+        name = f"result[{i}]"
+        origin = Origin(name, user.op.name, user.location, rule, output.dtype, dtype)
+        yield casts.insert(output, dtype, origin)

@@ -10,10 +10,11 @@ from graphir.ir.inference_cache import infer
 from graphir.location import LEGALIZE
 from graphir.ops.attributes import with_dtypes
 from graphir.semantics.evaluation import machine
-from passes.rewriter import Casts, Rewriter, require_explicit
+from passes.rewriter import Casts, Rewriter, entering_bodies, require_explicit
 
 
 @uncollected
+@entering_bodies
 def legalize(graph: Graph) -> Graph:
     """Restrict arithmetic to bool, intN, uintN, float32, float64, complex64 and complex128.
 

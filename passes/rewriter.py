@@ -1,12 +1,14 @@
 """The base of the passes: walk a graph once in topological order and emit symbols into a new graph.
 
 `Rewriter` maps old symbols to new symbols. `Casts` inserts shared casts and collects their origins.
+`entering_bodies` lets a pass enter the graphs of control flow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, cast
 
 from graphir import (
     DType,
@@ -20,6 +22,9 @@ from graphir import (
 )
 from graphir.location import CAST
 from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
+from graphir.ops.control import bodies, with_bodies
+
+P = ParamSpec("P")
 
 
 def require_explicit(graph: Graph, name: str) -> None:
@@ -88,6 +93,43 @@ class Rewriter:
         new.input_names = list(old.input_names)
         new.outputs = tuple(self.values[symbol.index] for symbol in old.outputs)
         return new
+
+
+def entering_bodies(
+    pass_: Callable[Concatenate[Graph, P], Graph],
+) -> Callable[Concatenate[Graph, P], Graph]:
+    """Decorator: apply a pass to the graphs of control flow, innermost first, then to the graph.
+
+    The pass must keep the types of inputs and outputs.
+    """
+
+    @wraps(pass_)
+    def run(graph: Graph, *args: P.args, **keywords: P.kwargs) -> Graph:
+        if graph.has_bodies:
+            graph = _with_new_bodies(graph, lambda body: run(body, *args, **keywords))
+        return pass_(graph, *args, **keywords)
+
+    return run
+
+
+def bodies_of(symbol: Symbol) -> list[Graph]:
+    """Return the graphs among the attributes of a symbol, in order."""
+    if symbol.op.kind != "control":
+        return []
+    return [cast(Graph, body) for body in bodies(symbol.attrs)]
+
+
+def _with_new_bodies(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
+    rewriter = Rewriter(graph)
+    for symbol in graph.symbols:
+        old = bodies_of(symbol)
+        new = list(map(change, old))
+        if any(a is not b for a, b in zip(old, new, strict=True)):
+            rewriter.changed = True
+            rewriter.copy(symbol, with_bodies(symbol.attrs, new))
+        else:
+            rewriter.copy(symbol)
+    return rewriter.finish()
 
 
 class Casts:

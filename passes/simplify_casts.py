@@ -6,10 +6,11 @@ from typing import Any
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.gc_pause import uncollected
-from passes.rewriter import Rewriter, merged_origins
+from passes.rewriter import Rewriter, entering_bodies, merged_origins
 
 
 @uncollected
+@entering_bodies
 def simplify_casts(graph: Graph) -> Graph:
     """Drop casts to the dtype that a value has; merge a lossless cast with the cast of its result.
 

@@ -7,7 +7,8 @@ from graphir.conversions import convert
 from graphir.gc_pause import uncollected
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
-from passes.rewriter import Rewriter, origins_of, require_explicit
+from graphir.ops.control import with_bodies
+from passes.rewriter import Rewriter, bodies_of, origins_of, require_explicit
 
 
 @uncollected
@@ -18,7 +19,7 @@ def weak_types(graph: Graph) -> Graph:
     the graph itself if no symbol is weak. Raises GraphError unless the graph is explicit.
     """
     require_explicit(graph, "weak_types")
-    if not any(symbol.type.dtype.weak for symbol in graph.symbols):
+    if not _has_weak(graph):
         return graph
     concrete = graph.concrete_dtype
     types: dict[TensorType, TensorType] = {}
@@ -28,7 +29,7 @@ def weak_types(graph: Graph) -> Graph:
     for symbol in graph.symbols:
         type_ = types.get(symbol.type)
         if type_ is None:
-            type_ = types[symbol.type] = symbol.type.cast(concrete(symbol.dtype))
+            type_ = types[symbol.type] = symbol.type.with_dtypes(concrete)
         of = symbol.args[0] if symbol.op is ops.cast else symbol
         if of.op is ops.constant and of.weak:
             value = convert(of.attrs["value"], of.dtype, type_.dtype, graph.tf32)
@@ -38,10 +39,21 @@ def weak_types(graph: Graph) -> Graph:
             continue
         record = attributes.get(symbol.attrs)
         if record is None:
-            record = AttributeRecord.of(with_dtypes(symbol.attrs, concrete))
+            committed = with_bodies(symbol.attrs, map(weak_types, bodies_of(symbol)))
+            record = AttributeRecord.of(with_dtypes(committed, concrete))
             attributes[symbol.attrs] = record
         rewriter.copy(symbol, record, type_)
     new = rewriter.finish()
     if new.out_types is not None:
         new.out_types = tuple(type_.cast(concrete(type_.dtype)) for type_ in new.out_types)
     return new
+
+
+def _has_weak(graph: Graph) -> bool:
+    """Whether a symbol of a graph, or of a graph of its control flow, is weak."""
+    if not graph.has_bodies:
+        return any(symbol.type.dtype.weak for symbol in graph.symbols)
+    return any(
+        any(part.dtype.weak for part in symbol.type.parts) or any(map(_has_weak, bodies_of(symbol)))
+        for symbol in graph.symbols
+    )

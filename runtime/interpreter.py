@@ -18,9 +18,11 @@ from graphir.ir.implied_casts import implied
 from graphir.ir.liveness import last_uses
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
+from graphir.ops.control import bodies
 from graphir.ops.op import Inference
+from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import Evaluation
-from runtime.binding import bind
+from runtime.binding import bind, sizes_of
 from runtime.results import refused, require_outputs, results
 
 
@@ -88,19 +90,27 @@ class ReferenceRun:
         assert value is not None  # symbols are in topological order and outputs are kept
         return value
 
-    def outputs(self) -> list[NDArray[Any]]:
-        """Return the values of the graph's outputs, after the walk."""
-        return [self._concrete_value(symbol) for symbol in self.graph.outputs]
+    def outputs(self, dtypes: Sequence[DType] | None = None) -> list[NDArray[Any]]:
+        """Return the values of the graph's outputs, after the walk, in these dtypes.
 
-    def _concrete_value(self, symbol: Symbol) -> NDArray[Any]:
-        """Return the value of an output in its concrete dtype; weak literals get the default."""
-        dtype = self.graph.concrete_dtype(symbol.dtype)
-        return convert(
-            self.cached_value(symbol), self.graph.storage_dtype(symbol), dtype, self.graph.tf32
-        )
+        The dtypes default to those of the outputs; a weak dtype becomes its rules' default.
+        """
+        graph = self.graph
+        dtypes = [symbol.dtype for symbol in graph.outputs] if dtypes is None else dtypes
+        return [
+            convert(
+                self.cached_value(symbol),
+                graph.storage_dtype(symbol),
+                graph.concrete_dtype(dtype),
+                graph.tf32,
+            )
+            for symbol, dtype in zip(graph.outputs, dtypes, strict=True)
+        ]
 
     def value(self, symbol: Symbol) -> NDArray[Any]:
         """Compute a symbol from its operands' values; raise ExecutionError if the op fails."""
+        if symbol.op.kind == "control":
+            return self._control_value(symbol)
         values = [self.cached_value(arg) for arg in symbol.args]
         if self.graph.rules.types_uncomputed:
             implied(self.graph, symbol)  # raises for dtypes that no kernel computes
@@ -122,6 +132,30 @@ class ReferenceRun:
                 op, self.concrete(symbol), sources, self.sizes, graph.tf32
             )
         return evaluation
+
+    def _control_value(self, symbol: Symbol) -> Any:
+        """Compute an op of control flow, a tuple of arrays, or one part of such a tuple."""
+        graph, values = self.graph, [self.cached_value(arg) for arg in symbol.args]
+        if symbol.op is ops.control.part:
+            return values[0][symbol.attrs["index"]]
+        inference = graph.infer(symbol.op, symbol.args, symbol.attrs)
+        operands = [
+            convert(value, graph.storage_dtype(arg), graph.concrete_dtype(dtype), graph.tf32)
+            for value, arg, dtype in zip(values, symbol.args, inference.operands, strict=True)
+        ]
+        dtypes = dict(zip(map(id, bodies(symbol.attrs)), inference.outputs, strict=True))
+
+        def evaluate(body: Any, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+            run = ReferenceRun(body, arrays, {**self.sizes, **sizes_of(body, arrays)})
+            for _ in run.walk():
+                pass
+            return run.outputs(dtypes[id(body)])
+
+        try:
+            types = symbol.type.with_dtypes(graph.concrete_dtype).parts
+            return ControlCall(symbol.op, symbol.attrs, types, self.sizes, evaluate)(operands)
+        except GraphirError as error:
+            raise refused(error, symbol) from None
 
     def concrete(self, symbol: Symbol) -> Inference:
         """Return the inference for a symbol, with weak dtypes replaced by their defaults."""

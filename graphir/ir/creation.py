@@ -22,6 +22,7 @@ from graphir.ops.op import Op
 from graphir.promotion import PromotionRules
 
 if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
     from graphir.numpy_api.traced_numbers import NumberTrace
 
@@ -69,6 +70,7 @@ class Makers:
 
     tf32: str
     numbers: NumberTrace | None
+    body: Graph | None
 
     @property
     def rules(self) -> PromotionRules:
@@ -157,7 +159,7 @@ class Makers:
 
         The handler runs no user code. Subclasses override this method to act around it.
         """
-        return call(self, *args)
+        return call(self, *args) if self.body is None else self.body.numpy_call(call, *args)
 
     def ask(self, question: Callable[..., Any], *operands: Any) -> Any:
         """Return `question(*operands)`, and record the question for numbers of a traced call.

@@ -23,7 +23,7 @@ from graphir.location import Location, Source, placing
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.attributes import choice
 from graphir.ops.dims import ShapeLike
-from graphir.ops.op import CURRENT, Inference, Op
+from graphir.ops.op import CURRENT, BodyGraph, Inference, Op
 from graphir.ops.types import TensorType, tensor_types
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
@@ -41,7 +41,7 @@ class GraphPolicy(Protocol):
         """Judge the casts that the outputs need: raise or warn, as the policy says."""
 
 
-class Graph(Makers, GraphFacade):
+class Graph(Makers, GraphFacade, BodyGraph):
     """An append-only list of symbols in topological order, with inputs, outputs and rules.
 
     `in_types` are the types of inputs that the constructor adds. `output` compares the outputs with
@@ -78,6 +78,8 @@ class Graph(Makers, GraphFacade):
         self.in_place_sites: dict[int, tuple[Location, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         self.numbers: NumberTrace | None = None
+        self.has_bodies = False  # true where ops of control flow may be among the symbols
+        self.body: Graph | None = None  # while the body of an op of control flow is traced
         for type_ in tensor_types(in_types):
             self.input(type_)
 
@@ -130,6 +132,7 @@ class Graph(Makers, GraphFacade):
         """
         new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
         new.policy, new.rules_before = self.policy, self.rules.name if rules else self.rules_before
+        new.has_bodies = self.has_bodies
         return new
 
     def concrete_dtype(self, dtype: DType) -> DType:
@@ -232,6 +235,7 @@ class Graph(Makers, GraphFacade):
                     "an output must be a symbol", got=repr(symbol), fix="use g.scalar(...)"
                 )
             own(self, symbol, "output")
+            _ = symbol.dtype  # a tuple has none, and raises an error
         types = tuple(symbol.type for symbol in symbols)
         if self.out_types is not None and types != self.out_types:
             raise GraphError(
@@ -285,6 +289,8 @@ class Graph(Makers, GraphFacade):
         Arrays and literals become constants first. If the op is refused, those constants are
         removed again, and the GraphirError names the op, its operands and the user's line.
         """
+        if self.body is not None:
+            return self.body.apply(op, operands, attrs)
         before = len(self.symbols)
         try:
             if op.name in self.rules.composes:
@@ -299,6 +305,9 @@ class Graph(Makers, GraphFacade):
 
         The method infers the type and records the user's line as the location.
         """
+        if self.body is not None:
+            inner = self.body
+            return inner.emit(op, tuple([own(inner, arg, op.name) for arg in args]), attrs)
         if attrs and self.numbers is not None:
             attrs = self.numbers.concrete_attrs(attrs)
         try:
@@ -313,7 +322,13 @@ class Graph(Makers, GraphFacade):
         symbols.append(symbol)
         if op is ops.input:
             self._declare(symbol)
+        elif inference.outputs:
+            self.has_bodies = True
         return symbol
+
+    def captured(self, symbol: Symbol) -> Symbol | None:
+        """Return this graph's symbol for the symbol of a graph around it; None if there is none."""
+        return None
 
     def _declare(self, symbol: Symbol) -> None:
         """Append a symbol to the inputs, under the next free name of x0, x1, ..."""
@@ -342,7 +357,7 @@ class Graph(Makers, GraphFacade):
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
             builder = self.builder
             inference = builder.cache.by_types.get((op, lhs.type, rhs.type))
-            if inference is not None:
+            if inference is not None and self.body is None:
                 # The common case in line: two symbols whose types this op has met before. It takes
                 # 1.2 us here, and 3.3 us through `apply`.
                 frame = _getframe(depth)

@@ -7,8 +7,10 @@ another dtype than the symbol has.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.ir.inference_cache import infer
@@ -37,13 +39,15 @@ class Implied(NamedTuple):
     """The implicit casts of a symbol, and its op as the rules "explicit" compute it.
 
     All symbols with the same op, operand types and attributes share the answer. With the attributes
-    `attrs` the op computes the same values under the rules "explicit", with a result of dtype
-    `result`. Where `result` differs from the symbol's dtype, the result needs a cast.
+    `attrs` the op computes the same values under the rules "explicit", with a result of the type
+    `result`. Where `result` differs from the symbol's type, the result needs a cast. `outputs` are
+    the dtypes to which the outputs of each graph among the attributes need casts.
     """
 
     casts: tuple[ImpliedCast, ...]
-    attrs: dict[str, Any]
-    result: DType
+    attrs: Mapping[str, Any]
+    result: TensorType
+    outputs: tuple[tuple[DType, ...], ...] = ()
 
 
 def implied(graph: Graph, symbol: Symbol) -> Implied:
@@ -55,18 +59,23 @@ def implied(graph: Graph, symbol: Symbol) -> Implied:
     op, args, attrs = symbol.op, symbol.args, symbol.attrs
     if op.kind == "creation":
         literal = attrs.get("literal") is not None
-        return Implied((), {**attrs, "literal": None} if literal else attrs, symbol.dtype)
-    operand_dtypes = graph.infer(op, args, attrs).operands
+        return Implied((), {**attrs, "literal": None} if literal else attrs, symbol.type)
+    if op is ops.control.part:
+        return Implied((), attrs, symbol.type)
+    inference = graph.infer(op, args, attrs)
+    operand_dtypes = inference.operands
     casts = tuple(
         ImpliedCast(i, op.operand(i), arg.dtype, to)
         for i, (arg, to) in enumerate(zip(args, operand_dtypes, strict=True))
         if arg.dtype is not to
     )
+    if inference.outputs:
+        return Implied(casts, attrs, symbol.type, inference.outputs)
     types = [arg.type.cast(to) for arg, to in zip(args, operand_dtypes, strict=True)]
     result = _computation_dtype(graph, symbol, types)
     if result is not symbol.dtype and attrs.get("dtype", result) is None:
         attrs, result = {**attrs, "dtype": symbol.dtype}, symbol.dtype
-    return Implied(casts, attrs, result)
+    return Implied(casts, attrs, symbol.type.cast(result))
 
 
 def _computation_dtype(graph: Graph, symbol: Symbol, types: list[TensorType]) -> DType:

@@ -48,7 +48,7 @@ class InferenceCache:
         self, rules: PromotionRules, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]
     ) -> Inference:
         """Return the cached result of `op.infer(rules, types, attrs)`."""
-        if op is ops.constant:  # each constant has its own values, so a cached result has no reuse
+        if op is ops.constant or op.kind == "control":  # its values or graphs are its own: no reuse
             return op.infer(rules, types, attrs)
         if not attrs:
             key = (op, *types)

@@ -148,6 +148,9 @@ def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
     `what` names the op for the message.
     """
     if symbol.graph is not graph:
+        captured = graph.captured(symbol)
+        if captured is not None:
+            return captured
         raise GraphError(
             f"{what} in graph {graph.name!r} was given {symbol.name}: {symbol.type} ("
             f"{symbol.location}) of graph {symbol.graph.name!r}",

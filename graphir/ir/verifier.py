@@ -6,12 +6,14 @@ infers once for each such kind. It checks order, ownership and provenance for ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
 
 from graphir import ops
 from graphir.errors import GraphError, GraphirError
 from graphir.ir.operands import operand_infos
 from graphir.ops.attribute_record import AttributeRecord
+from graphir.ops.control import bodies
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
@@ -36,6 +38,9 @@ def verify(graph: Graph) -> None:
             raise problem.having(
                 op=symbol.op.name, operands=operand_infos(symbol.op, symbol.args)
             ).within(f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}")
+    for symbol in graph.symbols:
+        if symbol.op.kind == "control":
+            _verify_bodies(graph, symbol)
     inputs = [symbol for symbol in graph.symbols if symbol.op is ops.input]
     if not _same(inputs, graph.inputs):
         raise GraphError(f"the inputs of graph {graph.name!r} are not its input symbols, in order")
@@ -50,6 +55,20 @@ def verify(graph: Graph) -> None:
     types = tuple(output.type for output in graph.outputs)
     if graph.outputs and graph.out_types not in (None, types):
         raise GraphError(f"graph {graph.name!r} promises {graph.out_types} and has {types}")
+
+
+def _verify_bodies(graph: Graph, symbol: Symbol) -> None:
+    """Verify the graphs of control flow among a symbol's attributes."""
+    for body in cast("Iterator[Graph]", bodies(symbol.attrs)):
+        place = f"{symbol.op.name} of graph {graph.name!r}"
+        if not graph.has_bodies:
+            raise GraphError(f"{place}: passes would not enter its graphs")
+        if body.rules is not graph.rules or body.tf32 != graph.tf32:
+            raise GraphError(f"{place}: its graphs must have the same rules", got=body.rules.name)
+        try:
+            verify(body)
+        except GraphirError as error:
+            raise GraphError.like(error).within(place) from None
 
 
 def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
@@ -81,7 +100,7 @@ def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:
     All symbols of the same kind and type share this answer.
     """
     op, attrs = symbol.op, symbol.attrs
-    if ops.CATALOGUE.get(op.name) is not op:
+    if (ops.CATALOGUE.get(op.name) or ops.CONTROL.get(op.name)) is not op:
         return GraphError("its op is not in the catalogue")
     if not op.variadic and len(symbol.args) != len(op.operands):
         return GraphError(f"it has {len(symbol.args)} operands, not {len(op.operands)}")

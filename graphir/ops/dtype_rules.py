@@ -27,7 +27,7 @@ def _all(types: Types, dtype: DType) -> tuple[DType, ...]:
     return (dtype,) * len(types)
 
 
-def _common_dtype(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
+def common_dtype(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
     """Return the dtype in which an op of a family computes, for operands that promote together."""
     rules = ruling(rules, op.name, types)
     return rules.family_dtype(family, rules.meeting(types, op.name), op.name)
@@ -40,7 +40,7 @@ def _together(family: Family, *, real: bool = False) -> Rule:
         if op.name in rules.unconverted:
             dtypes = tuple([rules.supported(type_.dtype) for type_ in types])
             return Resolved(dtypes, dtypes[0])
-        dtype = _common_dtype(family, rules, op, types)
+        dtype = common_dtype(family, rules, op, types)
         return Resolved(_all(types, _no_complex(op, dtype) if real else dtype), dtype)
 
     return resolve
@@ -50,7 +50,7 @@ def _alone(family: Family) -> Rule:
     """Return the dtype rule of unary ops with a real result, such as magnitudes and parts."""
 
     def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-        dtype = _common_dtype(family, rules, op, types)
+        dtype = common_dtype(family, rules, op, types)
         return Resolved((dtype,), dtype.part)
 
     return resolve
@@ -80,11 +80,11 @@ def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
 
 
 def _predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((_common_dtype("inspection", rules, op, types),), DType.bool)
+    return Resolved((common_dtype("inspection", rules, op, types),), DType.bool)
 
 
 def _sign_predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((_no_complex(op, _common_dtype("inspection", rules, op, types)),), DType.bool)
+    return Resolved((_no_complex(op, common_dtype("inspection", rules, op, types)),), DType.bool)
 
 
 def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -99,7 +99,7 @@ def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> 
 
 def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     condition = rules.family_dtype("truth", types[0].dtype, op.name)
-    dtype = _common_dtype("movement", rules, op, types[1:])
+    dtype = common_dtype("movement", rules, op, types[1:])
     return Resolved((condition, dtype, dtype), dtype)
 
 
@@ -110,7 +110,7 @@ def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes
     if named_dtype is not None:
         dtype = rules.accumulator(named_dtype, op.name)
     else:
-        dtype = _common_dtype("accumulation", rules, op, types)
+        dtype = common_dtype("accumulation", rules, op, types)
     _castable(op, source, dtype)
     return Resolved((dtype,), dtype)
 
@@ -124,19 +124,19 @@ def _masked(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _clip(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _common_dtype("ordering", rules, op, types)
+    dtype = common_dtype("ordering", rules, op, types)
     return Resolved(_all(types, dtype), rules.clip_dtype(types[0].dtype, dtype))
 
 
 def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _common_dtype("ordering", rules, op, types)
+    dtype = common_dtype("ordering", rules, op, types)
     result = _named_dtype(rules, attrs) or rules.position(op.name)
     return Resolved(_all(types, dtype), _integer(op, result))
 
 
 def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     """Resolve gather-like ops: data operands join, and the last operand holds indices."""
-    data = _common_dtype("movement", rules, op, types[:-1])
+    data = common_dtype("movement", rules, op, types[:-1])
     for type_ in types[:-1]:
         _castable(op, type_.dtype, data)
     indices = rules.index_dtype(types[-1].dtype, op.name)
@@ -144,7 +144,7 @@ def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _update(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _common_dtype("movement", rules, op, types)
+    dtype = common_dtype("movement", rules, op, types)
     for type_ in types:
         _castable(op, type_.dtype, dtype)
     return Resolved(_all(types, dtype), dtype)
@@ -213,7 +213,7 @@ def _shape_dtype(rules: PromotionRules, op: Op, types: Types, attrs: Attributes)
 
 
 def _complex_of(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _no_complex(op, _common_dtype("floating", rules, op, types))
+    dtype = _no_complex(op, common_dtype("floating", rules, op, types))
     result = _COMPLEX.get(dtype)
     if result is None:
         dtype, result = DType.float32, DType.complex64

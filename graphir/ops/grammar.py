@@ -20,7 +20,7 @@ from graphir.ops import attributes as at
 from graphir.ops.dims import Atom, Dim, Shape, Size, monomial, total
 from graphir.ops.lexer import Tokens
 from graphir.ops.op import Attr
-from graphir.ops.types import TensorType
+from graphir.ops.types import TensorType, TupleType
 
 DEPTH = 64
 """The maximum depth of brackets, number of axes of a shape, and number of `//` in a dim."""
@@ -55,6 +55,16 @@ class Values(Tokens):
         self._floors = self._products = 0
 
     def type(self) -> TensorType:
+        """Read the type of a tensor, or those of a tuple in parentheses."""
+        if not self.take("("):
+            return self.tensor_type()
+        parts = [self.tensor_type()]
+        while self.take(","):
+            parts.append(self.tensor_type())
+        self.expect(")", " or ','")
+        return TupleType(parts)
+
+    def tensor_type(self) -> TensorType:
         """Read a dtype and a shape; a type that occurred before is found by its tokens."""
         start = self.at
         try:

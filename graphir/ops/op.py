@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Attributes: TypeAlias = Mapping[str, Any]
 Types: TypeAlias = Sequence[TensorType]
 Kind: TypeAlias = Literal[
-    "elementwise", "reduction", "contraction", "rowwise", "movement", "creation", "cast"
+    "elementwise", "reduction", "contraction", "rowwise", "movement", "creation", "cast", "control"
 ]
 REQUIRED: Any = object()
 CURRENT: ContextVar[tuple[Graph, ...]] = ContextVar("graphs of the with blocks", default=())
@@ -202,11 +202,15 @@ setattr(Op, "__signature__", OfInstance(call_signature, None))  # noqa: B010
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inference:
-    """The inference of an op: the result's type, the operands' dtypes, canonical attributes."""
+    """The inference of an op: the result's type, the operands' dtypes, canonical attributes.
+
+    `outputs` are the dtypes that the outputs of each graph among the attributes must have.
+    """
 
     type: TensorType
     operands: tuple[DType, ...]
     attrs: AttributeRecord
+    outputs: tuple[tuple[DType, ...], ...] = ()
 
 
 class GraphValue:
@@ -224,8 +228,18 @@ class GraphValue:
         return symbol
 
 
+class BodyGraph:
+    """Base class of graphs, with the interface that ops with graphs among their attributes need."""
+
+    inputs: list[Symbol]
+    outputs: tuple[Symbol, ...]
+
+
 CATALOGUE: dict[str, Op] = {}
-"""All ops by name; catalogue.py fills the dict."""
+"""All ops on tensors by name; catalogue.py fills the dict."""
+
+CONTROL: dict[str, Op] = {}
+"""The ops of control flow by name; control.py fills the dict."""
 
 
 def find(name: str) -> Op:
@@ -243,7 +257,7 @@ def find(name: str) -> Op:
 
 def find_or_none(name: str) -> Op | None:
     """Return the op of that name, registered or declared by a distribution, or None."""
-    op = CATALOGUE.get(name)
+    op = CATALOGUE.get(name) or CONTROL.get(name)
     declared = load_declared("graphir.ops", name) if op is None else None
     return op if declared is None else register(declared)
 
@@ -263,7 +277,7 @@ def register(op: Op) -> Op:
             f"op {op.name!r} has neither a kernel nor a decomposition",
             fix="give it Op(..., kernel=function), or decomposition=Decomposition(function)",
         )
-    if CATALOGUE.setdefault(op.name, op) is not op:
+    if op.name in CONTROL or CATALOGUE.setdefault(op.name, op) is not op:
         raise GraphError(f"an op named {op.name!r} exists already", fix="take another name")
     return op
 

@@ -1,9 +1,10 @@
-"""TensorType: the static type of a symbol, a dtype and a shape."""
+"""The static types of symbols: TensorType, and TupleType for the ops that give several values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Lock
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 from graphir.dtypes import DType, DTypeLike
@@ -11,7 +12,7 @@ from graphir.errors import GraphError
 from graphir.ops.dims import Shape, ShapeLike, Size, product, shape_of, shape_text
 
 _LOCK = Lock()
-_TYPES: WeakValueDictionary[tuple[int, Shape], TensorType] = WeakValueDictionary()
+_TYPES: WeakValueDictionary[Any, TensorType] = WeakValueDictionary()
 
 
 class TensorType:
@@ -59,6 +60,15 @@ class TensorType:
             type_ = self._cast[dtype.code] = TensorType(dtype, self.shape)
         return type_
 
+    def with_dtypes(self, change: Callable[[DType], DType]) -> TensorType:
+        """Return the type with `change` applied to its dtype, or to those of its parts."""
+        return self.cast(change(self.dtype))
+
+    @property
+    def parts(self) -> tuple[TensorType, ...]:
+        """The types of the parts of a tuple; of a tensor, the type itself alone."""
+        return (self,)
+
     def __str__(self) -> str:
         return f"{self.dtype}{shape_text(self.shape)}"
 
@@ -66,10 +76,58 @@ class TensorType:
         return f"TensorType({str(self.dtype)!r}, {shape_text(self.shape)})"
 
 
+class TupleType(TensorType):
+    """The type of a symbol of control flow, whose value is a tuple of arrays.
+
+    It has no dtype and no shape of its own: to read one raises GraphError. The op `part` gives the
+    values. Types are interned, as TensorTypes are.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __new__(cls, parts: Iterable[TensorType]) -> TupleType:
+        """Return the only object for the types of the parts."""
+        key = tuple(parts)
+        new = object.__new__(cls)
+        new._parts = key
+        with _LOCK:
+            existing: Any = _TYPES.setdefault(key, new)
+        return existing
+
+    def __reduce__(self) -> Any:
+        return TupleType, (self._parts,)
+
+    @property
+    def parts(self) -> tuple[TensorType, ...]:
+        """The types of the parts."""
+        return self._parts
+
+    def with_dtypes(self, change: Callable[[DType], DType]) -> TupleType:
+        """Return the type with `change` applied to the dtypes of its parts."""
+        return TupleType(part.with_dtypes(change) for part in self._parts)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("dtype", "shape"):
+            raise MissingTypeError(
+                f"a tuple has no {name}", got=str(self), fix="take a part: ops.part(x, 0)"
+            )
+        raise AttributeError(name)
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self._parts))})"
+
+    def __repr__(self) -> str:
+        return f"TupleType({self._parts!r})"
+
+
+class MissingTypeError(GraphError, AttributeError):
+    """A tuple has no dtype and no shape."""
+
+
 def tensor_types(types: Iterable[TensorType]) -> tuple[TensorType, ...]:
     """Return one type or several as a tuple; raise GraphError for a value that is no TensorType."""
     result = (types,) if isinstance(types, TensorType) else tuple(types)
     for type_ in result:
-        if not isinstance(type_, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if type(type_) is not TensorType:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError("in_types and out_types are TensorTypes", got=f"{type_!r}")
     return result

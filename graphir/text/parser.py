@@ -25,7 +25,7 @@ from graphir.location import (
 )
 from graphir.ops.attribute_record import content_of
 from graphir.ops.attributes import choice
-from graphir.ops.grammar import StoredConstant, Values, array_of_text, stored_array
+from graphir.ops.grammar import DEPTH, StoredConstant, Values, array_of_text, stored_array
 from graphir.ops.op import Inference, Op
 from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules, rules
@@ -63,12 +63,21 @@ class Parser(Values):
         self.constants: Mapping[str, Any] | None = None
         self._sources = sources
         self._paths: dict[str, str] = {}
+        self._graphs: list[Graph] = []
         self.symbols: dict[str, Symbol] = {}
         self._inferences: dict[Any, Inference] = {}
 
     def graph(self) -> Graph:
         """Parse the rest of the text, and return its graph."""
         graph = self._heading()
+        self._block(graph)
+        if self.tokens[self.at]:
+            self.expected("the end of the text")
+        return graph
+
+    def _block(self, graph: Graph) -> None:
+        """Parse what follows the settings of a graph: its inputs, results and symbols."""
+        self._graphs.append(graph)
         self._inputs(graph)
         results = self._results()
         self.expect("{")
@@ -76,8 +85,24 @@ class Parser(Values):
             self._symbol(graph)
         self._return(graph, results)
         self.expect("}", "" if graph.outputs else ", 'return' or a symbol such as '%0'")
-        if self.tokens[self.at]:
-            self.expected("the end of the text")
+        self._graphs.pop()
+
+    def value(self, depth: int = 0) -> Any:
+        """Read the value of an attribute, which may be a graph of control flow."""
+        return self._body() if self.tokens[self.at] == "graph" else super().value(depth)
+
+    def _body(self) -> Graph:
+        """Parse a graph of control flow, which has the settings of the graph around it."""
+        if len(self._graphs) == DEPTH:
+            self.fail(f"graphs nested more than {DEPTH} deep")
+        self.expect("graph")
+        self.expect("@", " and the graph's name")
+        graph = self._graphs[-1].like()
+        graph.name, graph.out_types = self.label("the graph's name"), None
+        outer_symbols, self.symbols = self.symbols, {}
+        self._block(graph)
+        self.symbols = outer_symbols
+        self._graphs[-1].has_bodies = True
         return graph
 
     # -- the header

@@ -15,8 +15,9 @@ from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.location import ASSIGN, Location, Origin
 from graphir.ops.attribute_record import content_of
+from graphir.ops.control import bodies
 from graphir.ops.lexer import is_name
-from graphir.ops.op import REQUIRED, Attr
+from graphir.ops.op import REQUIRED, Attr, BodyGraph
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
@@ -38,30 +39,26 @@ def graph_text(graph: Graph, locations: bool = True) -> str:
 
 def text_lines(graph: Graph, locations: bool = True) -> Iterator[str]:
     """Yield the lines of a graph's text."""
-    npz_names = {symbol.index: name for name, symbol in _large(graph).items()}
-    lines = _Lines(names_of(graph), npz_names, locations)
-    yield lines.header(graph)
-    for symbol in graph.symbols:
-        if symbol.op is not ops.input:
-            yield f"  {lines.line(symbol)}"
-    if graph.outputs:
-        yield f"  return {lines.operands(graph.outputs)}"
-    yield "}"
+    npz_names = {symbol: name for name, symbol in _large(graph).items()}
+    yield from _Lines(names_of(graph), npz_names, locations).of(graph, _settings(graph))
 
 
 def symbol_text(symbol: Symbol) -> str:
-    """Return the line of a symbol in its graph's text; for an input, its name and type."""
+    """Return the line of a symbol in its graph's text; for an input, its name and type.
+
+    The graphs of control flow appear by their names.
+    """
     graph = symbol.graph
     names = {each.index: graph.name_of(each) for each in (symbol, *symbol.args)}
     large = _large(graph) if _is_large(symbol) else {}
-    lines = _Lines(names, {each.index: name for name, each in large.items()}, True)
+    lines = _Lines(names, {each: name for name, each in large.items()}, True, folds=True)
     return lines.typed(symbol) if symbol.op is ops.input else lines.line(symbol)
 
 
 def definitions(graph: Graph) -> Callable[[Symbol], str]:
     """Return a function from a symbol of the graph to its line, without location and origins."""
-    npz_names = {symbol.index: name for name, symbol in _large(graph).items()}
-    lines = _Lines(names_of(graph), npz_names, False)
+    npz_names = {symbol: name for name, symbol in _large(graph).items()}
+    lines = _Lines(names_of(graph), npz_names, False, folds=True)
     return lambda each: lines.typed(each) if each.op is ops.input else lines.definition(each)
 
 
@@ -71,24 +68,41 @@ def large_constants(graph: Graph) -> dict[str, NDArray[Any]]:
 
 
 class _Lines:
-    """The lines of one graph's symbols. Each type and location is formatted once."""
+    """The lines of one graph's symbols. Each type and location is formatted once.
+
+    If it `folds`, the graphs of control flow appear by their names.
+    """
 
     def __init__(
-        self, names: Mapping[int, str], npz_names: Mapping[int, str], locations: bool
+        self,
+        names: Mapping[int, str],
+        npz_names: Mapping[Symbol, str],
+        locations: bool,
+        folds: bool = False,
     ) -> None:
         self.names, self.npz_names, self.locations = names, npz_names, locations
+        self.folds = folds
         self._types: dict[TensorType, str] = {}
         self._places: dict[int, str] = {}
 
-    def header(self, graph: Graph) -> str:
-        rules = f"rules={_label(graph.rules.name)}"
-        if graph.rules_before:
-            rules += f" from={_label(graph.rules_before)}"
-        if graph.tf32 != "even":
-            rules += f" tf32={graph.tf32}"
+    def of(self, graph: Graph, settings: str = "") -> Iterator[str]:
+        """Yield the lines of the graph; `settings` go into its header."""
         inputs = ", ".join(map(self.typed, graph.inputs))
         results = ", ".join(self.type(symbol.type) for symbol in graph.outputs)
-        return f"graph @{_label(graph.name)} {rules} ({inputs}) -> ({results}) {{"
+        yield f"graph @{_label(graph.name)}{settings} ({inputs}) -> ({results}) {{"
+        for symbol in graph.symbols:
+            if symbol.op is not ops.input:
+                yield f"  {self.line(symbol)}"
+        if graph.outputs:
+            yield f"  return {self.operands(graph.outputs)}"
+        yield "}"
+
+    def body(self, graph: Graph) -> str:
+        """Format a graph of control flow, which has the settings of the graph around it."""
+        if self.folds:
+            return f"@{_label(graph.name)}"
+        lines = _Lines(names_of(graph), self.npz_names, self.locations)
+        return "\n  ".join("\n".join(lines.of(graph)).split("\n"))
 
     def line(self, symbol: Symbol) -> str:
         return self.definition(symbol) + self.source(symbol)
@@ -124,10 +138,14 @@ class _Lines:
         return f" {{{fields}}}" if fields else ""
 
     def value(self, symbol: Symbol, value: Any) -> str:
+        if isinstance(value, BodyGraph):
+            return self.body(cast("Graph", value))
+        if symbol.op.kind == "control" and isinstance(value, tuple):
+            return f"[{', '.join(self.body(graph) for graph in cast('tuple[Any, ...]', value))}]"
         if not isinstance(value, np.ndarray):
             return _literal(value)
-        if symbol.index in self.npz_names:
-            return f'npz("{self.npz_names[symbol.index]}")'
+        if symbol in self.npz_names:
+            return f'npz("{self.npz_names[symbol]}")'
         return _literal(elements(cast("NDArray[Any]", value), symbol.dtype))
 
     def source(self, symbol: Symbol) -> str:
@@ -163,8 +181,24 @@ def names_of(graph: Graph) -> dict[int, str]:
     return names
 
 
+def _settings(graph: Graph) -> str:
+    """Format the rules of a graph, and its rounding of tensor_float32."""
+    before = f" from={_label(graph.rules_before)}" if graph.rules_before else ""
+    tf32 = f" tf32={graph.tf32}" if graph.tf32 != "even" else ""
+    return f" rules={_label(graph.rules.name)}{before}{tf32}"
+
+
 def _large(graph: Graph) -> dict[str, Symbol]:
-    return {f"c{i}": symbol for i, symbol in enumerate(filter(_is_large, graph.symbols))}
+    return {f"c{i}": symbol for i, symbol in enumerate(_large_symbols(graph))}
+
+
+def _large_symbols(graph: Graph) -> Iterator[Symbol]:
+    for symbol in graph.symbols:
+        if symbol.op.kind == "control":
+            for body in bodies(symbol.attrs):
+                yield from _large_symbols(cast("Graph", body))
+        elif _is_large(symbol):
+            yield symbol
 
 
 def _is_large(symbol: Symbol) -> bool:

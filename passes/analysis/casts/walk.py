@@ -110,8 +110,9 @@ class CastWalk:
         """Return the implied casts of all symbols of the given symbol's kind."""
         casts_needed, plan = implied(self.graph, symbol), list[_OperandCast]()
         casts = list(casts_needed.casts)
-        if casts_needed.result is not symbol.dtype:
-            casts.append(ImpliedCast(-1, "result", casts_needed.result, symbol.dtype))
+        if casts_needed.result is not symbol.type:
+            result = casts_needed.result.dtype
+            casts.append(ImpliedCast(-1, "result", result, symbol.dtype))
         for cast in casts:
             scalar = cast.position >= 0 and not symbol.args[cast.position].shape
             conversion = None if scalar else self._of_operand(symbol, cast)
