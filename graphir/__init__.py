@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from graphir import ops
+from graphir import control, ops
 from graphir.dtypes import DType
 from graphir.errors import (
     AxisError,
@@ -58,6 +58,7 @@ __all__ = [
     "Symbol",
     "TensorType",
     "Trace",
+    "control",
     "explain",
     "implicit_cast",
     "implicit_cast_type",

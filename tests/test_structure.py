@@ -37,8 +37,8 @@ def imported(path: Path) -> Iterator[str]:
 
 ROOMS = """
     graphir:  escape errors entry_points lazy gc_pause dtypes source_text assignments location
-              lattice conversions promotion ops ir semantics text numpy_api loss rule_reports
-              drawing
+              lattice conversions promotion ops ir semantics text numpy_api control loss
+              rule_reports drawing
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
               dead_code legalize decompose pipeline analysis reports
     runtime:  references progress binding results interpreter program native execution audit jit

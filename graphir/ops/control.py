@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError, OperandInfo, PromotionError, ShapeError, cast_first
+from graphir.errors import Fix, GraphError, OperandInfo, PromotionError, ShapeError, cast_first
 from graphir.ops import attributes as at
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import Dim, Shape, Size
@@ -205,15 +205,31 @@ def _carried(
         weak = output.dtype.weak or carry.dtype.weak
         promotes = output.shape == carry.shape and rules.common((carry.type, output.type))
         if not weak or promotes is not carry.dtype:
-            problem = f"the body must keep the type of carry {i}, {carry.type}"
-            error = ShapeError if output.shape != carry.shape else PromotionError
+            same_shape = output.shape == carry.shape
+            error = PromotionError if same_shape else ShapeError
+            cause = _change(output, carry.type, same_shape)
+            operands = ", ".join(str(arg.type) for arg in cause.args)
             raise error(
-                problem,
+                f"the body must keep the type of carry {i}, {carry.type}",
+                reason=f"{cause.op.name} of {operands} ({cause.location}) makes it {cause.type}",
                 got=str(output.type),
-                fix=cast_first(carry.dtype) if error is PromotionError else (),
+                fix=Fix("return x{cast}", carry.dtype) if same_shape else (),
                 op=op.name,
                 operands=(OperandInfo("result", output.type, output.location),),
             )
+
+
+def _change(output: Symbol, carry: TensorType, same_shape: bool) -> Symbol:
+    """Return the first op on the way to an output that gives its dtype, or else its shape."""
+    symbol = output
+    while True:
+        for arg in symbol.args:
+            computed = arg.op.kind not in ("creation", "control")
+            if computed and (arg.dtype is output.dtype if same_shape else arg.shape != carry.shape):
+                symbol = arg
+                break
+        else:
+            return symbol
 
 
 def _while(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Results:
