@@ -311,15 +311,15 @@ def _emitted(
     graph: Graph, op: Op, operands: Sequence[Symbol], attrs: dict[str, Any], tree: Any
 ) -> Any:
     """Add an op of control flow; return its results in a tree's structure."""
-    traced = cast("list[_Body]", [*bodies(attrs)])
+    own_bodies = cast("list[_Body]", [*bodies(attrs)])
     captures = dict.fromkeys(
         index
-        for body in traced
+        for body in own_bodies
         for index, symbol in body.captures.items()
         if symbol.op is ops.input
     )
     captured = [graph.symbols[index] for index in captures]
-    closed = [body.closed(captures) for body in traced]
+    closed = [body.closed(captures) for body in own_bodies]
     results = graph.emit(op, (*operands, *captured), with_bodies(attrs, closed))
     return filled(tree, [ops.control.part(results, i) for i in range(len(results.type.parts))])
 
