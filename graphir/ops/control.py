@@ -224,8 +224,8 @@ def _change(output: Symbol, carry: TensorType, same_shape: bool) -> Symbol:
     symbol = output
     while True:
         for arg in symbol.args:
-            computed = arg.op.kind not in ("creation", "control")
-            if computed and (arg.dtype is output.dtype if same_shape else arg.shape != carry.shape):
+            is_inner = arg.op.kind not in ("creation", "control")
+            if is_inner and (arg.dtype is output.dtype if same_shape else arg.shape != carry.shape):
                 symbol = arg
                 break
         else:

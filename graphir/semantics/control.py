@@ -65,10 +65,10 @@ def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
         place = length - 1 - step if attrs["reverse"] else step
         row = [np.ascontiguousarray(x[place]).reshape(x.shape[1:]) for x in rows]
         results = call.run(body, [*values, *row, *captured])
-        values, given = list(results[:carries]), results[carries:]
+        values, outputs = list(results[:carries]), results[carries:]
         if not step:
-            stacked = [np.empty((length, *y.shape), y.dtype) for y in given]
-        for whole, y in zip(stacked, given, strict=True):
+            stacked = [np.empty((length, *y.shape), y.dtype) for y in outputs]
+        for whole, y in zip(stacked, outputs, strict=True):
             whole[place] = y
     if not length:
         stacked = [_empty(call, type_) for type_ in call.types[carries:]]
