@@ -139,9 +139,14 @@ class ReferenceRun:
         if symbol.op is ops.control.part:
             return values[0][symbol.attrs["index"]]
         inference = graph.infer(symbol.op, symbol.args, symbol.attrs)
+        own_dtypes = [getattr(arg.type, "dtype", None) for arg in symbol.args]
         operands = [
-            convert(value, graph.storage_dtype(arg), graph.concrete_dtype(dtype), graph.tf32)
-            for value, arg, dtype in zip(values, symbol.args, inference.operands, strict=True)
+            value  # of no dtype
+            if dtype is None
+            else convert(value, graph.storage_dtype(arg), graph.concrete_dtype(dtype), graph.tf32)
+            for value, arg, dtype in zip(
+                values, symbol.args, inference.operands or own_dtypes, strict=True
+            )
         ]
         dtypes = dict(zip(map(id, bodies(symbol.attrs)), inference.outputs, strict=True))
 

@@ -60,7 +60,7 @@ def implied(graph: Graph, symbol: Symbol) -> Implied:
     if op.kind == "creation":
         literal = attrs.get("literal") is not None
         return Implied((), {**attrs, "literal": None} if literal else attrs, symbol.type)
-    if op is ops.control.part:
+    if op in (ops.control.part, ops.control.call):
         return Implied((), attrs, symbol.type)
     inference = graph.infer(op, args, attrs)
     operand_dtypes = inference.operands

@@ -16,6 +16,7 @@ from graphir.dtypes import DType
 from graphir.errors import AxisError, GraphError, ShapeError
 from graphir.ops.dims import Dim, Shape, Size, product, quotient, shape_of, shape_text
 from graphir.ops.op import Types
+from graphir.ops.types import TensorType, TupleType
 
 
 def integer(value: Any, types: Types = ()) -> int:
@@ -95,6 +96,13 @@ def dtype(value: Any, types: Types = ()) -> DType:
 def optional_dtype(value: Any, types: Types = ()) -> DType | None:
     """A DType or None."""
     return None if value is None else dtype(value)
+
+
+def result_types(value: Any, types: Types = ()) -> TupleType:
+    """The types of the results, as a TupleType."""
+    if not isinstance(value, TupleType):
+        raise GraphError("a TupleType is needed", got=repr(value))
+    return value
 
 
 def size(value: Any, types: Types = ()) -> Size:
@@ -275,5 +283,11 @@ def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
 
 
 def with_dtypes(attrs: Mapping[str, Any], change: Callable[[DType], DType]) -> dict[str, Any]:
-    """Return the attributes with `change` applied to each DType value."""
-    return {n: change(value) if isinstance(value, DType) else value for n, value in attrs.items()}
+    """Return the attributes with `change` applied to each DType, and to the dtypes of each type."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, DType):
+            return change(value)
+        return value.with_dtypes(change) if isinstance(value, TensorType) else value
+
+    return {name: changed(value) for name, value in attrs.items()}

@@ -1,12 +1,13 @@
-"""The ops of control flow: their attributes are graphs, and each gives a tuple of arrays.
+"""The ops that give a tuple of values: control flow, and calls of other libraries.
 
 A graph among the attributes is closed: values from outside are operands of the op and inputs of the
-graph. The op `part` takes one array out of a tuple. graphir.control has the functions that build
-these ops from Python functions.
+graph. graphir.control has the functions that build these ops from Python functions. The op `call`
+stands for a step that only another library computes. The op `part` takes one value out of a tuple.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -296,6 +297,42 @@ _TYPED = Signature(
 )
 
 
+class Callee:
+    """What a `call` calls: the name of a function of another library, and the function, if known.
+
+    The function takes arrays and opaque values, and returns a tuple of them. A callee that was read
+    from text has no function. Callees are equal only if they are the same object.
+    """
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: str, function: Callable[..., Sequence[Any]] | None = None) -> None:
+        self.name, self.function = name, function
+
+    def __reduce__(self) -> tuple[type[Callee], tuple[str]]:
+        return Callee, (self.name,)
+
+    def __str__(self) -> str:
+        return json.dumps(self.name)
+
+
+def _callee(value: Any, types: Types = ()) -> Callee:
+    """The function of another library, a Callee."""
+    return value if isinstance(value, Callee) else Callee(_string(value))
+
+
+def _string(value: Any, types: Types = ()) -> str:
+    """Text."""
+    if not isinstance(value, str):
+        raise GraphError("text is needed", got=repr(value))
+    return value
+
+
+def _call(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Results:
+    """The results have the types that the caller states."""
+    return Results(attrs["types"].parts, (), ())
+
+
 def _control(name: str, rule: Rule, doc: str, *attrs: Attr) -> ControlOp:
     return ControlOp(
         *(name, ("operands",), _TYPED, _shape, doc, attrs, "control"), variadic=True, rule=rule
@@ -326,8 +363,16 @@ scan = _control(
     Attr("length", _optional_size, None),
     Attr("reverse", at.flag, False),
 )
+call = _control(
+    "call",
+    _call,
+    "What a function of another library gives, which only that library computes.",
+    Attr("callee", _callee),
+    Attr("types", at.result_types),
+    Attr("parameters", _string, ""),
+)
 part = PartOp(
     *("part", ("x",), _TYPED, _shape, "One array of a tuple."), (Attr("index", _index),), "control"
 )
 
-CONTROL.update({op.name: op for op in (cond, while_loop, scan, part)})
+CONTROL.update({op.name: op for op in (cond, while_loop, scan, call, part)})

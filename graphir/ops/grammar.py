@@ -20,7 +20,7 @@ from graphir.ops import attributes as at
 from graphir.ops.dims import Atom, Dim, Shape, Size, monomial, total
 from graphir.ops.lexer import Tokens
 from graphir.ops.op import Attr
-from graphir.ops.types import TensorType, TupleType
+from graphir.ops.types import OpaqueType, TensorType, TupleType
 
 DEPTH = 64
 """The maximum depth of brackets, number of axes of a shape, and number of `//` in a dim."""
@@ -55,14 +55,24 @@ class Values(Tokens):
         self._floors = self._products = 0
 
     def type(self) -> TensorType:
-        """Read the type of a tensor, or those of a tuple in parentheses."""
+        """Read the type of a tensor, of an opaque value, or of a tuple in parentheses."""
         if not self.take("("):
-            return self.tensor_type()
-        parts = [self.tensor_type()]
+            return self._part_type()
+        if self.take(")"):
+            return TupleType(())
+        parts = [self._part_type()]
         while self.take(","):
-            parts.append(self.tensor_type())
+            parts.append(self._part_type())
         self.expect(")", " or ','")
         return TupleType(parts)
+
+    def _part_type(self) -> TensorType:
+        if not self.take("opaque"):
+            return self.tensor_type()
+        self.expect("(")
+        name = self.string("the name of a type in quotes")
+        self.expect(")")
+        return OpaqueType(name)
 
     def tensor_type(self) -> TensorType:
         """Read a dtype and a shape; a type that occurred before is found by its tokens."""
@@ -170,6 +180,8 @@ class Values(Tokens):
         """Read the value of an attribute in the form that its normalization expects."""
         if attr.normalize in _LISTS_OF_DIMS:
             return self.shape()
+        if attr.normalize is at.result_types:
+            return self.type()
         if attr.normalize is at.size:
             return self.dim()
         if attr.normalize is at.optional_dtype and self.take("none"):

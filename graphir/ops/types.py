@@ -1,7 +1,8 @@
-"""The static types of symbols: TensorType, and TupleType for the ops that give several values."""
+"""The static types of symbols: TensorType, TupleType for several values, and OpaqueType."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any, NoReturn
@@ -76,11 +77,55 @@ class TensorType:
         return f"TensorType({str(self.dtype)!r}, {shape_text(self.shape)})"
 
 
-class TupleType(TensorType):
-    """The type of a symbol of control flow, whose value is a tuple of arrays.
+class NoTensorType(TensorType):
+    """Base class of types without dtype and shape: to read one raises MissingTypeError."""
 
-    It has no dtype and no shape of its own: to read one raises GraphError. The op `part` gives the
-    values. Types are interned, as TensorTypes are.
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("dtype", "shape"):
+            raise MissingTypeError(f"this value has no {name}", got=str(self), fix=self._fix)
+        raise AttributeError(name)
+
+    @property
+    def _fix(self) -> str | tuple[()]:
+        return ()
+
+
+class OpaqueType(NoTensorType):
+    """The type of a value that is no array, such as a random key; the op `call` takes and gives it.
+
+    `name` is the library's name of the type. Types are interned, as TensorTypes are.
+    """
+
+    __slots__ = ("name",)
+
+    def __new__(cls, name: str) -> OpaqueType:
+        """Return the only object for this name."""
+        new = object.__new__(cls)
+        new.name = name
+        with _LOCK:
+            existing: Any = _TYPES.setdefault((cls, name), new)
+        return existing
+
+    def __reduce__(self) -> Any:
+        return OpaqueType, (self.name,)
+
+    def with_dtypes(self, change: Callable[[DType], DType]) -> OpaqueType:
+        """Return the type itself."""
+        return self
+
+    def __str__(self) -> str:
+        return f"opaque({json.dumps(self.name)})"
+
+    def __repr__(self) -> str:
+        return f"OpaqueType({self.name!r})"
+
+
+class TupleType(NoTensorType):
+    """The type of a symbol of control flow or of a call, whose value is a tuple.
+
+    The op `part` gives the values. Types are interned, as TensorTypes are.
     """
 
     __slots__ = ("_parts",)
@@ -106,12 +151,9 @@ class TupleType(TensorType):
         """Return the type with `change` applied to the dtypes of its parts."""
         return TupleType(part.with_dtypes(change) for part in self._parts)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in ("dtype", "shape"):
-            raise MissingTypeError(
-                f"a tuple has no {name}", got=str(self), fix="take a part: ops.part(x, 0)"
-            )
-        raise AttributeError(name)
+    @property
+    def _fix(self) -> str:
+        return "take a part: ops.part(x, 0)"
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self._parts))})"
@@ -121,7 +163,7 @@ class TupleType(TensorType):
 
 
 class MissingTypeError(GraphError, AttributeError):
-    """A tuple has no dtype and no shape."""
+    """The type has no dtype and no shape."""
 
 
 def tensor_types(types: Iterable[TensorType]) -> tuple[TensorType, ...]:

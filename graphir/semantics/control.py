@@ -1,11 +1,11 @@
-"""The execution of control flow: which graphs run, how often, and on which arrays.
+"""The execution of control flow and calls: which graphs run, how often, and on which arrays.
 
 The caller evaluates a graph, so that the interpreter and compiled programs share these lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphir.errors import ExecutionError
 from graphir.ops import control
-from graphir.ops.dims import evaluate
+from graphir.ops.dims import Dim, evaluate
 from graphir.ops.op import Attributes, BodyGraph, Op
 from graphir.ops.types import TensorType
 
@@ -21,19 +21,23 @@ Array: TypeAlias = NDArray[Any]
 
 
 class ControlCall(NamedTuple):
-    """A call of an op of control flow: its attributes, the types of its results, the dims' sizes.
+    """A run of an op that gives a tuple: its attributes, the types of its results, the dims' sizes.
 
-    `run(graph, arrays)` returns the outputs of a graph, in the dtypes that the op demands.
+    `run(graph, arrays)` returns the outputs of a graph, in the dtypes that the op demands. A result
+    of the op `call` binds the dims that have no size yet.
     """
 
     op: Op
     attrs: Attributes
     types: Sequence[TensorType]
-    sizes: Mapping[str, int]
+    sizes: MutableMapping[str, int]
     run: Callable[[BodyGraph, Sequence[Array]], Sequence[Array]]
 
     def __call__(self, operands: Sequence[Array]) -> tuple[Array, ...]:
-        """Return the results for operands of the dtypes that the graphs take."""
+        """Return the results for operands of the dtypes that the graphs take.
+
+        Raises ExecutionError for a `call` without a function, or with results of other types.
+        """
         return _RUNS[self.op](self, operands)
 
 
@@ -75,6 +79,36 @@ def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     return (*values, *stacked)
 
 
+def _call(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
+    callee = call.attrs["callee"]
+    if callee.function is None:
+        raise ExecutionError(
+            f"{callee.name} has no function here: the graph was read from text or a pickle",
+            fix="make the graph from its source again",
+        )
+    results = tuple(callee.function(*operands))
+    if len(results) != len(call.types):
+        raise ExecutionError(
+            f"{callee.name} must give {len(call.types)} results", got=str(len(results))
+        )
+    for result, type_ in zip(results, call.types, strict=True):
+        if type(type_) is TensorType:
+            _bind(callee.name, result, type_, call.sizes)
+    return results
+
+
+def _bind(name: str, array: Array, type_: TensorType, sizes: MutableMapping[str, int]) -> None:
+    """Bind the dims of a result that have no size yet; refuse an array of another type."""
+    fits = array.dtype == type_.dtype.storage and array.ndim == type_.rank
+    for size, dim in zip(array.shape, type_.shape, strict=False):
+        if isinstance(dim, Dim) and str(dim).isidentifier():
+            fits = fits and sizes.setdefault(str(dim), size) == size
+        else:
+            fits = fits and evaluate(dim, sizes) == size
+    if not fits:
+        raise ExecutionError(f"{name} must give {type_}", got=f"{array.dtype}{[*array.shape]}")
+
+
 def _empty(call: ControlCall, type_: TensorType) -> Array:
     return np.empty([evaluate(dim, call.sizes) for dim in type_.shape], type_.dtype.storage)
 
@@ -83,4 +117,5 @@ _RUNS: dict[Op, Callable[[ControlCall, Sequence[Array]], tuple[Array, ...]]] = {
     control.cond: _cond,
     control.while_loop: _while,
     control.scan: _scan,
+    control.call: _call,
 }

@@ -218,7 +218,8 @@ class Parser(Values):
         self.expect("(", " and operands")
         args = () if self.tokens[self.at] == ")" else self._operand_list()
         self.expect(")", " or ','")
-        if (not args and op.variadic) or (len(args) != len(op.operands) and not op.variadic):
+        fits = len(args) == len(op.operands) if not op.variadic else args or op.kind == "control"
+        if not fits:
             takes = "at least one operand" if op.variadic else f"{len(op.operands)} operands"
             self.fail(f"{op.name} takes {takes} ({', '.join(op.operands)}), not {len(args)}", op_at)
         return args
