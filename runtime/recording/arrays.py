@@ -21,7 +21,8 @@ from runtime.recording.leaving import (
 from runtime.recording.numpy_ import functions, ufuncs
 from runtime.recording.numpy_.methods import Methods
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import TracedScalar, active, plains
+from runtime.recording.values import RecordedValue, TracedScalar, active, plains
+from runtime.recording.views.rows import row
 
 MEMMAP: type[Any] = np.memmap
 """NumPy's own class: a recording has another one in its place."""
@@ -53,6 +54,34 @@ class RecordedArray(Texts, Dispatching, Methods):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         memory_map: Any = owner
         return getattr(memory_map, name)
+
+
+class RecordTable(RecordedArray):
+    """A recorded record array: its fields are attributes too."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (self.plain.dtype.names or ()):
+            return self[name]
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _SLOTS and name in (self.plain.dtype.names or ()):
+            self[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def field(self, name: Any, value: Any = None) -> Any:
+        """Return a field by its name or position, or assign a value to it."""
+        key = list(self.plain.dtype.names or ())[name] if isinstance(name, int) else name
+        if value is None:
+            return self[key]
+        self[key] = value
+        return None
+
+
+_SLOTS = RecordedValue.__slots__
 
 
 class RecordedScalar(Dispatching):
@@ -185,5 +214,5 @@ SCALARS = _scalars()
 class ArrayRecorder(Recorder):
     """The recorder that wraps results in the classes of this module."""
 
-    array = RecordedArray
+    array, tables, row = RecordedArray, RecordTable, staticmethod(row)
     scalars = SCALARS

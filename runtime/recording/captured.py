@@ -40,10 +40,6 @@ class Brought:
     def __init__(self, arrays: Iterable[Any]) -> None:
         self._arrays = {id(array): (array, _digest(array)) for array in arrays}
 
-    def add(self, array: Any) -> None:
-        """Add an array that the program loaded."""
-        self._arrays[id(array)] = (array, _digest(array))
-
     def __contains__(self, array: Any) -> bool:
         owner: Any = array
         while owner is not None:

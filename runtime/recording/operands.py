@@ -10,6 +10,7 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
+from runtime.recording.structured import structured_trace
 from runtime.recording.values import RecordedValue, RecordingTrace, TracedScalar
 
 if TYPE_CHECKING:
@@ -46,7 +47,13 @@ def operands(recorder: NotingBuilder, values: Any) -> tuple[Symbol, ...] | None:
 
 
 def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
-    if isinstance(value, TracedScalar):
+    if isinstance(value, (RecordedValue, TracedScalar)) and value.plain.dtype.names:
+        array = value if isinstance(value, RecordedValue) else cast("Any", value).array
+        trace = structured_trace(array, cast("Any", recorder))
+        if trace is None or not trace.is_certain:
+            raise _UnknownOperandError
+        yield from trace.symbols()
+    elif isinstance(value, TracedScalar):
         yield _required(value.symbol if value.recorder is recorder else None)
     elif isinstance(value, np.ndarray):
         if value.size:

@@ -8,6 +8,7 @@ describes becomes an input of the graph, with a note.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from inspect import signature
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -28,6 +29,7 @@ from runtime.recording.notes import NotingBuilder
 from runtime.recording.operands import is_wide, traced_leaves
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import CallSites
+from runtime.recording.structured import StructuredTrace, Take, leaf_fields, moved, used_fields
 from runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
@@ -51,11 +53,14 @@ UNDONE: Any = object()
 class Recorder(NotingBuilder):
     """The recorder of one program: it finds symbols of operands and wraps results.
 
-    `array` is the class of wrapped arrays. `scalars` maps each NumPy scalar type to the class of
-    wrapped scalars.
+    `array` is the class of wrapped arrays, `tables` that of record arrays. `scalars` maps each
+    NumPy scalar type to the class of wrapped scalars. `row(array, key)` returns an element of a
+    structured array.
     """
 
     array: type[RecordedValue] = RecordedValue
+    tables: type[RecordedValue] = RecordedValue
+    row: Callable[[RecordedValue, Any], Any]
     scalars: Mapping[type[Any], type[Any]] = MappingProxyType({})
 
     def __init__(self, graph: Graph, sites: CallSites) -> None:
@@ -86,7 +91,9 @@ class Recorder(NotingBuilder):
         self._arguments: dict[int, None] = {}
         """The ids of the arrays among them that are arguments."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
-        self.captured_arrays, self.data_arrays = Brought(()), Brought(())
+        self.captured_arrays = Brought(())
+        self._fields: dict[int, tuple[RecordedValue, Sequence[RecordedValue]]] = {}
+        """The used fields of structured results, by the id of the array."""
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
     # -- locations and faults
@@ -292,8 +299,7 @@ class Recorder(NotingBuilder):
         """Return a result in the form that the program gets; without symbol it stays plain."""
         kind = cast("Any", type(real))
         if symbol is None:
-            is_structured = kind is np.ndarray and real.dtype.names
-            return self.viewed(real, RecordingTrace(self, real, None)) if is_structured else real
+            return real
         if kind is np.ndarray:
             return self._array(real, symbol)
         scalar_type = self.scalars.get(kind)
@@ -304,9 +310,12 @@ class Recorder(NotingBuilder):
         return scalar
 
     def _array(self, real: Array, symbol: Any) -> RecordedValue:
-        view = real.view(self.array)
-        view.recording_trace = trace = RecordingTrace(self, real, symbol)
-        view._plain = real  # pyright: ignore[reportPrivateUsage]
+        return self._traced(real, RecordingTrace(self, real, symbol))
+
+    def _traced(self, real: Array, trace: RecordingTrace) -> RecordedValue:
+        """Return an array that owns its memory, in the form that the program gets."""
+        view = real.view(self.tables if real.dtype.type is np.record else self.array)
+        view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
         self._owners[id(real)] = ref(trace)
         return view
 
@@ -317,21 +326,26 @@ class Recorder(NotingBuilder):
         """
         if not self._is_plain(value):
             return value
+        if not isinstance(cast("object", value), np.generic):
+            self._arguments[id(value)] = None
         if value.dtype.names or not self.has(value.dtype):
-            return self._structured(value)
+            return self._structured(value, partial(self._data_input, name=None))
         name = None if name in self.graph.input_names else name
         if isinstance(value, np.generic):
             return self.wrapped(value, self._data_input(value, name))
-        self._arguments[id(value)] = None
-        return self._entry(value, lambda real: self._data_input(real, name))
+        return self._entry(
+            value, lambda real: RecordingTrace(self, real, self._data_input(real, name))
+        )
 
     def captured(self, value: Any, name: str | None) -> Any:
         """Return an array that the program captures, with an input from its first use on."""
         if isinstance(value, np.generic) or not self._is_plain(value):
             return cast("Any", value)
         if value.dtype.names or not self.has(value.dtype):
-            return self._structured(value)
-        return self._entry(value, lambda _: Untaken(name))
+            return self._structured(value, partial(self.taken, name=None))
+        return self._entry(
+            value, lambda real: RecordingTrace(self, real, Untaken(name, self.taken))
+        )
 
     def _is_plain(self, value: Any) -> bool:
         """Whether a value is an array or a scalar to wrap; note a subclass, which stays as it is.
@@ -341,17 +355,18 @@ class Recorder(NotingBuilder):
         kind = cast("Any", type(value))
         if isinstance(value, (RecordedValue, TracedScalar)):
             return False
-        if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap):
+        if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap, np.recarray):
             return isinstance(cast("object", value), (np.ndarray, np.generic))
         self._unrecorded(
             f"an array of {kind.__name__}", f"{kind.__name__} computes by itself", True
         )
         return False
 
-    def _structured(self, value: Any) -> Any:
+    def _structured(self, value: Any, take: Take) -> Any:
         """Return a structured array as the program gets it; note an array of another dtype."""
         if value.dtype.names and isinstance(value, np.ndarray):
-            return self._entry(value, lambda _: self.data_arrays.add(value))
+            array = cast("Any", value)
+            return self._entry(array, lambda real: StructuredTrace(self, real, take, True))
         why = f"{self.graph.rules.name!r} has no such dtype"
         if is_foreign(value.dtype):
             why += f"; audit it with as_dtype='{value.dtype}'"
@@ -372,24 +387,35 @@ class Recorder(NotingBuilder):
         self.data.append(symbol)
         return symbol
 
-    def _entry(self, value: Any, symbolic: Callable[[Array], Any]) -> RecordedValue:
+    def _entry(self, value: Any, trace: Callable[[Array], RecordingTrace]) -> RecordedValue:
         """Return the one recorded array of an array that the program brings along."""
         entry = self._entries.get(id(value))
         if entry is None:
             real = value if type(value) is np.ndarray else value.view(np.ndarray)
-            entry = self._entries[id(value)] = value, self._array(real, symbolic(real))
+            entry = self._entries[id(value)] = value, self._traced(real, trace(real))
         return entry[1]
 
     def written_arguments(self) -> list[RecordedValue]:
         """Return the arguments whose values the program has changed."""
         input_places = {symbol.index for symbol in self.graph.inputs}
-        arrays = [self._entries[key][1] for key in self._arguments]
+        entries = [self._entries[key][1] for key in self._arguments if key in self._entries]
+        arrays = [field for array in entries for field in self.fields(array)]
         symbols = ((array, self.before(array)) for array in arrays)
         return [
             array
             for array, symbol_ in symbols
             if symbol_ is not None and symbol_.index not in input_places
         ]
+
+    def fields(self, value: Any) -> Sequence[Any]:
+        """Return the used fields of a structured array or row; other values as they are."""
+        if not value.plain.dtype.names:
+            return [value]
+        array: RecordedValue = value if isinstance(value, RecordedValue) else value.array
+        key = id(array)
+        if key not in self._fields:
+            self._fields[key] = array, used_fields(self, array)
+        return self._fields[key][1]
 
     def adopt(self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]) -> None:
         """Note that an array has other memory now, whose values have the symbol of `symbolic()`."""
@@ -405,6 +431,12 @@ class Recorder(NotingBuilder):
             original[...] = array.plain
             array._plain = original  # pyright: ignore[reportPrivateUsage]
 
+    def view(self, array: RecordedValue, real: Array) -> RecordedValue:
+        """Return a view of a recorded array in the class of its dtype; its trace is derived."""
+        view = real.view(self.tables if real.dtype.type is np.record else self.array)
+        view._plain, view.source = real, array  # pyright: ignore[reportPrivateUsage]
+        return view
+
     def viewed(self, real: Any, trace: RecordingTrace) -> Any:
         """Return a plain view of recorded memory, wrapped with its trace."""
         view = real.view(self.array)
@@ -413,6 +445,8 @@ class Recorder(NotingBuilder):
 
     def outcome(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Any:
         """Return a result, wrapped with the symbol that `symbolic` enters or with a new input."""
+        if type(real) is np.ndarray and real.dtype.names:
+            return self.structured(name, real)
         return self.wrapped(real, self.checked(name, real, symbolic))
 
     def checked(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Symbol | None:
@@ -467,31 +501,41 @@ class Recorder(NotingBuilder):
     def loaded(self, real: Any) -> Any:
         """Return data of the program in the form that the program gets: an argument, a file.
 
-        The fields of a structured array become inputs where the program takes them.
+        The fields of a structured array become inputs where the program uses them.
         """
         if real.dtype.names:
-            self.data_arrays.add(real)
-            if real.base is not None:  # the base of the fields too
-                self.data_arrays.add(np.asarray(real.base))
-            return self.wrapped(real, None)
-        symbol = self.input(real)
-        self.data.append(symbol)
-        return self.wrapped(real, symbol)
+            take = partial(self._data_input, name=None)
+            return self._traced(real, StructuredTrace(self, real, take, True))
+        return self.wrapped(real, self._data_input(real, None))
 
-    def is_data(self, array: Array) -> bool:
-        """Whether a structured array is data of the program, unchanged since it got it."""
-        return array in self.data_arrays
+    def structured(self, name: str, real: Array) -> RecordedValue:
+        """Return a structured result of a function, whose fields are taken as given.
 
-    def field(self, array: RecordedValue, name: Any) -> Any:
-        """Return a field, or a list of fields, of a structured array."""
-        real: Any = array.plain[name]
-        if not self.has(real.dtype):
-            return self.wrapped(real, None)
-        if not self.is_data(real):
-            return self.wrapped(real, self.given(real))
-        symbol = self.input(real)
-        self.data.append(symbol)
-        return self.wrapped(real, symbol)
+        Without recorded operands the fields are constants, and of untouched data they are data.
+        Functions on structured arrays move their elements: equal operands give equal results,
+        unless the function converts them to other dtypes.
+        """
+        what, operands = self.calls[0] if self.calls else name, operands_of(self, self.arguments)
+        sources = [plain(leaf) for leaf in traced_leaves(self.arguments)]
+        dtypes = {field.dtype for x in sources for _, field in leaf_fields(x)}
+        exact = not sources or dtypes.issuperset(field.dtype for _, field in leaf_fields(real))
+
+        def take(field: Array) -> Symbol:
+            if operands == () and exact:
+                return self._data_input(field, None) if sources else self.constant_array(field)
+            symbol = self.input(field)
+            reason = "is taken as given: no op has structured results"
+            self.step(what, reason, (symbol,), operands, exact)
+            self.note(what, reason)
+            return symbol
+
+        return self._traced(real, StructuredTrace(self, real, take, exact and operands == ()))
+
+    def moved(
+        self, array: RecordedValue, real: Array, move: Callable[[RecordedValue], RecordedValue]
+    ) -> RecordedValue:
+        """Return a structured array with elements of another, each field moved by `move`."""
+        return self._traced(real, moved(self, array, real, move))
 
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """Add an input for the result of a function without an op; return its symbol."""

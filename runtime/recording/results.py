@@ -33,7 +33,8 @@ def _walk(
     value: Any, leaves_by_id: dict[int, Any], visited: set[int], recorder: Recorder, plainly: bool
 ) -> None:
     if isinstance(value, (RecordedValue, TracedScalar)):
-        leaves_by_id.setdefault(id(value), value)
+        for leaf in recorder.fields(value):
+            leaves_by_id.setdefault(id(leaf), leaf)
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)

@@ -6,6 +6,7 @@ counts writes; the trace of a view derives its symbol anew from the owner's afte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -62,9 +63,13 @@ class recording_with:  # noqa: N801 -- a context manager; a class is faster than
 
 
 class Untaken(NamedTuple):
-    """Stands for the symbol of an array that the program captured and has not used yet."""
+    """Stands for the symbol of an array that the program has not used yet.
+
+    At its first use, `take(array, name)` returns the symbol.
+    """
 
     name: str | None
+    take: Callable[[Array, str | None], Symbol]
 
 
 class RecordingTrace:
@@ -119,12 +124,16 @@ class RecordingTrace:
             self.version = root.version
         return self.symbol if type(self.symbol) is Symbol else self._taken()
 
+    def view_of_part(self, view: Array) -> RecordingTrace | None:
+        """Return the trace of a view of structured memory; None of other memory."""
+        return None
+
     def _taken(self) -> Symbol:
         """Return the symbol; that of a captured array is an input from its first use on."""
         if self.symbol is None:
             raise UnrecordedError(f"there is no symbol for an array of {self.plain.dtype}")
         if isinstance(self.symbol, Untaken):
-            self.symbol = self.recorder.taken(self.plain, self.symbol.name)
+            self.symbol = self.symbol.take(self.plain, self.symbol.name)
         return self.symbol
 
     @property
@@ -187,7 +196,7 @@ class RecordedValue(np.ndarray[Any, Any]):
     def plain(self) -> Array:
         """A plain array on the same memory."""
         if self._plain is None:
-            self._plain = self.view(np.ndarray)
+            self._plain = np.ndarray.view(self, np.ndarray)
         return self._plain
 
 
@@ -245,6 +254,9 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
 
 def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:
     """Return the trace of a view of an array."""
+    whole = (parent.root or parent).view_of_part(view)
+    if whole is not None:
+        return whole
     steps_found = steps_between(parent.plain, view)
     if steps_found is None and parent.root is not None:  # the view exceeds its parent
         parent = parent.root

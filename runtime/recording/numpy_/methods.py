@@ -195,11 +195,20 @@ class Methods(PythonNumbers, RecordedValue):
         from_c_code = out is None and isinstance(result, RecordedValue) and self.dtype.kind in "iuc"
         return result.copy("K") if from_c_code else result
 
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a view of the memory in another dtype or class."""
+        recorder = active()
+        if recorder is None or np.recarray not in (*args, *kwargs.values()):
+            return _NDARRAY.view(self, *args, **kwargs)
+        return recorder.view(self, self.plain.view(*args, **kwargs).view(np.ndarray))
+
     def copy(self, order: Any = "C") -> Any:
         """Return a copy, which has the same symbol."""
         recorder, real = active(), self.plain.copy(order)
         if recorder is None:
             return real
+        if real.dtype.names:
+            return recorder.moved(self, real, lambda field: field)
         return recorder.wrapped(real, recorder.before(self))
 
     def __copy__(self) -> Any:

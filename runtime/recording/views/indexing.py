@@ -15,6 +15,7 @@ from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
 from runtime.recording.recorder import Recorder
+from runtime.recording.structured import parts_of
 from runtime.recording.values import (
     Array,
     RecordedValue,
@@ -45,13 +46,9 @@ def get(x: RecordedValue, key: Any) -> Any:
     real: Any = x.plain[real_key]
     if recorder is None:
         return real
-    if x.plain.dtype.names and (isinstance(key, str) or _is_names(key)):
+    if x.plain.dtype.names:
         recorder.locate()
-        return recorder.field(x, key)
-    if not is_basic(key) and x.plain.dtype.names and recorder.is_data(x.plain):
-        recorder.locate()
-        recorder.setting("an index", key)
-        return recorder.loaded(real)
+        return _get_structured(recorder, x, key, real)
     if not is_basic(key):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
@@ -62,6 +59,19 @@ def get(x: RecordedValue, key: Any) -> Any:
     return recorder.outcome(
         "indexing", real, lambda: element(trace_of(x, recorder), real_key).read()
     )
+
+
+def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -> Any:
+    """Return x[key] of a structured array: a field, a row, or a view or a copy of rows."""
+    if isinstance(key, str):
+        if real.dtype.names and x.plain.dtype.type is np.record:
+            real = real.view((np.record, real.dtype))
+        return recorder.view(x, real) if real.dtype.names or recorder.has(real.dtype) else real
+    if not is_basic(key) and not _is_names(key):
+        return recorder.moved(x, real, lambda field: get(field, key))
+    recorder.setting("an index", key)
+    is_view = isinstance(real, np.ndarray)
+    return view_of(x, cast("Any", real)) if is_view else recorder.row(x, plains(key))
 
 
 def _is_names(key: Any) -> bool:
@@ -137,7 +147,7 @@ def put(
     """Assign x[key] = value, and record it; `write(array, key, value)` is NumPy's assignment."""
     recorder, real_key = active(), plains(key)
     if recorder is None or not recorder.has(x.dtype):
-        write(x.plain, real_key, plains(value))
+        _put_structured(x, key, value, write)
         return
     recorder.locate()
     trace = trace_of(x, recorder)
@@ -156,6 +166,25 @@ def put(
     else:
         enter = partial(_scattered, recorder, x, before, key, value, value_symbol)
     trace.write(recorder.checked("assignment", trace.plain, enter))
+
+
+def _put_structured(x: RecordedValue, key: Any, value: Any, write: Callable[..., None]) -> None:
+    """Assign x[key] = value for elements without symbols; record it field by field if possible."""
+    recorder, names = active(), x.plain.dtype.names
+    if recorder is None or not names:
+        write(x.plain, plains(key), plains(value))
+        return
+    if isinstance(key, str):
+        x[key][...] = value
+        return
+    parts = parts_of(value, names) if write is operator.setitem else None
+    if parts is not None and len(parts) == len(names) and not _is_names(key):
+        for name, part in zip(names, parts, strict=True):
+            x[name][key] = part
+        return
+    recorder.locate()
+    write(x.plain, plains(key), plains(value))
+    trace_of(x, recorder).write(None)
 
 
 def _reads(value: Any, x: RecordedValue) -> bool:
@@ -217,6 +246,9 @@ def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, 
     recorder, values = active(), np.asarray(plains(value))
     if recorder is None or not recorder.has(x.dtype):
         write(*args)
+        if recorder is not None and x.plain.dtype.names:
+            recorder.locate()
+            trace_of(x, recorder).write(None)
         return
     recorder.locate()
     trace = trace_of(x, recorder)
