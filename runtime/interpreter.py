@@ -6,7 +6,7 @@ So `interpret(pass(g))` equals `interpret(g)` bit for bit if the pass preserves 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,14 +63,12 @@ class ReferenceRun:
         for symbol, array in zip(graph.inputs, arrays, strict=True):
             self.values[symbol.index] = array
 
-    def walk(self, kept_from: int | None = None, inner: Container[int] = ()) -> Iterator[Symbol]:
+    def walk(self, keeps: bool = False) -> Iterator[Symbol]:
         """Compute the live symbols in order and yield each.
 
         At each yield, the values of the symbol and of its operands are available. The walk frees a
-        value after its last use, unless that is the symbol of index `kept_from` or a later one. It
-        frees the values of symbols whose indices are in `inner` in any case.
+        value after its last use, unless it `keeps` all values.
         """
-        kept_from = len(self.graph.symbols) if kept_from is None else kept_from
         last = last_uses(self.graph, self.kept_places)
         for symbol in self.graph.symbols:
             at = symbol.index
@@ -80,8 +78,8 @@ class ReferenceRun:
             if self.values[at] is None:
                 self.values[at] = self.value(symbol)
             yield symbol
-            for operand in (symbol, *symbol.args) if at < kept_from or inner else ():
-                if last[operand.index] == at and (at < kept_from or operand.index in inner):
+            for operand in () if keeps else (symbol, *symbol.args):
+                if last[operand.index] == at:
                     self.values[operand.index] = None
 
     def cached_value(self, symbol: Symbol) -> NDArray[Any]:

@@ -11,7 +11,7 @@ over a small step. Of complex numbers, the real part of adjoint * error counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
@@ -35,22 +35,39 @@ _STEP = 2.0**-20
 class StepValues:
     """One op on the operands of both runs, as float64 or complex128, whole or in a block.
 
-    `result` is the result of the wide run. `evaluate` applies the op to operands in wide
-    arithmetic. `settings` are the op's attributes as keyword arguments of a kernel. An operand
-    without an error is the same object in `wide` and `real`.
+    `read_wide` and `read_real` read an operand of a run, when a rule first asks for the operands;
+    `read_wide(-1)` is the result of the wide run. Only the operands in `erring` have errors: others
+    are the same object in both runs. `evaluate` applies the op to operands in wide arithmetic.
+    `settings` are the op's attributes as keyword arguments of a kernel.
     """
 
     def __init__(
         self,
         symbol: Symbol,
-        wide: Sequence[Array],
-        real: Sequence[Array],
-        result: Array,
+        read_wide: Callable[[int], Array],
+        read_real: Callable[[int], Array],
+        erring: Container[int],
         evaluate: Callable[[Sequence[Array]], Array],
         settings: Mapping[str, Any],
     ) -> None:
-        self.symbol, self.wide, self.real, self.result = symbol, wide, real, result
-        self.evaluate, self.settings = evaluate, settings
+        self.symbol, self.evaluate, self.settings = symbol, evaluate, settings
+        self._read_wide, self._read_real, self._erring = read_wide, read_real, erring
+
+    @cached_property
+    def real(self) -> list[Array]:
+        """The operands of the reference run."""
+        return [self._read_real(i) for i in range(len(self.symbol.args))]
+
+    @cached_property
+    def wide(self) -> list[Array]:
+        """The operands of the wide run."""
+        real = self.real
+        return [self._read_wide(i) if i in self._erring else x for i, x in enumerate(real)]
+
+    @cached_property
+    def result(self) -> Array:
+        """The result of the wide run."""
+        return self._read_wide(-1)
 
     @cached_property
     def local(self) -> Array:
@@ -313,7 +330,7 @@ def _pull_composite(step: StepValues, adjoint: Array, at: int) -> Array | None:
         return None
     runs = [ReferenceRun(graph, list(arrays), {}) for arrays in (step.wide, step.real)]
     for run in runs:
-        for _ in run.walk(kept_from=0):
+        for _ in run.walk(keeps=True):
             pass
     adjoints: dict[int, Array] = {graph.outputs[0].index: adjoint}
     depends = {graph.inputs[at].index}
@@ -349,11 +366,18 @@ def _inner_step(symbol: Symbol, wide: ReferenceRun, real: ReferenceRun) -> StepV
         dtypes = [DType.from_numpy(x.dtype) for x in operands]
         return apply(symbol.op, inference, dtypes, operands, {})
 
-    wides, reals = (
-        [run.cached_value(x).astype(np.float64) for x in symbol.args] for run in (wide, real)
+    def floats(run: ReferenceRun, x: Symbol) -> Array:
+        return run.cached_value(x).astype(np.float64)
+
+    values = (*symbol.args, symbol)
+    return StepValues(
+        symbol,
+        lambda at: floats(wide, values[at]),
+        lambda at: floats(real, values[at]),
+        range(len(symbol.args)),
+        evaluate,
+        dict(symbol.attrs),
     )
-    result = wide.cached_value(symbol).astype(np.float64)
-    return StepValues(symbol, wides, reals, result, evaluate, dict(symbol.attrs))
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
 from runtime.audit.congruence import moduli
 from runtime.audit.losses import LossySteps
-from runtime.audit.measuring import measure
+from runtime.audit.measuring import measure, merge
 from runtime.audit.opaque import Beyond, Unknown
 from runtime.audit.regions import Regions
 from runtime.audit.subject import Subject
@@ -112,19 +113,14 @@ def _audited(
 ) -> CastReport:
     """Return the report of a subject; `outputs_made` are outputs from a recorded run, if any."""
     report, graph = subject.report, subject.graph
-    regions = Regions(subject, memory) if blame else None
-    kept_from, inner = (None, ()) if regions is None else (regions.kept_from, regions.inner)
+    regions = Regions(subject, memory, blame)
     watch = watcher(progress, "symbols")
-    count = Count(
-        watch, subject.cost(blame, regions is None or not regions.complete_from) if watch else 0
-    )
+    count = Count(watch, subject.cost(blame, regions.fits) if watch else 0)
     with np.errstate(all="ignore"):
         wide = subject.run()
         losses = LossySteps(wide)
-        measures, same = _measured(
-            subject, wide, count.each(wide.walk(kept_from, inner), 2), losses
-        )
-        losses.accumulations(subject.reaches)
+        measures, same = _measured(subject, wide, regions, losses, count)
+        losses.accumulations(subject.reaches, partial(regions.passes, wide))
         subject.kinds = wide.kinds = losses.kinds
         measures = {**measures, **losses.measures}
         real = (
@@ -141,12 +137,12 @@ def _audited(
             output.unknown() if symbol in hidden_errors else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
         ]
-        if regions is not None:
+        if blame:
             sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
             sites += [graph.symbols[place] for place in losses.kinds]
             runs = Blame(subject, wide, measures, count, regions)
             errors = runs.shared(sites, outputs, errors)
-            losses.add_roundings(runs.roundings, regions.complete_from, subject.run())
+            losses.add_roundings(runs.roundings.values(), partial(regions.passes, wide))
             measures = {**measures, **losses.measures}
     count.finish()
     results, unseen = owned(real, subject.arrays), hidden_errors.unseen()
@@ -154,9 +150,9 @@ def _audited(
 
 
 def _measured(
-    subject: Subject, wide: WideRun, walk: Iterable[Symbol], losses: LossySteps
+    subject: Subject, wide: WideRun, regions: Regions, losses: LossySteps, count: Count
 ) -> tuple[Mapping[int, Measured], Mapping[tuple[int, bool], bool]]:
-    """Measure the sites and the lossy steps during the walk, while their values are available.
+    """Compute both runs, and measure the sites and the lossy steps while their values exist.
 
     Returns the measurements by symbol index, and for each operand of an opaque step whether it is
     equal in both runs (see Unknown).
@@ -164,14 +160,27 @@ def _measured(
     measures: dict[int, Measured] = {}
     same: dict[tuple[int, bool], bool] = {}
     places, reads = {site.index for site in subject.sites}, subject.beyond.reads_by_operand()
-    for symbol in walk:
+
+    def visit(run: WideRun, symbol: Symbol) -> None:
         at = symbol.index
         if at in places:
-            effect = wide.effect(symbol)
-            measures[at] = measure(*wide.masked(symbol, effect))
-        losses.visit(symbol)
+            measured = measure(*run.masked(symbol, run.effect(symbol)))
+            measures[at] = merge(measures[at], measured) if at in measures else measured
+        losses.scan(run, symbol)
         for truth in reads.get(at, ()):
-            same[at, truth] = wide.is_same(symbol, truth)
+            same[at, truth] = run.is_same(symbol, truth)
+
+    for item in regions.walk(wide, visit):
+        if isinstance(item, Symbol):
+            losses.settle(item)
+            count.step(2)
+        else:
+            suspects = losses.suspects(item.steps)
+            for block, _ in item.blocks(wide) if suspects else ():
+                for step in suspects:
+                    losses.examine(block, step)
+            losses.close(item.steps)
+            count.step(2 * len(item.steps))
     return measures, same
 
 

@@ -149,14 +149,13 @@ class Blame:
             share = max((math.inf if part is None else abs(part) for part in parts), default=0.0)
             return share, self._change(group)
 
-        whole = self._work(self.subject.live)
-        left = max(LEAST, PART * whole)
-        if self.regions.inner:  # a run computes the whole graph: let one do so if it may tell more
-            small = all((errors[i].norm or 0.0) < LINEAR and not errors[i].broken for i in shares)
-            left = max(LEAST, 0 if small else whole)
+        left = max(LEAST, PART * self._work(self.subject.live))
+        small = all((errors[i].norm or 0.0) < LINEAR and not errors[i].broken for i in shares)
         for group in sorted(self.subject.together(sites), key=worst, reverse=True):
+            if small and self.regions.has_blocks and worst(group)[0] < math.inf:
+                break  # of large arrays, a run costs as much as the program and tells no more
             path = self.subject.path(group)
-            left -= whole if self.regions.inner else self._work(path)
+            left -= self._work(path)
             if left < 0:
                 break
             values = self._with_losses(group, path)
@@ -176,12 +175,19 @@ class Blame:
 
     def _with_losses(self, group: Sequence[Symbol], path: Sequence[Symbol]) -> Mapping[int, Array]:
         """Return the wide values of the outputs that depend on a group, with its losses."""
-        wide, symbols = self._run(path)
-        places = {site.index for site in group}
-        values: dict[int, Array] = {}
-        for symbol in self.count.each(symbols):
+        places, values = {site.index for site in group}, dict[int, Array]()
+
+        def compute(wide: WideRun, symbol: Symbol, values: dict[int, Array]) -> None:
             new = _again(wide, symbol, values)
             values[symbol.index] = wide.with_loss(symbol, new) if symbol.index in places else new
+
+        if self.regions.fits and self.regions.has_blocks:
+            self.regions.overlay(self.wide_run, {x.index for x in path}, values, compute)
+            self.count.step(len(path))
+            return values
+        wide, symbols = self._run(path)
+        for symbol in self.count.each(symbols):
+            compute(wide, symbol, values)
             for arg in symbol.args:
                 if self.subject.last[arg.index] == symbol.index:
                     values.pop(arg.index, None)
@@ -189,7 +195,8 @@ class Blame:
 
     def _run(self, path: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
         """Return the wide run without losses, and the symbols of a path as it computes them."""
-        if path[0].index >= self.regions.complete_from:
+        if self.regions.fits:
+            self.regions.complete(self.wide_run)
             return self.wide_run, path
         wide, places = self.subject.run(), {symbol.index for symbol in path}
         walk = self.count.each(wide.walk(), 2)

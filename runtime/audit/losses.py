@@ -7,26 +7,32 @@ errors of its operands are most of the result. So the result is compared with th
 
 A step counts as one kind of loss. The roundings of a single step are no loss; those of a step that
 a loop repeats on its own results are an accumulation (see `accumulations`).
+
+A first pass over the blocks of a step asks cheap questions, from the extents of its values: most
+steps surely have plain roundings alone. A second pass examines the others.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Symbol, ops
-from graphir.conversions import convert
 from graphir.ops import dtype_rules as signatures
 from passes.analysis.casts import Measured, StepLoss
 from runtime.audit.adjoints import is_finite
+from runtime.audit.blocked_run import as_floats
 from runtime.audit.exact import Flags, numbers
-from runtime.audit.measuring import beyond, blocks
-from runtime.audit.sweep import EXACT_OPS, is_wide, views
+from runtime.audit.exactness import EXACT_OPS, is_wide
+from runtime.audit.measuring import beyond
 from runtime.audit.wide import Array, Effect, WideRun, wide_dtype
 
 Floats: TypeAlias = NDArray[Any]
@@ -40,8 +46,90 @@ _REPEATS = 16
 """The steps at one place of a loop whose roundings count as an accumulation."""
 
 
+class _Norms:
+    """Euclidean norms of errors and of values, over finite elements, block by block."""
+
+    def __init__(self) -> None:
+        self.error = self.size = 0.0
+
+    def add(self, actual: Floats, exact: Floats) -> None:
+        finite = np.isfinite(actual) & np.isfinite(exact)
+        if not finite.all():
+            actual, exact = actual[finite], exact[finite]
+        self.error = math.hypot(self.error, _norm(actual - exact))
+        self.size = math.hypot(self.size, _norm(exact))
+
+    @property
+    def relative(self) -> float:
+        """The norm of the errors divided by that of the values."""
+        if not self.error or not self.size:
+            return math.inf if self.error else 0.0
+        return self.error / self.size
+
+
+def _norm(x: Floats) -> float:
+    """Return the Euclidean norm, which neither overflows nor underflows on the way."""
+    size = np.abs(x)
+    most = float(size.max(initial=0.0))
+    if not most or not math.isfinite(most):
+        return most
+    # Not np.linalg.norm: the threads of BLAS wait for one another.
+    return most * math.sqrt(float(np.square(size / most).sum()))
+
+
+class _Suspicion:
+    """The facts about one step from the first pass."""
+
+    def __init__(self) -> None:
+        self.is_certain = False
+        self.may_absorb = False
+        self.squares: list[float] = [0.0, 0.0, 0.0]
+        """The sums of the squares of a sum's result and of its operands."""
+
+    @property
+    def may_cancel(self) -> bool:
+        """Whether a sum may have more than _BITS bits less than its operands.
+
+        It has not if it is not much smaller than these in the norm.
+        """
+        result, *operands = map(math.sqrt, self.squares)
+        return not (math.isfinite(result) and 2 ** (_BITS - 1) * result > max(operands))
+
+
+class _Candidate:
+    """The losses of one step from the second pass: measurements by kind, and what decides."""
+
+    def __init__(self) -> None:
+        self.elements = 0
+        self.measures: dict[str, Measured] = {}
+        self.squares = self.absorbed = self.share = 0.0
+        self.result, self.operands = _Norms(), (_Norms(), _Norms())
+        self.summary = _Norms()
+
+    def add(self, kind: str, measured: Measured) -> None:
+        """Merge the measurement of one block."""
+        other = self.measures.get(kind)
+        if other is not None:
+            worse = max(other, measured, key=lambda each: each.relative)
+            measured = replace(worse, changed=other.changed + measured.changed)
+        self.measures[kind] = measured
+
+    def cancels(self, eps: float) -> bool:
+        """Whether the result is much less exact than its operands."""
+        error, errors = self.result.relative, [norms.relative for norms in self.operands]
+        if error < 2**_BITS * eps or max(errors) == 0:
+            return False
+        return error >= 2**_BITS * max(*errors, eps / 2)
+
+    def loss(self, kind: str, bits: float, most: float) -> tuple[StepLoss, Measured]:
+        """Return a kind of loss of so many bits, of `most`, and its measurement."""
+        measured = self.measures.get(kind, Measured(0))
+        measured = replace(measured, elements=self.elements, weight=bits / most)
+        return cast(StepLoss, "overflow" if kind == "growth" else kind), measured
+
+
 class LossySteps:
-    """The steps of a run that lost values, by symbol index; the walk of the run calls `visit`."""
+    """The steps of a run that lost values, by symbol index; the walk of the run calls `scan`."""
 
     def __init__(self, wide: WideRun) -> None:
         self.wide = wide
@@ -51,123 +139,165 @@ class LossySteps:
         self._roundings: dict[int, Measured] = {}
         self._scalars: dict[int, list[Array]] = {}
         """The results and operands of repeated sums of scalars, which are measured together."""
-        self._norms: dict[int, float] = {}
+        self._suspicions: dict[int, _Suspicion] = {}
+        self._candidates: dict[int, _Candidate] = {}
 
-    def visit(self, symbol: Symbol) -> None:
-        """Measure the loss of a step while the values of the symbol and its operands exist."""
-        target = self.wide.graph.storage_dtype(symbol)
+    def settle(self, symbol: Symbol) -> None:
+        """Decide the loss of a step after `scan`, while the values of it and its operands exist."""
+        for step in self.suspects([symbol]):
+            self.examine(self.wide, step)
+        self.close([symbol])
+        self._repeat(symbol)
+
+    def scan(self, run: WideRun, symbol: Symbol) -> None:
+        """Ask of one block of a step whether it surely has plain roundings alone."""
+        target, beside = run.graph.storage_dtype(symbol), run.beside
         if symbol.op.kind not in _COMPUTING or not symbol.args or target.family == "bool":
-            return
-        if target.is_integer and symbol.op.signature in _POSITIONS:
-            return
-        actual = self.wide.beside.cached_value(symbol)
-        if not actual.size or (is_wide(target) and np.isfinite(actual).all()):
-            return
-        if not target.is_integer and not is_wide(target) and self._is_plain(symbol, target):
-            if symbol.op in _SUMS:
-                self._repeat(symbol)
-            return
-        effect = self._effect(symbol)
-        if target is DType.int64 and effect.source is target:
-            return
-        loss = (
-            _wraps(effect) if target.is_integer else _float_loss(_Step(self.wide, symbol, effect))
-        )
-        if loss is not None:
-            self.kinds[symbol.index] = loss.kind
-            self.measures[symbol.index] = _measured(self.wide, symbol, effect, loss)
-        elif symbol.op in _SUMS and not target.is_integer:
-            self._repeat(symbol)
+            return None
+        if symbol.op in EXACT_OPS and not target.is_integer and not is_wide(target):
+            return None
+        if not beside.cached_value(symbol).size:
+            return None
+        if target.is_integer:
+            is_suspect = not run.is_equal(symbol) and _may_wrap(run, symbol, target)
+        elif is_wide(target):
+            is_suspect = not is_finite(beside.cached_value(symbol))
+        elif symbol.op in _SUMS:
+            return self._scan_sum(run, symbol, target)
+        else:
+            is_suspect = symbol.op.kind in _WHOLE or not beside.extent(symbol).is_normal
+        if is_suspect:
+            self._suspicion(symbol).is_certain = True
+        return None
 
-    def _effect(self, symbol: Symbol) -> Effect:
-        """Return the local effect of a step; a step in wide arithmetic has none."""
-        target = self.wide.graph.storage_dtype(symbol)
-        actual = self.wide.beside.cached_value(symbol)
-        exact = actual if is_wide(target) else self.wide.local(symbol)
-        return Effect(exact, actual, wide_dtype(exact), target)
+    def _suspicion(self, symbol: Symbol) -> _Suspicion:
+        return self._suspicions.setdefault(symbol.index, _Suspicion())
 
-    def _is_plain(self, symbol: Symbol, target: DType) -> bool:
-        """Whether a step with a narrow float result surely has plain roundings alone."""
-        if symbol.op in EXACT_OPS:
-            return True
-        if symbol.op in _SUMS:
-            return self._is_plain_sum(symbol, target)
-        actual = _native(self.wide.beside.cached_value(symbol), target)
-        return symbol.op.kind == "elementwise" and bool(actual.all()) and is_finite(actual)
-
-    def _is_plain_sum(self, symbol: Symbol, target: DType) -> bool:
-        """Whether a sum surely neither absorbs operands, nor cancels, nor overflows.
+    def _scan_sum(self, run: WideRun, symbol: Symbol, target: DType) -> None:
+        """Ask of a sum whether it may absorb operands, cancel or overflow.
 
         The rounding of a sum is at most eps / 2 of its size, and absorbs operands of at most eps of
-        it. A sum has at most _BITS bits less than its operands if it is not much smaller than these
-        in the norm.
+        it.
         """
-        values, eps = self.wide.beside.cached_value, 2.0 ** (1 - target.part.precision)
-        arrays = [values(x) for x in (symbol, *symbol.args)]
-        if all(x.size == 1 for x in arrays):
-            size, *sizes = (abs(_native(x, target).item()) for x in arrays)
-            may_absorb = 0 < min(sizes) <= eps * size and self._absorbs(symbol)
-            return math.isfinite(size) and 2 ** (_BITS - 1) * size > max(sizes) and not may_absorb
-        squares, may_absorb = 0.0, False
-        for view in views(arrays[0].shape, [x.shape for x in arrays[1:]]):
-            result, x, y = (_native(view(array), target) for array in arrays)
-            small, size = np.minimum(np.abs(x), np.abs(y)), np.abs(result)
-            if not small.min() > eps * size.max():
-                may_absorb = may_absorb or bool(np.any((small <= eps * size) & (small > 0)))
-            squares += float(np.add.reduce(np.square(size), axis=None))
-        norm = self._norms[symbol.index] = math.sqrt(squares)
-        is_large = 2 ** (_BITS - 1) * norm > max(map(self._norm, symbol.args))
-        return is_large and math.isfinite(norm) and not (may_absorb and self._absorbs(symbol))
+        suspicion, eps = self._suspicion(symbol), 2.0 ** (1 - target.part.precision)
+        values = (symbol, *symbol.args)
+        extents = [run.beside.extent(x) for x in values]
+        for i, extent in enumerate(extents):
+            is_constant = run.beside.cached_value(values[i]).size == 1
+            squares = suspicion.squares
+            squares[i] = extent.squares if is_constant else squares[i] + extent.squares
+        small = min(extent.least for extent in extents[1:])
+        if not small > eps * extents[0].most and not suspicion.may_absorb:
+            result, x, y = (np.abs(run.beside.native(each)) for each in values)
+            small = np.minimum(x, y)
+            suspicion.may_absorb = bool(np.any((small <= eps * result) & (small > 0)))
 
-    def _absorbs(self, symbol: Symbol) -> bool:
-        """Whether absorbed operands are most of a sum's local loss."""
-        values, storage = self.wide.beside.cached_value, self.wide.graph.storage_dtype
-        sign = -1.0 if symbol.op is ops.subtract else 1.0
-        arrays = [(values(x), storage(x)) for x in (symbol, *symbol.args)]
-        total = absorbed = 0.0
-        for view in views(arrays[0][0].shape, [x.shape for x, _ in arrays[1:]]):
-            result, x, y = (_as_float(view(array), dtype) for array, dtype in arrays)
-            roundoff = np.abs(result - (x + y * sign))
-            squares = np.square(roundoff)
-            total += float(squares.sum())
-            small = np.minimum(np.abs(x), np.abs(y))
-            absorbed += float(squares[(small > 0) & (roundoff >= small / 2)].sum())
-        return absorbed > 0 and absorbed >= total / 2
+    def suspects(self, steps: Iterable[Symbol]) -> list[Symbol]:
+        """Return the steps that may have lost more than plain roundings, after all blocks."""
+        suspicions = [(x, self._suspicions.get(x.index)) for x in steps]
+        return [
+            x
+            for x, suspicion in suspicions
+            if suspicion is not None
+            and (suspicion.is_certain or suspicion.may_absorb or self._may_cancel(x))
+        ]
 
-    def _norm(self, symbol: Symbol) -> float:
-        """Return the Euclidean norm of the values of a symbol in the run."""
-        norm = self._norms.get(symbol.index)
-        if norm is None:
-            values = self.wide.beside.cached_value(symbol)
-            array = _native(values, self.wide.graph.storage_dtype(symbol)).reshape(-1)
-            parts = (np.square(np.abs(array[at])).sum() for at in blocks(array.size))
-            norm = self._norms[symbol.index] = math.sqrt(sum(map(float, parts)))
-        return norm
+    def _may_cancel(self, symbol: Symbol) -> bool:
+        return symbol.op in _SUMS and self._suspicions[symbol.index].may_cancel
 
-    def accumulations(self, reaches: Callable[[Symbol, Symbol], bool]) -> None:
-        """Count the roundings of repeated steps, the last of which `reaches` from the first."""
-        for steps in self._repeated.values():
-            if len(steps) > _REPEATS and reaches(steps[0], steps[-1]):
-                for scalars in self._scalars_of(steps[_REPEATS:]):
-                    self._roundings.update(self._scalar_roundings(scalars))
-                for step in steps[_REPEATS:]:
-                    if self._roundings[step.index].changed:
-                        self.kinds[step.index] = "accumulation"
-                        self.measures[step.index] = self._roundings[step.index]
+    def examine(self, run: WideRun, symbol: Symbol) -> None:
+        """Measure one block of a step that may have lost values."""
+        effect = self._effect(run, symbol)
+        step = _Step(run, symbol, effect, self._candidates.setdefault(symbol.index, _Candidate()))
+        if effect.target.is_integer:
+            if effect.source is not effect.target:
+                step.note("wrap", _wrapped(effect))
+            return
+        step.note_nonfinite()
+        if is_wide(effect.target):
+            return
+        roundoff = np.abs(step.actual - step.exact)
+        if not is_finite(roundoff):
+            roundoff = np.where(np.isfinite(step.actual), roundoff, 0.0)
+        if symbol.op in _SUMS:
+            step.note_absorption(roundoff)
+            if self._may_cancel(symbol):
+                step.note_cancellation()
+        elif symbol.op.kind in _WHOLE:
+            step.note_accumulation(roundoff)
+        if symbol.op not in _SUMS:
+            step.note("underflow", (step.actual == 0) & (step.exact != 0))
+
+    def close(self, steps: Iterable[Symbol]) -> None:
+        """Decide the losses of steps after all their blocks."""
+        for symbol in steps:
+            candidate = self._candidates.pop(symbol.index, None)
+            loss = None if candidate is None else self._decide(symbol, candidate)
+            is_sum = symbol.index in self._suspicions and symbol.op in _SUMS
+            self._suspicions.pop(symbol.index, None)
+            if loss is not None:
+                self.kinds[symbol.index], self.measures[symbol.index] = loss
+            elif is_sum and not self.wide.graph.storage_dtype(symbol).is_integer:
+                self._repeated[id(symbol.source), symbol.op].append(symbol)
+
+    def _decide(self, symbol: Symbol, candidate: _Candidate) -> tuple[StepLoss, Measured] | None:
+        """Return the gravest loss of a step; None of plain roundings."""
+        target = self.wide.graph.storage_dtype(symbol)
+        most = target.part.precision
+        for kind in _GRAVE:
+            if kind in candidate.measures:
+                return candidate.loss(kind, most, most)
+        if is_wide(target):
+            return None
+        eps = 2.0 ** (1 - most)
+        changes: dict[str, float] = {}
+        if candidate.absorbed and candidate.absorbed >= candidate.squares / 2:
+            changes["absorption"] = candidate.share
+        if candidate.cancels(eps):
+            changes["cancellation"] = candidate.result.relative
+        if candidate.summary.relative >= 2**_BITS * eps:
+            changes["accumulation"] = candidate.summary.relative
+        bits = {x: _bits(min(changes[x], 1.0), eps) for x in changes if x in candidate.measures}
+        if bits:
+            kind = max(bits, key=bits.__getitem__)
+            return candidate.loss(kind, bits[kind], most)
+        return (
+            candidate.loss("underflow", most, most) if "underflow" in candidate.measures else None
+        )
+
+    def accumulations(self, reaches: Callable[[Symbol, Symbol], bool], passes: Passes) -> None:
+        """Count the roundings of repeated steps, the last of which `reaches` from the first.
+
+        `passes` runs the steps again that were not settled one by one.
+        """
+        places = (sorted(x, key=attrgetter("index")) for x in self._repeated.values())
+        repeated = [
+            step
+            for steps in places
+            if len(steps) > _REPEATS and reaches(steps[0], steps[-1])
+            for step in steps[_REPEATS:]
+        ]
+        for scalars in self._scalars_of(repeated):
+            self._roundings.update(self._scalar_roundings(scalars))
+        self._measure_roundings([x for x in repeated if x.index not in self._roundings], passes)
+        for step in repeated:
+            if self._roundings[step.index].changed:
+                self.kinds[step.index] = "accumulation"
+                self.measures[step.index] = self._roundings[step.index]
 
     def _scalars_of(self, steps: Sequence[Symbol]) -> Collection[Sequence[Symbol]]:
-        """Return the sums of scalars among repeated steps, those of one dtype together."""
-        groups: dict[DType, list[Symbol]] = defaultdict(list)
+        """Return the sums of scalars among repeated steps, those of one op and dtype together."""
+        groups: dict[Any, list[Symbol]] = defaultdict(list)
         for step in steps:
             if step.index in self._scalars:
-                groups[step.dtype].append(step)
+                groups[step.op, step.dtype].append(step)
         return groups.values()
 
     def _scalar_roundings(self, sums: Sequence[Symbol]) -> Iterator[tuple[int, Measured]]:
-        """Yield by index the roundings of sums of scalars, as `rounding` measures them."""
+        """Yield by index the roundings of sums of scalars, as `add_roundings` measures them."""
         target = self.wide.graph.storage_dtype(sums[0])
         rows = zip(*(self._scalars[x.index] for x in sums), strict=True)
-        actual, x, y = (_as_float(np.concatenate(row), target) for row in rows)
+        actual, x, y = (as_floats(np.concatenate(row), target) for row in rows)
         exact = x - y if sums[0].op is ops.subtract else x + y
         changed, errors = _differing(exact, actual), _relative_errors(exact, actual)
         weight = _error_bits(target) / target.part.precision
@@ -183,225 +313,191 @@ class LossySteps:
                 else Measured(1),
             )  # fmt: skip
 
-    def add_roundings(self, symbols: Mapping[int, Symbol], kept_from: int, again: WideRun) -> None:
-        """Measure plain roundings after the walk; `again` computes values before `kept_from`."""
-        first = LossySteps(again)
-        early = {place for place in symbols if place < kept_from}
-        for symbol in again.walk() if early else ():
-            if symbol.index in early:
-                self.measures[symbol.index] = first.rounding(symbol)
-                if symbol.index == max(early):
-                    break
-        for place, symbol in symbols.items():
-            self.kinds[place] = "rounding"
-            if place not in self.measures:
-                self.measures[place] = self.rounding(symbol)
+    def add_roundings(self, symbols: Iterable[Symbol], passes: Passes) -> None:
+        """Measure the plain roundings of steps after the walk."""
+        steps = list(symbols)
+        self._measure_roundings(steps, passes)
+        for step in steps:
+            self.kinds[step.index] = "rounding"
+            self.measures[step.index] = self._roundings[step.index]
 
-    def rounding(self, symbol: Symbol) -> Measured:
-        """Measure the plain rounding of a step; the run has the values of it and its operands."""
-        effect = self._effect(symbol)
-        exact = _as_float(effect.before, effect.source)
-        at = _differing(exact, _as_float(effect.after, effect.target))
-        change = _StepChange("rounding", at, _error_bits(effect.target))
-        return _measured(self.wide, symbol, effect, change)
+    def _measure_roundings(self, steps: Sequence[Symbol], passes: Passes) -> None:
+        """Measure the plain roundings of steps over the blocks of another pass."""
+        for run, step in passes(steps) if steps else ():
+            self._note_rounding(run, step)
+        for step in steps:
+            self._close_rounding(step)
+
+    def _note_rounding(self, run: WideRun, symbol: Symbol) -> None:
+        effect = self._effect(run, symbol)
+        step = _Step(run, symbol, effect, self._candidates.setdefault(symbol.index, _Candidate()))
+        step.note("rounding", _differing(step.exact, step.actual))
+
+    def _close_rounding(self, symbol: Symbol) -> None:
+        target = self.wide.graph.storage_dtype(symbol)
+        candidate = self._candidates.pop(symbol.index)
+        _, measured = candidate.loss("rounding", _error_bits(target), target.part.precision)
+        self._roundings[symbol.index] = measured
 
     def _repeat(self, symbol: Symbol) -> None:
         """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
-        steps = self._repeated[id(symbol.source), symbol.op]
-        steps.append(symbol)
+        steps = self._repeated.get((id(symbol.source), symbol.op), [])
+        if not steps or steps[-1] is not symbol:
+            return
         arrays = [self.wide.beside.cached_value(x) for x in (symbol, *symbol.args)]
         if all(x.size == 1 for x in arrays):
             self._scalars[symbol.index] = [x.reshape(1) for x in arrays]
         elif len(steps) > _REPEATS:
-            self._roundings[symbol.index] = self.rounding(symbol)
+            self._measure_roundings([symbol], lambda steps: ((self.wide, x) for x in steps))
 
+    @staticmethod
+    def _effect(run: WideRun, symbol: Symbol) -> Effect:
+        """Return the local effect of a step; a step in wide arithmetic has none."""
+        target = run.graph.storage_dtype(symbol)
+        actual = run.beside.cached_value(symbol)
+        exact = actual if is_wide(target) else run.local(symbol)
+        return Effect(exact, actual, wide_dtype(exact), target)
+
+
+Passes: TypeAlias = Callable[[Sequence[Symbol]], Iterable[tuple[WideRun, Symbol]]]
+"""A function that runs steps again, and yields each block of each step."""
 
 _POSITIONS = (signatures.POSITION, signatures.BITWISE)
-
-
-class _StepChange(NamedTuple):
-    """A loss of a step: its kind, the mask of the elements that lost, and the bits lost."""
-
-    kind: StepLoss
-    at: Flags
-    bits: float
+_GRAVE = ("wrap", "overflow", "invalid", "growth")
+"""The losses that count before others, the gravest first; growth is an overflow in both runs."""
 
 
 class _Step:
-    """A step with a float result: its operands, exact and actual results as float64."""
+    """A block of a step: its exact and actual results as float64, its operands and candidate."""
 
-    def __init__(self, wide: WideRun, symbol: Symbol, effect: Effect) -> None:
-        self.run, self.symbol, self.target = wide, symbol, effect.target
-        self.exact = _as_float(effect.before, effect.source)
-        self.actual = _as_float(effect.after, effect.target)
-        self.eps = 2.0 ** (1 - self.target.part.precision)
+    def __init__(self, run: WideRun, symbol: Symbol, effect: Effect, candidate: _Candidate) -> None:
+        self.run, self.symbol, self.effect, self.candidate = run, symbol, effect, candidate
+        self.eps = 2.0 ** (1 - effect.target.part.precision)
+        candidate.elements += effect.after.size
+
+    @cached_property
+    def exact(self) -> Floats:
+        """The wide result on the run's operands."""
+        return as_floats(self.effect.before, self.effect.source)
 
     @property
+    def actual(self) -> Floats:
+        """The result of the run."""
+        return self.run.beside.floats(self.symbol)
+
+    @cached_property
     def operands(self) -> list[Floats]:
         """The operands of the run."""
-        beside = self.run.beside
-        return [
-            _as_float(beside.cached_value(x), beside.graph.storage_dtype(x))
-            for x in self.symbol.args
-        ]
+        return [self.run.beside.floats(x) for x in self.symbol.args]
 
-    @property
-    def is_elementwise(self) -> bool:
-        """Whether each element of the result depends on one element of each operand."""
-        return self.symbol.op.kind == "elementwise"
+    def note(self, kind: str, at: Flags) -> None:
+        """Add the elements `at` to the measurement of a kind of loss."""
+        if at.any():
+            self.candidate.add(kind, self._measured(kind, at))
 
+    def note_nonfinite(self) -> None:
+        """Note overflows, and results that are not finite in wide arithmetic either.
 
-def _float_loss(step: _Step) -> _StepChange | None:
-    """Return the gravest loss of a step with a float result; None of plain roundings."""
-    exact, actual, bits = step.exact, step.actual, step.target.part.precision
-    infinite = ~np.isfinite(actual)
-    if infinite.any():
-        if (over := infinite & np.isfinite(exact)).any():
-            return _StepChange("overflow", over, bits)
-        change = _nonfinite(step, infinite)
-        if change is not None:
-            return change
-    if is_wide(step.target):
-        return None
-    with np.errstate(all="ignore"):
-        roundoff = np.where(np.isfinite(actual), abs(actual - exact), 0.0)
-        changes: list[_StepChange] = []
-        if step.symbol.op in _SUMS:
-            changes = [
-                x for x in (_absorption(step, roundoff), _cancellation(step)) if x is not None
-            ]
-        elif step.symbol.op.kind in _WHOLE:
-            changes = [x for x in (_accumulation(step, roundoff),) if x is not None]
-        if not changes and step.symbol.op not in _SUMS:
-            under = (actual == 0) & (exact != 0)
-            if under.any():
-                changes = [_StepChange("underflow", under, bits)]
-    return max(changes, key=lambda change: change.bits, default=None)
+        The latter count if all operands are finite.
+        """
+        infinite = ~np.isfinite(self.actual)
+        if not infinite.any():
+            return
+        self.note("overflow", infinite & np.isfinite(self.exact))
+        if self.symbol.op.kind != "elementwise":
+            self.note("growth", infinite & all(np.isfinite(x).all() for x in self.operands))
+            return
+        nan = np.isnan(self.actual)
+        for x in self.operands:
+            nan = nan & ~np.isnan(x)
+            infinite = infinite & np.isfinite(x)
+        self.note("invalid", nan)
+        if self.symbol.op in _GROWING:
+            self.note("growth", infinite)
 
+    def note_absorption(self, roundoff: Floats) -> None:
+        """Note the loss of smaller operands; it counts if it is most of the local loss."""
+        small = np.minimum(*(np.abs(x) for x in self.operands))
+        at = (small > 0) & (roundoff >= small / 2)
+        self.candidate.squares += float(np.square(roundoff).sum())
+        lost = roundoff[at]
+        if lost.size:
+            self.candidate.absorbed += float(np.square(lost).sum())
+            share = float((lost / np.broadcast_to(small, at.shape)[at]).max())
+            self.candidate.share = max(self.candidate.share, share)
+        self.note("absorption", at)
 
-def _nonfinite(step: _Step, infinite: Flags) -> _StepChange | None:
-    """Return the loss of a step whose wide result is not finite either, for finite operands."""
-    bits, operands = step.target.part.precision, step.operands
-    nan = np.isnan(step.actual)
-    if not step.is_elementwise:
-        sound = all(np.isfinite(x).all() for x in operands)
-        at = infinite & sound
-        return _StepChange("overflow", at, bits) if at.any() else None
-    for x in operands:
-        nan = nan & ~np.isnan(x)
-        infinite = infinite & np.isfinite(x)
-    if nan.any():
-        return _StepChange("invalid", nan, bits)
-    grows = step.symbol.op in _GROWING and infinite.any()
-    return _StepChange("overflow", infinite, bits) if grows else None
+    def note_cancellation(self) -> None:
+        """Note the loss of a sum whose result is much less exact than its operands.
+
+        Errors are norms over all elements, so that single small elements do not count.
+        """
+        wide, *operands = (self._wide(x) for x in (self.symbol, *self.symbol.args))
+        self.candidate.result.add(self.actual, wide)
+        for norms, x, wide_x in zip(self.candidate.operands, self.operands, operands, strict=True):
+            norms.add(x, wide_x)
+        self.note("cancellation", np.abs(self.actual - wide) > 2**_BITS * self.eps * np.abs(wide))
+
+    def note_accumulation(self, roundoff: Floats) -> None:
+        """Note the roundings of a reduction, which count if they lost more than _BITS bits."""
+        self.candidate.summary.add(self.actual, self.exact)
+        at = (roundoff > 2**_BITS * self.eps * np.abs(self.exact)) & np.isfinite(self.exact)
+        self.note("accumulation", at)
+
+    def _wide(self, symbol: Symbol) -> Floats:
+        wide = self.run.cached_value(symbol)
+        return as_floats(wide, wide_dtype(wide))
+
+    def _measured(self, kind: str, at: Flags) -> Measured:
+        """Return the measurement of the elements `at`, with the worst one and its operands."""
+        run, symbol, effect = self.run, self.symbol, self.effect
+        exact = run.cached_value(symbol) if kind == "cancellation" else effect.before
+        before, after = exact[at], effect.after[at]
+        x, y = as_floats(before, wide_dtype(exact)), as_floats(after, effect.target)
+        errors = _relative_errors(x, y)
+        worst = int(errors.argmax())
+        flat = int(np.flatnonzero(at)[worst])
+        place = tuple(int(i) for i in np.unravel_index(flat, at.shape))  # pyright: ignore
+        return Measured(
+            0,
+            before.size,
+            relative=float(errors[worst]),
+            worst=(_item(before[worst]), _item(after[worst])),
+            operands=_operands(run, symbol, place),
+        )
 
 
 _GROWING = (ops.add, ops.subtract, ops.multiply, ops.square, ops.exp, ops.pow)
 """Elementwise ops without poles: an infinite result of finite operands exceeded the range."""
 
 
-def _absorption(step: _Step, roundoff: Floats) -> _StepChange | None:
-    """Return the loss of smaller operands, if it is most of the step's local loss."""
-    small = np.minimum(*(abs(x) for x in step.operands))
-    at = (small > 0) & (roundoff >= small / 2)
-    squares = float(np.square(roundoff[at]).sum())
-    if not squares or squares < float(np.square(roundoff).sum()) / 2:
-        return None
-    share = float((roundoff[at] / np.broadcast_to(small, roundoff.shape)[at]).max(initial=0.0))
-    return _StepChange("absorption", at, _bits(min(share, 1.0), step))
-
-
-def _cancellation(step: _Step) -> _StepChange | None:
-    """Return the loss of a sum whose result is much less exact than its operands.
-
-    Errors are norms over all elements, so that single small elements do not count.
-    """
-    run, symbol = step.run, step.symbol
-    wide = _as_float(run.cached_value(symbol), wide_dtype(run.cached_value(symbol)))
-    error = _relative(step.actual, wide)
-    if error < 2**_BITS * step.eps:
-        return None
-    operands = zip(symbol.args, step.operands, strict=True)
-    errors = [
-        _relative(x, _as_float(run.cached_value(arg), wide_dtype(run.cached_value(arg))))
-        for arg, x in operands
-    ]
-    if max(errors) == 0 or error < 2**_BITS * max(*errors, step.eps / 2):
-        return None
-    at = abs(step.actual - wide) > 2**_BITS * step.eps * abs(wide)
-    return _StepChange("cancellation", at, _bits(min(error, 1.0), step))
-
-
-def _accumulation(step: _Step, roundoff: Floats) -> _StepChange | None:
-    """Return the roundings of a reduction, if they lost more than _BITS bits of the result."""
-    at = (roundoff > 2**_BITS * step.eps * abs(step.exact)) & np.isfinite(step.exact)
-    error = _relative(step.actual, step.exact)
-    if not at.any() or error < 2**_BITS * step.eps:
-        return None
-    return _StepChange("accumulation", at, _bits(min(error, 1.0), step))
-
-
-def _bits(error: float, step: _Step) -> float:
+def _bits(error: float, eps: float) -> float:
     """Return the bits that a relative error takes of a result."""
-    return max(0.0, min(step.target.part.precision, math.log2(error / step.eps)) if error else 0.0)
+    most = 1 - math.log2(eps)
+    return max(0.0, min(most, math.log2(error / eps)) if error else 0.0)
 
 
-def _error_bits(target: DType) -> float:
-    return 1.0 if target.format else target.precision
+def _may_wrap(run: WideRun, symbol: Symbol, target: DType) -> bool:
+    """Whether the wide results of a step on integers may exceed their dtype."""
+    if symbol.op.signature in _POSITIONS:
+        return False
+    exact = run.local(symbol)
+    if wide_dtype(exact) is not DType.int64:
+        return True
+    return int(exact.min()) < target.min or int(exact.max()) > target.max
 
 
-def _relative(actual: Floats, exact: Floats) -> float:
-    """Return |actual - exact| / |exact| in the Euclidean norm, over finite elements."""
-    finite = np.isfinite(actual) & np.isfinite(exact)
-    actual, exact = actual[finite], exact[finite]
-    size = float(np.abs(exact).max(initial=0.0))
-    error = float(np.abs(actual - exact).max(initial=0.0))
-    if not error or not size:
-        return math.inf if error else 0.0
-    # Not np.linalg.norm: the threads of BLAS wait for one another.
-    squares = [np.square(abs(x)).sum() for x in ((actual - exact) / error, exact / size)]
-    return float(np.sqrt(squares[0] / squares[1]) * (error / size))
-
-
-def _wraps(effect: Effect) -> _StepChange | None:
-    at = beyond(numbers(effect.before.reshape(-1), effect.source).parts[0], effect.target)
-    at = at.reshape(effect.before.shape)
-    return _StepChange("wrap", at, effect.target.precision) if at.any() else None
+def _wrapped(effect: Effect) -> Flags:
+    exact = numbers(effect.before.reshape(-1), effect.source).parts[0]
+    return beyond(exact, effect.target).reshape(effect.before.shape)
 
 
 def _differing(exact: Floats, actual: Floats) -> Flags:
     return (exact != actual) & ~(np.isnan(exact) & np.isnan(actual))
 
 
-def _native(x: Array, dtype: DType) -> Floats:
-    """Return an array in float32 or complex64 as it is, and of other dtypes in float64."""
-    return x if dtype in (DType.float32, DType.complex64) else _as_float(x, dtype)
-
-
-def _as_float(x: Array, dtype: DType) -> Floats:
-    return convert(x, dtype, DType.complex128 if dtype.is_complex else DType.float64)
-
-
-def _measured(wide: WideRun, symbol: Symbol, effect: Effect, change: _StepChange) -> Measured:
-    """Return the measurement of a loss, with the worst element and its operands."""
-    kind, at, bits = change
-    exact = wide.cached_value(symbol) if kind == "cancellation" else effect.before
-    before, after = exact[at], effect.after[at]
-    x, y = _as_float(before, wide_dtype(exact)), _as_float(after, effect.target)
-    errors = _relative_errors(x, y)
-    if not errors.size:
-        return Measured(effect.after.size, weight=bits / effect.target.part.precision)
-    worst = int(errors.argmax())
-    flat = int(np.flatnonzero(at)[worst])
-    place = tuple(int(i) for i in np.unravel_index(flat, at.shape))  # pyright: ignore
-    return Measured(
-        effect.after.size,
-        int(at.sum()),
-        relative=float(errors[worst]),
-        worst=(_item(before[worst]), _item(after[worst])),
-        operands=_operands(wide, symbol, place),
-        weight=bits / effect.target.part.precision,
-    )
+def _error_bits(target: DType) -> float:
+    return 1.0 if target.format else target.precision
 
 
 def _relative_errors(exact: Floats, actual: Floats) -> Floats:
@@ -422,5 +518,5 @@ def _operands(wide: WideRun, symbol: Symbol, place: tuple[int, ...]) -> tuple[co
     if symbol.op.kind != "elementwise":
         return ()
     values = [wide.beside.cached_value(x) for x in symbol.args]
-    shape = wide.cached_value(symbol).shape
+    shape = wide.beside.cached_value(symbol).shape
     return tuple(_item(np.broadcast_to(x, shape)[place]) for x in values)

@@ -1,150 +1,272 @@
-"""Regions of elementwise steps, whose sweep needs no value of the region in memory at once.
+"""Regions of elementwise steps, whose values need not be in memory at once.
 
-The steps of a region have results of one shape. So a block of their results depends on the same
-block of the operands from outside: the sweep computes all values of the region again, block by
-block in a core's cache, and visits the steps of a block from the last to the first. Of the run, the
-values at the borders of regions are kept.
+The steps of a region have results of one shape, to which their operands broadcast. So a block of
+their results depends on a block of the operands from outside. Each pass over a region, forwards or
+backwards, runs it block by block in a core's cache. Of the run, the values at the borders of
+regions are kept.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphir import Symbol, ops
-from runtime.audit.adjoints import Array
+from runtime.audit.blocked_run import Array, View
 from runtime.audit.subject import Subject
-from runtime.audit.sweep import Sweep, View, views
+from runtime.audit.sweep import Sweep, views
 from runtime.audit.tape import values_backwards
 from runtime.audit.wide import WideRun
 
 LEAST = 1 << 16
 """The elements of a step from which a region is worth its blocks."""
 
+SMALL = 1 << 26
+"""The bytes of values that a run keeps in any case."""
+
+Visit: TypeAlias = Callable[[WideRun, Symbol], None]
+Compute: TypeAlias = Callable[[WideRun, Symbol, dict[int, Array]], None]
+
 
 class SweepRegion(NamedTuple):
-    """Elementwise steps of one shape in the order of the graph, and their operands from outside."""
+    """Elementwise steps of one shape in the order of the graph, and their operands from outside.
 
+    `border` are the steps whose values are used outside of the region.
+    """
+
+    shape: tuple[int, ...]
     steps: tuple[Symbol, ...]
     operands: tuple[Symbol, ...]
+    border: tuple[Symbol, ...]
+
+    @property
+    def inner(self) -> Iterator[Symbol]:
+        """The steps whose values are used inside of the region alone."""
+        border = {x.index for x in self.border}
+        return (x for x in self.steps if x.index not in border)
+
+    def blocks(self, run: WideRun) -> Iterator[tuple[WideRun, View]]:
+        """Yield a run of each block, and its view; `run` has the values of the operands."""
+        shapes = [run.beside.cached_value(x).shape for x in self.operands]
+        for view in views(self.shape, shapes):
+            yield run.block(self.operands, view), view
+
+    def walk(self, run: WideRun, visit: Visit) -> None:
+        """Compute the values of the border in both runs, and visit each step in each block."""
+        equal_places = {x.index for x in self.steps}
+        for block, view in self.blocks(run):
+            for step in self.steps:
+                block.beside.cached_value(step)
+                if not block.is_equal(step):
+                    equal_places.discard(step.index)
+                visit(block, step)
+            for step in self.border:
+                self._store(run, step, block, view)
+        run.equal_places |= equal_places
+
+    def _store(self, run: WideRun, step: Symbol, block: WideRun, view: View) -> None:
+        """Store a block of a border value; both runs share the array while their blocks do."""
+        at, beside = step.index, run.beside
+        actual, wide = block.beside.cached_value(step), block.cached_value(step)
+        whole = beside.values[at] = store(beside.values[at], actual, self.shape, view)
+        old = run.values[at]
+        is_shared = wide is actual and (old is None or old is whole)
+        if old is whole and not is_shared:
+            old = whole.copy()
+        run.values[at] = whole if is_shared else store(old, wide, self.shape, view)
+
+    def overlay(
+        self, run: WideRun, places: Container[int], values: dict[int, Array], compute: Compute
+    ) -> None:
+        """Compute other values of the steps at `places`; those of the border go into `values`."""
+        steps = [x for x in self.steps if x.index in places]
+        border = [x.index for x in self.border if x.index in places]
+        for block, view in self.blocks(run) if steps else ():
+            parts = {x.index: view(values[x.index]) for x in self.operands if x.index in values}
+            for step in steps:
+                compute(block, step, parts)
+            for place in border:
+                values[place] = store(values.get(place), parts[place], self.shape, view)
+
+    def visit_backwards(self, sweep: Sweep) -> None:
+        """Visit the steps from the last to the first, block by block."""
+        whole = sweep.run
+        adjoints = {x.index: parts for x in self.steps if (parts := sweep.take(x))}
+        if not adjoints:
+            return
+        later = {x.index: sweep.take(x) for x in self.operands}
+        erring = [x for x in self.operands if x.index in sweep.erring]
+        totals: dict[tuple[int, int], Array] = {}
+        for block, view in self.blocks(whole):
+            sweep.run = block
+            for place, parts in adjoints.items():
+                sweep.give(place, {number: view(part) for number, part in parts.items()})
+            for step in reversed(self.steps):
+                sweep.visit(step)
+            for x in erring:
+                for number, part in sweep.take(x).items():
+                    if (x.index, number) not in totals:
+                        shape = whole.beside.cached_value(x).shape
+                        totals[x.index, number] = np.zeros(shape, part.dtype)
+                    target = view(totals[x.index, number])
+                    target += part
+        sweep.run = whole
+        for place, parts in later.items():
+            sweep.give(place, parts)
+        for (place, number), total in totals.items():
+            sweep.add(whole.graph.symbols[place], number, total, owned=True)
+
+
+def store(whole: Array | None, part: Array, shape: tuple[int, ...], view: View) -> Array:
+    """Store a block in an array of a shape, made for the first block, and return the array.
+
+    A float64 block makes an array of integers one of float64.
+    """
+    if whole is None:
+        whole = np.empty(shape, part.dtype)
+    elif whole.dtype != part.dtype and part.dtype.kind in "fc":
+        whole = whole.astype(part.dtype)
+    view(whole)[...] = part
+    return whole
 
 
 class Regions:
     """The live symbols of a subject in order, those of regions together.
 
-    `inner` has the indices of the symbols whose values are used inside of their region alone. A run
-    keeps all other values, if these fit in `memory` bytes. Else there are no regions, and the run
-    keeps the values that are used from the symbol of index `kept_from` on.
+    A run keeps the values that are used outside of regions if these fit in `memory` bytes and the
+    audit is likely to read them again, to sweep or to measure. Else the run frees each value after
+    its last use, and `complete` computes the values again if the audit does read them. If they do
+    not fit, a sweep computes them part by part (see runtime.audit.tape).
     """
 
-    def __init__(self, subject: Subject, memory: int) -> None:
+    def __init__(self, subject: Subject, memory: int, blame: bool) -> None:
         self.memory = memory
         self.items: list[SweepRegion | Symbol] = []
-        self.inner: set[int] = set()
         self._subject = subject
-        special = {pin.index for pin in subject.beyond.pins.values()}
-        special |= set(subject.beyond.pins) | {x.index for x in subject.beyond.observed}
-        self._special = special | set(subject.beyond.watched) | set(subject.literals)
-        steps: list[Symbol] = []
-        scalars: list[Symbol] = []
+        beyond = subject.beyond
+        special = {x.index for x in (*beyond.pins.values(), *beyond.observed)}
+        special |= {x.index for pair in beyond.masks.items() for x in pair}
+        self._special = special | set(beyond.pins) | set(beyond.watched) | set(subject.literals)
+        steps: dict[int, Symbol] = {}
+        others: list[Symbol] = []
         for symbol in subject.live:
-            if self._is_step(symbol) and (not steps or symbol.shape == steps[0].shape):
-                steps.append(symbol)
-            elif not symbol.args or self._is_scalar(symbol):
-                scalars.append(symbol)  # none of its operands is a step of the region
+            is_step = self._is_step(symbol)
+            shape = next((x.shape for x in steps.values()), symbol.shape)
+            if is_step and symbol.shape == shape:
+                steps[symbol.index] = symbol
+            elif not is_step and steps.keys().isdisjoint(x.index for x in symbol.args):
+                others.append(symbol)
             else:
-                self._close(scalars, steps)
-                scalars, steps = [], [symbol] if self._is_step(symbol) else []
-                self.items += [] if steps else [symbol]
-        self._close(scalars, steps)
+                self._close(others, list(steps.values()))
+                others, steps = ([], {symbol.index: symbol}) if is_step else ([symbol], {})
+        self._close(others, list(steps.values()))
+        inner = {
+            x.index for item in self.items if isinstance(item, SweepRegion) for x in item.inner
+        }
+        self.has_blocks = bool(inner)
         ends = {x.index for x in subject.live if not x.args}  # as outputs are, by every run
-        ends.update(x.index for x in subject.graph.outputs)
-        self.kept_from = subject.kept_from(memory, self.inner | ends)
-        if self.kept_from:
-            self.inner.clear()
-            self.kept_from = subject.kept_from(memory)
+        ends |= beyond.watched | {x.index for x in subject.graph.outputs}
+        size = sum(subject.bytes_of(x) for x in subject.live if x.index not in inner | ends)
+        self.fits, is_small = size <= memory, size <= SMALL
+        may_lose = any(map(subject.may_lose, subject.sites))
+        self.is_kept = blame and self.fits and (is_small or may_lose)
+        self._last_reads = self._reads(ends)
 
-    @property
-    def complete_from(self) -> int:
-        """The index of the symbol from which on a run keeps every value that is used."""
-        return len(self._subject.graph.symbols) if self.inner else self.kept_from
+    def _reads(self, ends: set[int]) -> list[list[int]]:
+        """Return for each item the indices of the symbols that no later item reads."""
+        reads: list[list[int]] = []
+        later = set(ends)
+        for item in reversed(self.items):
+            symbols = item.steps if isinstance(item, SweepRegion) else (item,)
+            places = {x.index for symbol in symbols for x in (symbol, *symbol.args)} - later
+            reads.append(list(places))
+            later |= places
+        return reads[::-1]
 
     def _is_step(self, symbol: Symbol) -> bool:
         is_elementwise = symbol.op is ops.cast or symbol.op.kind == "elementwise"
         if not is_elementwise or symbol.index in self._special:
             return False
-        size = self._subject.size_of(symbol)
-        return size >= LEAST and all(self._subject.size_of(x) in (1, size) for x in symbol.args)
+        return self._subject.size_of(symbol) >= LEAST
 
-    def _is_scalar(self, symbol: Symbol) -> bool:
-        operands = (symbol, *symbol.args)
-        return symbol.op.computes and all(self._subject.size_of(x) <= 1 for x in operands)
-
-    def _close(self, scalars: Sequence[Symbol], steps: Sequence[Symbol]) -> None:
-        self.items += scalars
+    def _close(self, others: Sequence[Symbol], steps: Sequence[Symbol]) -> None:
+        self.items += others
         if len(steps) < 2:
             self.items += steps
-        else:
-            places = {x.index for x in steps}
-            outside = {x.index: x for step in steps for x in step.args if x.index not in places}
-            self.items.append(SweepRegion(tuple(steps), tuple(outside.values())))
-            last = self._subject.last
-            self.inner.update(x.index for x in steps if last[x.index] in places)
+            return
+        places = {x.index for x in steps}
+        outside = {x.index: x for step in steps for x in step.args if x.index not in places}
+        last = self._subject.last
+        inner = {x.index for x in steps if last[x.index] in places}
+        border = tuple(x for x in steps if x.index not in inner)
+        shape = self._subject.shape_of(steps[0])
+        self.items.append(SweepRegion(shape, tuple(steps), tuple(outside.values()), border))
+
+    def walk(self, run: WideRun, visit: Visit) -> Iterator[SweepRegion | Symbol]:
+        """Compute both runs, visit each step, in a region each of its blocks; yield the items.
+
+        At each yield, the values of the item's border and of its operands exist.
+        """
+        for item, last_reads in zip(self.items, self._last_reads, strict=True):
+            if isinstance(item, SweepRegion):
+                item.walk(run, visit)
+            else:
+                for each in (run.beside, run):
+                    if each.values[item.index] is None:
+                        each.values[item.index] = each.value(item)
+                visit(run, item)
+            yield item
+            for place in () if self.is_kept else last_reads:
+                run.values[place] = run.beside.values[place] = None
+
+    def complete(self, run: WideRun) -> None:
+        """Compute the values that are used outside of regions, if the run did not keep them."""
+        if not self.is_kept:
+            self.is_kept = True
+            for _ in self.walk(run, lambda _, __: None):
+                pass
+
+    def passes(self, run: WideRun, symbols: Sequence[Symbol]) -> Iterator[tuple[WideRun, Symbol]]:
+        """Run steps again: yield each block of each, with a run that has the values of operands."""
+        chosen = {x.index for x in symbols}
+        if not self.fits:
+            run = self._subject.run()
+            yield from ((run, symbol) for symbol in run.walk() if symbol.index in chosen)
+            return
+        self.complete(run)
+        for item in self.items:
+            if isinstance(item, Symbol):
+                yield from ((run, x) for x in (item,) if x.index in chosen)
+            elif steps := [x for x in item.steps if x.index in chosen]:
+                yield from ((block, x) for block, _ in item.blocks(run) for x in steps)
+
+    def overlay(
+        self, run: WideRun, places: Container[int], values: dict[int, Array], compute: Compute
+    ) -> None:
+        """Compute other values of the symbols at `places`; those of the outputs go into `values`.
+
+        `compute` sets the value of a symbol in a run, from the operands that differ from the run's.
+        """
+        self.complete(run)
+        for item, last_reads in zip(self.items, self._last_reads, strict=True):
+            if isinstance(item, SweepRegion):
+                item.overlay(run, places, values, compute)
+            elif item.index in places:
+                compute(run, item, values)
+            for place in last_reads:
+                values.pop(place, None)
 
     def backwards(self, sweep: Sweep) -> None:
-        """Visit all symbols from the last to the first; the sweep's run has the values it kept."""
-        if not self.inner:
-            for run, symbol in values_backwards(
-                self._subject, sweep.run, self.kept_from, self.memory
-            ):
-                sweep.run = run
+        """Visit all symbols from the last to the first."""
+        if not self.fits:
+            for sweep.run, symbol in values_backwards(self._subject, self.memory):
                 sweep.visit(symbol)
             return
+        self.complete(sweep.run)
         for item in reversed(self.items):
             if isinstance(item, SweepRegion):
-                _visit(item, sweep)
+                item.visit_backwards(sweep)
             else:
                 sweep.visit(item)
-
-
-def _visit(region: SweepRegion, sweep: Sweep) -> None:
-    """Visit the steps of a region, block by block."""
-    whole = sweep.run
-    adjoints = {x.index: parts for x in region.steps if (parts := sweep.take(x))}
-    erring = [x for x in region.operands if x.index in sweep.erring]
-    size = max(whole.cached_value(x).size for x in region.operands)
-    totals: dict[tuple[int, int], Array] = {}
-    for view in views((size,), [(size,), ()]) if adjoints else ():
-        sweep.run = _block_run(whole, region, view)
-        for place, parts in adjoints.items():
-            sweep.give(place, {number: view(part) for number, part in parts.items()})
-        for step in reversed(region.steps):
-            sweep.visit(step)
-        for x in erring:
-            for number, part in sweep.take(x).items():
-                if (x.index, number) not in totals:
-                    totals[x.index, number] = np.zeros(whole.cached_value(x).shape, part.dtype)
-                target = view(totals[x.index, number])
-                target += part
-    sweep.run = whole
-    for (place, number), total in totals.items():
-        sweep.add(whole.graph.symbols[place], number, total)
-
-
-def _block_run(whole: WideRun, region: SweepRegion, view: View) -> WideRun:
-    """Return a run with the values of a region's block; `whole` has those of its operands."""
-    run, run_beside = copy.copy(whole), copy.copy(whole.beside)
-    run.beside = run_beside
-    for each in (run, run_beside):
-        each.values = list[Array | None]([None]) * len(whole.values)
-    for x in region.operands:
-        wide, beside = whole.cached_value(x), whole.beside.cached_value(x)
-        run.values[x.index] = block = view(wide)
-        run_beside.values[x.index] = block if wide is beside else view(beside)
-    for step in region.steps:
-        run_beside.values[step.index] = run_beside.value(step)
-        run.values[step.index] = run.value(step)
-    return run

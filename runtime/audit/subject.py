@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -11,9 +11,9 @@ from graphir import ShapeError, Symbol, TensorType, ops
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
 from passes.analysis.casts import CastReport, StepLoss
+from runtime.audit.blocked_run import BlockedRun
 from runtime.audit.opaque import NOTHING, Beyond
 from runtime.audit.wide import Array, WideRun
-from runtime.interpreter import ReferenceRun
 
 
 class Subject:
@@ -94,17 +94,6 @@ class Subject:
             groups.setdefault(place, []).append(site)
         return list(groups.values())
 
-    def kept_from(self, memory: int, inner: Container[int] = ()) -> int:
-        """Return the index from which on the values of both runs take at most `memory` bytes.
-
-        The values of symbols whose indices are in `inner` do not count.
-        """
-        for symbol in reversed(self.live):
-            memory -= 0 if symbol.index in inner else self.bytes_of(symbol)
-            if memory < 0:
-                return symbol.index + 1
-        return 0
-
     def bytes_of(self, symbol: Symbol) -> int:
         """Return the bytes of a symbol's values in both runs."""
         size = (16 if symbol.dtype.is_complex else 8) + symbol.dtype.storage.itemsize
@@ -114,12 +103,15 @@ class Subject:
         """Return the number of elements of a symbol."""
         size = self._sizes_of.get(symbol.type)
         if size is None:
-            size = math.prod(_size(dim, self.sizes) for dim in symbol.shape)
-            self._sizes_of[symbol.type] = size
+            size = self._sizes_of[symbol.type] = math.prod(self.shape_of(symbol))
         return size
 
+    def shape_of(self, symbol: Symbol) -> tuple[int, ...]:
+        """Return the shape of a symbol in this run."""
+        return tuple(_size(dim, self.sizes) for dim in symbol.shape)
 
-class _RecordedRun(ReferenceRun):
+
+class _RecordedRun(BlockedRun):
     """A reference run with the `observed` results of a recorded run (see Beyond), by index."""
 
     observed: Mapping[int, Array] = MappingProxyType({})

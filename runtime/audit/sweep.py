@@ -11,14 +11,13 @@ runtime.audit.adjoints): the shares of all steps sum to 1, unless a step has no 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from graphir import DType, GraphirError, Symbol, ops
-from graphir.conversions import convert
 from graphir.semantics.evaluation import settings_of
 from passes.analysis.casts import Measured
 from runtime.audit.adjoints import (
@@ -31,23 +30,13 @@ from runtime.audit.adjoints import (
     unbroadcast,
     unit_slope,
 )
+from runtime.audit.blocked_run import View, as_floats, inner
 from runtime.audit.exact import numbers
+from runtime.audit.exactness import EXACT_OPS, is_wide
 from runtime.audit.wide import TOTAL, WideRun, is_written
-
-EXACT_OPS = {
-    *(ops.where, ops.maximum, ops.minimum, ops.negative, ops.positive, ops.abs, ops.sign, ops.relu),
-    *(ops.floor, ops.ceil, ops.trunc, ops.round, ops.copysign, ops.clip, ops.max, ops.min),
-    *(ops.real, ops.imag, ops.conj, ops.as_complex, ops.sort, ops.heaviside),
-}
-"""Ops that compute without rounding."""
 
 BLOCK = 1 << 16
 """The elements of a block: Python's time for a step is small beside that of the block."""
-
-
-def is_wide(dtype: DType) -> bool:
-    """Whether values of a dtype are those of wide arithmetic."""
-    return dtype is DType.float64 or dtype is DType.complex128
 
 
 def may_round(symbol: Symbol, dtype: DType) -> bool:
@@ -140,31 +129,51 @@ class Sweep:
         self, symbol: Symbol, adjoints: Mapping[int, Array], erring: Sequence[int]
     ) -> None:
         is_site = symbol.index in self._sites
-        shape = self.run.cached_value(symbol).shape
         for i in [i for i in erring if self._passes(symbol, i)]:
             self._pass(symbol.args[i], adjoints)
         erring = [i for i in erring if not self._passes(symbol, i)]
         if not (is_site or erring):
             return
-        parts = [
-            (i, adjoint, self._target(symbol.args[i], number))
-            for i, (number, adjoint) in product(erring, adjoints.items())
-        ]
-        for view in views(shape, [self.run.cached_value(x).shape for x in symbol.args]):
-            step = self._step(symbol, view)
-            if is_site:
-                error = self._error(step, view)
-                for number, adjoint in adjoints.items():
-                    self._note(symbol, number, error, view(adjoint))
-            slopes = {i: slope(step, i) for i in erring}
-            for i, adjoint, target in parts:
-                part, target_block = view(adjoint) * slopes[i], view(target)
-                part = unbroadcast(part, target_block.shape)
-                target_block += part if target.dtype.kind == "c" else real_part(part)
+        value = self.run.beside.cached_value
+        if self.run.is_block or value(symbol).size <= BLOCK:
+            self._visit_block(symbol, adjoints, erring, _same)
+            return
+        shapes = [value(x).shape for x in symbol.args]
+        targets = {
+            (i, number): self._target(symbol.args[i], number)
+            for i, number in product(erring, adjoints)
+        }
+        for view in views(value(symbol).shape, shapes):
+            self._visit_block(symbol, adjoints, erring, view, targets)
+
+    def _visit_block(
+        self,
+        symbol: Symbol,
+        adjoints: Mapping[int, Array],
+        erring: Sequence[int],
+        view: View,
+        targets: Mapping[tuple[int, int], Array] | None = None,
+    ) -> None:
+        """Visit one block of a step; add the adjoints of its operands to blocks of `targets`."""
+        step = self._step(symbol, view)
+        if symbol.index in self._sites:
+            error = self._error(step, view)
+            for number, adjoint in adjoints.items():
+                self._note(symbol, number, error, view(adjoint))
+        for i in erring:
+            slopes, shape = slope(step, i), view(self.run.beside.cached_value(symbol.args[i])).shape
+            for number, adjoint in adjoints.items():
+                part = unbroadcast(view(adjoint) * slopes, shape)
+                if targets is None:
+                    self.add(symbol.args[i], number, part, owned=True)
+                else:
+                    target = view(targets[i, number])
+                    target += part if target.dtype.kind == "c" else real_part(part)
 
     def _passes(self, symbol: Symbol, at: int) -> bool:
         """Whether the adjoint of an operand is that of the result."""
-        same = self.run.cached_value(symbol).shape == self.run.cached_value(symbol.args[at]).shape
+        value = self.run.beside.cached_value
+        same = value(symbol).shape == value(symbol.args[at]).shape
         return same and (_keeps_values(symbol) or unit_slope(symbol, at))
 
     def _leave(self, symbol: Symbol, erring: Sequence[int]) -> None:
@@ -174,28 +183,33 @@ class Sweep:
 
     def _step(self, symbol: Symbol, view: View) -> StepValues:
         """Return a block of a step: the operands of both runs, the same where none has an error."""
-        wide: list[Array] = []
-        real: list[Array] = []
-        for i, x in enumerate(symbol.args):
-            value = view(self.run.cached_value(x))
-            wide.append(value if symbol.op.operand(i) == "indices" else _as_float(value))
-            real.append(wide[-1])
-            if x.index in self.erring and symbol.op.operand(i) != "indices":
-                value = view(self.run.beside.cached_value(x))
-                real[-1] = self._as_float(value, x)
+        run, args = self.run, symbol.args
+        are_indices = [symbol.op.operand(i) == "indices" for i in range(len(args))]
+
+        def real(at: int) -> Array:
+            if are_indices[at]:
+                return view(run.cached_value(args[at]))
+            return self._floats(args[at], view)
+
+        def wide(at: int) -> Array:
+            return _as_float(view(run.cached_value((*args, symbol)[at])))
+
+        erring = {i for i, x in enumerate(args) if x.index in self.erring and not are_indices[i]}
         settings: Mapping[str, Any] = {}
         if view is _whole:
-            sizes, tf32 = self.run.sizes, self.run.graph.tf32
+            sizes, tf32 = run.sizes, run.graph.tf32
             settings = settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, tf32)
-        result = _as_float(view(self.run.cached_value(symbol)))
-        return StepValues(symbol, wide, real, result, lambda x: self._evaluate(symbol, x), settings)
+        return StepValues(symbol, wide, real, erring, lambda x: self._evaluate(symbol, x), settings)
+
+    def _floats(self, symbol: Symbol, view: View) -> Array:
+        """Return a block of values of the reference run as float64 or complex128."""
+        beside = self.run.beside
+        if self.run.is_block:
+            return beside.floats(symbol)
+        return as_floats(view(beside.cached_value(symbol)), self._storages[symbol.index])
 
     def _evaluate(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
-        rounded_places = set(self.run.rounded_places)
-        try:
-            return _as_float(self.run.compute(symbol, operands))
-        finally:
-            self.run.rounded_places = rounded_places
+        return _as_float(self.run.compute_apart(symbol, operands))
 
     def _error(self, step: StepValues, view: View) -> Array:
         """Return the local error of a step: its result less the wide result of its operands."""
@@ -208,21 +222,23 @@ class Sweep:
             if not source.exact_in(DType.float64) and _keeps_values(symbol):
                 exact = numbers(view(effect.before).reshape(-1), source)
                 error = numbers(view(actual).reshape(-1), target).minus(exact).parts[0].high
-                return finite(error.reshape(view(actual).shape))
+                return error.reshape(view(actual).shape)
         if not symbol.args or run.kinds.get(symbol.index) in TOTAL:
             expected = step.result
         else:
             expected = step.real[0] if _keeps_values(symbol) else step.local
-        return finite(self._as_float(view(actual), symbol) - expected)
-
-    def _as_float(self, value: Array, symbol: Symbol) -> Array:
-        """Return values of a symbol in the reference run as float64 or complex128."""
-        storage = self._storages[symbol.index]
-        return convert(value, storage, DType.complex128 if storage.is_complex else DType.float64)
+        is_value = actual is run.beside.cached_value(symbol)
+        floats = (
+            self._floats(symbol, view)
+            if is_value
+            else as_floats(view(actual), self._storages[symbol.index])
+        )
+        return floats - expected
 
     def _note(self, symbol: Symbol, number: int, error: Array, adjoint: Array) -> None:
-        # Not by BLAS, whose threads wait for one another on short arrays.
-        share = float(np.add.reduce(error * adjoint, axis=None).real)
+        share = inner(error, adjoint)
+        if not math.isfinite(share):
+            share = inner(finite(error), adjoint)
         shares = self.shares[number]
         shares[symbol.index] = shares.get(symbol.index, 0.0) + share
 
@@ -232,33 +248,38 @@ class Sweep:
         if (symbol.index, number) not in self._owned:
             self._owned.add((symbol.index, number))
             dtype = np.complex128 if symbol.dtype.is_complex else np.float64
-            target = np.zeros(self.run.cached_value(symbol).shape, dtype)
+            target = np.zeros(self.run.beside.cached_value(symbol).shape, dtype)
             if number in adjoints:
                 target += adjoints[number]
             adjoints[number] = target
         return adjoints[number]
 
-    def add(self, symbol: Symbol, number: int, part: Array) -> None:
-        """Add a part of the adjoint of a symbol."""
+    def add(self, symbol: Symbol, number: int, part: Array, owned: bool = False) -> None:
+        """Add a part of the adjoint of a symbol; the sweep may write to a part that it owns."""
         if not symbol.dtype.is_complex:
             part = real_part(part)
-        adjoints = self._adjoints.setdefault(symbol.index, {})
-        if number in adjoints:
-            target = self._target(symbol, number)
-            target += part
+        adjoints, key = self._adjoints.setdefault(symbol.index, {}), (symbol.index, number)
+        old = adjoints.get(number)
+        if old is None:
+            adjoints[number] = np.asarray(part)
+        elif key in self._owned and old.dtype == np.result_type(old, part):
+            np.add(old, part, out=old)
+            return
         else:
-            adjoints[number] = part
+            adjoints[number] = np.asarray(old + part)
+        if old is not None or owned:
+            self._owned.add(key)
 
     def _pass(self, symbol: Symbol, adjoints: Mapping[int, Array]) -> None:
         for number, adjoint in adjoints.items():
             self.add(symbol, number, adjoint)
 
 
-View = Callable[[Array], Array]
-"""A function from an array of a step to its part in one block."""
-
-
 def _whole(array: Array) -> Array:
+    return array
+
+
+def _same(array: Array) -> Array:
     return array
 
 

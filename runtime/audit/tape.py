@@ -18,24 +18,14 @@ from runtime.audit.wide import Array, WideRun
 _Values = dict[int, tuple[Array | None, Array | None]]
 
 
-def values_backwards(
-    subject: Subject, run: WideRun, kept_from: int, memory: int
-) -> Iterator[tuple[WideRun, Symbol]]:
+def values_backwards(subject: Subject, memory: int) -> Iterator[tuple[WideRun, Symbol]]:
     """Yield each live symbol from the last to the first, with a run that has its values.
 
-    The run also has the values of the symbol's operands. `run` has the values that are used from
-    the symbol of index `kept_from` on. Earlier values are computed again, at most `memory` bytes at
-    a time.
+    The run also has the values of the symbol's operands, and at most `memory` bytes of values at a
+    time besides the checkpoints.
     """
-    early = 0
-    for symbol in reversed(subject.live):
-        if symbol.index < kept_from:
-            early += 1
-        else:
-            yield run, symbol
-    if early:
-        tape = _Tape(subject, memory)
-        yield from tape.range(0, early, tape.values(0))
+    tape = _Tape(subject, memory)
+    yield from tape.range(0, len(subject.live), tape.values(0))
 
 
 class _Tape:

@@ -11,11 +11,11 @@ rounding of float64 and complex128 itself is in no reported error.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter, is_
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,14 @@ from graphir.ops.op import Inference
 from graphir.semantics.evaluation import Evaluation
 from passes.analysis.casts import StepLoss
 from passes.rewriter import origins_of
+from runtime.audit.blocked_run import BlockedRun, View
 from runtime.audit.congruence import modulus
 from runtime.audit.exact import numbers
+from runtime.audit.exactness import keeps_equal
 from runtime.audit.measuring import blocks
-from runtime.interpreter import ReferenceRun
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Array: TypeAlias = NDArray[Any]
 
@@ -83,7 +87,7 @@ class Effect(NamedTuple):
     target: DType
 
 
-class WideRun(ReferenceRun):
+class WideRun(BlockedRun):
     """A run in wide arithmetic, in step with a reference run `beside`, which has not started.
 
     The wide run takes from `beside` the inputs, the constants and the results of other ops without
@@ -92,12 +96,12 @@ class WideRun(ReferenceRun):
     that its dtype rounds; `pins` and `masks` are as in `Beyond`. `kinds` has
     the kinds of the lossy steps, by symbol index (see runtime.audit.losses). `lost_places` has the
     indices of symbols without a value in wide arithmetic, `rounded_places` those of integers that
-    float64 rounded.
+    float64 rounded, `equal_places` those of symbols that facts prove to be equal in both runs.
     """
 
     def __init__(
         self,
-        beside: ReferenceRun,
+        beside: BlockedRun,
         literals: Mapping[int, complex],
         pins: Mapping[int, Symbol],
         masks: Mapping[Symbol, Symbol],
@@ -111,12 +115,47 @@ class WideRun(ReferenceRun):
         self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
         self.lost_places: set[int] = set()
         self.congruent_places: set[int] = set()
+        self.equal_places = {x.index for x in graph.inputs} - self.rounded_places
         self._moduli: dict[int, int | None] = {}
         self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
 
-    def walk(self, kept_from: int | None = None, inner: Container[int] = ()) -> Iterator[Symbol]:
+    def block(self, operands: Iterable[Symbol], view: View) -> Self:
+        """Return a run of one block, with one of the reference run beside it."""
+        operands = list(operands)
+        run = super().block(operands, view)
+        run.beside = self.beside.block(operands, view)
+        run.equal_places = set(self.equal_places)
+        return run
+
+    def reads(self, symbol: Symbol) -> Iterable[Symbol]:
+        """Return the symbols whose wide values the wide value of a symbol is computed from."""
+        return () if self.is_equal(symbol) else symbol.args
+
+    def is_equal(self, symbol: Symbol) -> bool:
+        """Whether facts prove that both runs have equal values of a symbol.
+
+        The reference run has the value. The answer is right for the operands before the symbol.
+        """
+        if symbol.index in self.equal_places:
+            return True
+        if symbol.index in self._pin_places or symbol.index in self.literals:
+            return False
+        if not all(x.index in self.equal_places for x in symbol.args):
+            return False
+        equal = not symbol.args or keeps_equal(symbol, self.beside)
+        if equal and not self._exceeds_int64(symbol):
+            self.equal_places.add(symbol.index)
+            return True
+        return False
+
+    def _exceeds_int64(self, symbol: Symbol) -> bool:
+        storage = self.graph.storage_dtype(symbol)
+        is_large = storage.family == "uint" and storage.bits == 64
+        return is_large and self.beside.range(symbol)[1] >= 2**63
+
+    def walk(self, keeps: bool = False) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
-        walks = self.beside.walk(kept_from, inner), super().walk(kept_from, inner)
+        walks = self.beside.walk(keeps), super().walk(keeps)
         for _, symbol in zip(*walks, strict=True):
             yield symbol
 
@@ -125,10 +164,8 @@ class WideRun(ReferenceRun):
         if symbol.index in self.literals:
             number = _as_array(self.literals[symbol.index])
             return convert(number, wide_dtype(number), WIDE[symbol.dtype.family])
-        if symbol.args:
+        if symbol.args and not self.is_equal(symbol):
             operands = [self.cached_value(arg) for arg in symbol.args]
-            if self._has_wide_result(symbol, operands):
-                return self.beside.cached_value(symbol)
             if self._is_congruent(symbol, operands):
                 self.congruent_places.add(symbol.index)
                 return self._widen(symbol)
@@ -136,13 +173,6 @@ class WideRun(ReferenceRun):
                 return self.compute(symbol, operands)
             self.lost_places.add(symbol.index)
         return self._widen(symbol)
-
-    def _has_wide_result(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
-        """Whether the reference run computed a symbol in wide arithmetic, on the same arrays."""
-        if self.graph.storage_dtype(symbol) not in (DType.float64, DType.complex128):
-            return False
-        pairs = zip(operands, map(self.beside.cached_value, symbol.args), strict=True)
-        return all(x is y and x.dtype.kind in "fc" for x, y in pairs)
 
     def _is_congruent(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
         """Whether the bits of a bitwise op on rounded integers do not depend on what wrapped."""
@@ -192,7 +222,8 @@ class WideRun(ReferenceRun):
             result = widen(evaluation(operands), own.type.dtype)
             return _shifted(result, operands, own) if symbol.op is ops.left_shift else result
         inference, evaluation = self._wide(symbol, dtypes)
-        if symbol.op in _GROWING and inference.operands[0] is DType.int64:
+        may_grow = symbol.op in _GROWING and inference.operands[0] is DType.int64
+        if may_grow and not _stays_small(symbol, operands):
             _, of_floats = self._wide(symbol, dtypes, (DType.float64,) * len(dtypes))
             float_result = of_floats(operands)
             if not _surely_fits_int64(float_result):
@@ -210,15 +241,21 @@ class WideRun(ReferenceRun):
         If the op fails on them, or the operands and the wide run's are equal, the result is that of
         the wide run.
         """
-        storage, rounded_places = self.graph.storage_dtype, set(self.rounded_places)
-        operands = [widen(self.beside.cached_value(x), storage(x)) for x in symbol.args]
-        pairs = zip(operands, map(self.cached_value, symbol.args), strict=True)
-        if all(np.array_equal(x, y) for x, y in pairs):
+        if all(x.index in self.equal_places for x in symbol.args):
             return self.cached_value(symbol)
+        storage = self.graph.storage_dtype
+        operands = [widen(self.beside.cached_value(x), storage(x)) for x in symbol.args]
         try:
-            return self.compute(symbol, operands)
+            return self.compute_apart(symbol, operands)
         except GraphirError:
             return self.cached_value(symbol)
+
+    def compute_apart(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        """Apply a symbol's op to operands that are not the run's, as `compute` does."""
+        rounded_places = self.rounded_places
+        self.rounded_places = set[int]()
+        try:
+            return self.compute(symbol, operands)
         finally:
             self.rounded_places = rounded_places
 
@@ -330,6 +367,17 @@ def _shifted(result: Array, operands: Sequence[Array], own: Inference) -> Array:
         vanished, np.ldexp(x.astype(np.float64), count.astype(np.int64)), result
     )
     return exact.astype(np.int64) if _surely_fits_int64(exact) else exact
+
+
+def _stays_small(symbol: Symbol, operands: Sequence[Array]) -> bool:
+    """Whether the sizes of int64 operands prove that a result is far inside int64's range."""
+    if symbol.op not in _BOUNDED or not all(x.size for x in operands):
+        return False
+    sizes = [max(-int(x.min()), int(x.max())) for x in operands]
+    return (sizes[0] * sizes[-1] if symbol.op is ops.multiply else sum(sizes)) < 2**62
+
+
+_BOUNDED = {ops.add, ops.subtract, ops.multiply, ops.negative, ops.abs}
 
 
 def _fits_int64(x: Array) -> bool:

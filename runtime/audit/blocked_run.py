@@ -1,0 +1,157 @@
+"""A reference run that can run the elementwise steps of a region in one block at a time.
+
+A block fits in a core's cache. It has the blocks of the region's operands, and computes the value
+of a step when something reads it. So a pass over a region computes only the values that it needs,
+and no array of the whole shape exists in between. A run also remembers the facts that passes ask of
+its values more than once: extents of magnitudes, ranges of integers, in a block the float64 values.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Symbol
+from graphir.conversions import convert
+from graphir.semantics.evaluation import Evaluation
+from runtime.interpreter import ReferenceRun
+
+if TYPE_CHECKING:
+    from typing import Self
+
+Array: TypeAlias = NDArray[Any]
+View: TypeAlias = Callable[[Array], Array]
+"""A function from an array of a step to its part in one block."""
+
+
+class Extent(NamedTuple):
+    """The least and the greatest magnitude of the elements, and the sum of their squares.
+
+    The sum is inf or NaN if it may have left the range of the dtype that computes it.
+    """
+
+    least: float
+    most: float
+    squares: float
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether no element is zero, infinite or NaN."""
+        return self.least > 0 and self.most < float("inf")
+
+
+class BlockedRun(ReferenceRun):
+    """A reference run of whole arrays, or of one block of a region (see `block`)."""
+
+    is_block = False
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._block_evaluations: dict[int, Evaluation] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._floats: dict[int, Array] = {}
+        self._extents: dict[int, Extent] = {}
+        self._ranges: dict[int, tuple[int, int]] = {}
+
+    def block(self, operands: Iterable[Symbol], view: View) -> Self:
+        """Return a run of one block of the elementwise steps on `operands`."""
+        run = copy.copy(self)
+        run.is_block = True
+        run._forget()
+        run.values = list[Array | None]([None]) * len(self.values)
+        for x in operands:
+            run.values[x.index] = view(self.cached_value(x))
+        return run
+
+    def cached_value(self, symbol: Symbol) -> Array:
+        """Return the value of a symbol; a block computes it, and the values it needs."""
+        if self.is_block and self.values[symbol.index] is None:
+            missing: dict[int, Symbol] = {}
+            waiting = [symbol]
+            while waiting:
+                x = waiting.pop()
+                if x.index not in missing and self.values[x.index] is None:
+                    missing[x.index] = x
+                    waiting += self.reads(x)
+            for place in sorted(missing):
+                self.values[place] = self.value(missing[place])
+        return super().cached_value(symbol)
+
+    def reads(self, symbol: Symbol) -> Iterable[Symbol]:
+        """Return the symbols whose values in this run the value of a symbol is computed from."""
+        return symbol.args
+
+    def _evaluation(self, symbol: Symbol) -> Evaluation:
+        """Return the evaluation of a symbol, which the blocks of a run keep."""
+        if not self.is_block:
+            return super()._evaluation(symbol)
+        evaluation = self._block_evaluations.get(symbol.index)
+        if evaluation is None:
+            evaluation = self._block_evaluations[symbol.index] = super()._evaluation(symbol)
+        return evaluation
+
+    def floats(self, symbol: Symbol) -> Array:
+        """Return the values of a symbol as float64 or complex128; a block keeps them."""
+        floats = self._floats.get(symbol.index)
+        if floats is None:
+            floats = as_floats(self.cached_value(symbol), self.graph.storage_dtype(symbol))
+            if self.is_block:
+                self._floats[symbol.index] = floats
+        return floats
+
+    def native(self, symbol: Symbol) -> Array:
+        """Return the values of a symbol in float32 or complex64 as they are, others as `floats`."""
+        is_native = self.graph.storage_dtype(symbol) in (DType.float32, DType.complex64)
+        return self.cached_value(symbol) if is_native else self.floats(symbol)
+
+    def extent(self, symbol: Symbol) -> Extent:
+        """Return the extent of the values of a symbol."""
+        extent = self._extents.get(symbol.index)
+        if extent is None:
+            extent = self._extents[symbol.index] = _extent(self.native(symbol))
+        return extent
+
+    def range(self, symbol: Symbol) -> tuple[int, int]:
+        """Return the least and the greatest value of an integer symbol."""
+        least_and_most = self._ranges.get(symbol.index)
+        if least_and_most is None:
+            values = self.cached_value(symbol)
+            least_and_most = (int(values.min()), int(values.max())) if values.size else (0, 0)
+            self._ranges[symbol.index] = least_and_most
+        return least_and_most
+
+
+def as_floats(values: Array, dtype: DType) -> Array:
+    """Return values of a dtype as float64 or complex128."""
+    return convert(values, dtype, DType.complex128 if dtype.is_complex else DType.float64)
+
+
+_RUN = 1 << 12
+"""The elements of a product in BLAS: fewer than it divides among threads, which wait."""
+
+
+def inner(x: Array, y: Array) -> float:
+    """Return the real part of the sum of x * y over the elements of two arrays of one shape."""
+    if x.dtype != y.dtype or x.dtype.kind != "f" or not x.ndim:
+        return float(np.add.reduce(x * y, axis=None).real)
+    x, y = x.reshape(-1), y.reshape(-1)
+    even = x.size - x.size % _RUN
+    total = float(np.vecdot(x[:even].reshape(-1, _RUN), y[:even].reshape(-1, _RUN)).sum())
+    return total + float(np.add.reduce(x[even:] * y[even:])) if even < x.size else total
+
+
+def _extent(values: Array) -> Extent:
+    size = np.abs(values)
+    if size.size <= 1:
+        number = float(size.item()) if size.size else 0.0
+        return Extent(number, number, number * number)
+    least, most = float(size.min()), float(size.max())
+    if size.dtype == np.float32 and not 1e-12 < most < 1e12:  # the squares leave its range
+        size = size.astype(np.float64)
+    return Extent(least, most, inner(size, size))
