@@ -420,10 +420,10 @@ class _Step:
         small = np.minimum(*(np.abs(x) for x in self.operands))
         at = (small > 0) & (roundoff >= small / 2)
         self.candidate.squares += float(np.square(roundoff).sum())
-        lost = roundoff[at]
-        if lost.size:
-            self.candidate.absorbed += float(np.square(lost).sum())
-            share = float((lost / np.broadcast_to(small, at.shape)[at]).max())
+        losses = roundoff[at]
+        if losses.size:
+            self.candidate.absorbed += float(np.square(losses).sum())
+            share = float((losses / np.broadcast_to(small, at.shape)[at]).max())
             self.candidate.share = max(self.candidate.share, share)
         self.note("absorption", at)
 

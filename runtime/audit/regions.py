@@ -168,7 +168,8 @@ class Regions:
         self.has_blocks = bool(inner)
         ends = {x.index for x in subject.live if not x.args}  # as outputs are, by every run
         ends |= beyond.watched | {x.index for x in subject.graph.outputs}
-        size = sum(subject.bytes_of(x) for x in subject.live if x.index not in inner | ends)
+        free_places = inner | ends
+        size = sum(subject.bytes_of(x) for x in subject.live if x.index not in free_places)
         self.fits, is_small = size <= memory, size <= SMALL
         may_lose = any(map(subject.may_lose, subject.sites))
         self.is_kept = blame and self.fits and (is_small or may_lose)
@@ -230,16 +231,16 @@ class Regions:
 
     def passes(self, run: WideRun, symbols: Sequence[Symbol]) -> Iterator[tuple[WideRun, Symbol]]:
         """Run steps again: yield each block of each, with a run that has the values of operands."""
-        chosen = {x.index for x in symbols}
+        places = {x.index for x in symbols}
         if not self.fits:
             run = self._subject.run()
-            yield from ((run, symbol) for symbol in run.walk() if symbol.index in chosen)
+            yield from ((run, symbol) for symbol in run.walk() if symbol.index in places)
             return
         self.complete(run)
         for item in self.items:
             if isinstance(item, Symbol):
-                yield from ((run, x) for x in (item,) if x.index in chosen)
-            elif steps := [x for x in item.steps if x.index in chosen]:
+                yield from ((run, x) for x in (item,) if x.index in places)
+            elif steps := [x for x in item.steps if x.index in places]:
                 yield from ((block, x) for block, _ in item.blocks(run) for x in steps)
 
     def overlay(
