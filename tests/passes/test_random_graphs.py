@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import zlib
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,9 @@ import pytest
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
-from graphir import DType, ExecutionError, Graph, Op, ops
+from graphir import DType, ExecutionError, Graph, Op, Symbol, ops
 from graphir.ops.attribute_record import content_of
+from graphir.ops.control import with_bodies
 from graphir.text.printer import large_constants
 from passes import (
     Pipeline,
@@ -25,7 +29,9 @@ from passes import (
     simplify_casts,
     weak_types,
 )
+from passes.rewriter import bodies_of
 from runtime import execute, interpret
+from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import FUNCTIONS, agree, evaluate, outcome
 from tests.support.strategies import MAX_DTYPES
@@ -42,6 +48,12 @@ def check(program: Program) -> None:
     graph = program.graph.verify()
     note(str(graph))
     meaning = outcome(interpret, graph, *program.inputs)
+    check_passes(program, meaning)
+    assert agree(outcome(execute, graph, *program.inputs), meaning)
+
+
+def check_passes(program: Program, meaning: Any) -> None:
+    graph = program.graph
     reads_back(graph)
     explicit = implicit_cast(graph)
     committed = weak_types(explicit)
@@ -52,7 +64,6 @@ def check(program: Program) -> None:
     for each in {id(one): one for one in after if one is not graph}.values():
         reads_back(each.verify())
         assert agree(outcome(interpret, each, *program.inputs), meaning), str(each)
-    assert agree(outcome(execute, graph, *program.inputs), meaning)
     is_explicit(explicit)
     is_machine(legal)
     is_machine(lower(graph))
@@ -64,11 +75,20 @@ def reads_back(graph: Graph) -> None:
     text = str(graph)
     parsed = Graph.parse(text, large_constants(graph)).verify()
     assert str(parsed) == text
-    listed = sorted(graph.symbols, key=lambda x: x.op is not ops.input)  # the header has inputs
-    for one, other in zip(listed, parsed.symbols, strict=True):
-        assert (one.op, one.type, one.origins) == (other.op, other.type, other.origins)
-        assert one.op is ops.input or one.location == other.location
-        assert content_of(one.attrs) == content_of(other.attrs) or _has_nan(one.attrs)
+    is_same(graph, parsed)
+    is_same(graph, pickle.loads(pickle.dumps(graph)))
+
+
+def is_same(graph: Graph, other: Graph) -> None:
+    """Whether the symbols are equal, those of the graphs of control flow too."""
+    both = [sorted(each.symbols, key=lambda x: x.op is not ops.input) for each in (graph, other)]
+    for x, y in zip(*both, strict=True):  # the header of a text has the inputs
+        assert (x.op, x.type, x.origins) == (y.op, y.type, y.origins)
+        assert x.op is ops.input or x.location == y.location
+        for body, other_body in zip(bodies_of(x), bodies_of(y), strict=True):
+            is_same(body, other_body)
+        contents = [content_of(with_bodies(each.attrs, repeat(None))) for each in (x, y)]
+        assert contents[0] == contents[1] or _has_nan(x.attrs)
 
 
 def _has_nan(attrs: dict[str, Any]) -> bool:
@@ -79,24 +99,39 @@ def _has_nan(attrs: dict[str, Any]) -> bool:
 
 
 def is_explicit(graph: Graph) -> None:
-    assert graph.rules.name == "explicit"
-    for symbol in graph.symbols:
-        wanted = graph.infer(symbol.op, symbol.args, symbol.attrs).operands
-        assert wanted == tuple(arg.dtype for arg in symbol.args), repr(symbol)
     assert implicit_cast(graph) is graph
+    for each in all_graphs(graph):
+        assert each.rules.name == "explicit"
+        for symbol in each.symbols:
+            wanted = each.infer(symbol.op, symbol.args, symbol.attrs)
+            assert symbol.op is ops.part or wanted.operands == dtypes_of(*symbol.args), repr(symbol)
+            for body, dtypes in zip(bodies_of(symbol), wanted.outputs, strict=True):
+                assert dtypes_of(*body.outputs) == dtypes
 
 
 def is_machine(graph: Graph) -> None:
-    for symbol in graph.symbols:
-        dtypes = {str(symbol.dtype), *(str(arg.dtype) for arg in symbol.args)}
+    for symbol in (symbol for each in all_graphs(graph) for symbol in each.symbols):
+        dtypes = {str(dtype) for dtype in dtypes_of(symbol, *symbol.args)}
         assert not symbol.op.computes or dtypes <= MACHINE, repr(symbol)
-        assert not symbol.weak
+        assert not any(part.dtype.weak for part in symbol.type.parts)
+
+
+def all_graphs(graph: Graph) -> Iterator[Graph]:
+    """The graph, and those of its control flow."""
+    yield graph
+    for symbol in graph.symbols:
+        for body in bodies_of(symbol):
+            yield from all_graphs(body)
+
+
+def dtypes_of(*symbols: Symbol) -> tuple[DType, ...]:
+    return tuple(part.dtype for symbol in symbols for part in symbol.type.parts)
 
 
 def is_final(graph: Graph) -> None:
     """Lowered, a graph is left as it is by every pass, also after a way through text."""
     assert lower(graph) is graph
-    if any(_has_nan(symbol.attrs) for symbol in graph.symbols):
+    if any(_has_nan(symbol.attrs) for each in all_graphs(graph) for symbol in each.symbols):
         return  # text keeps no payloads: NaN that differed may be common subexpressions now
     parsed = Graph.parse(str(graph), large_constants(graph))
     assert lower(parsed) is parsed
@@ -137,6 +172,19 @@ def test_passes_in_any_order(program: Program, steps: list[Any]) -> None:
     found = Pipeline([implicit_cast, *steps], verify_each=True)(program.graph)
     meaning = outcome(interpret, program.graph, *program.inputs)
     assert agree(outcome(interpret, found, *program.inputs), meaning), str(found)
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(flow_programs())
+def test_graphs_with_control_flow(program: Program) -> None:
+    graph = program.graph.verify()
+    note(str(graph))
+    check_passes(program, outcome(interpret, graph, *program.inputs))
+
+
+@given(flow_programs(), st.permutations([weak_types, legalize, *OPTIMIZING, *OPTIMIZING]))
+def test_passes_in_any_order_on_control_flow(program: Program, steps: list[Any]) -> None:
+    test_passes_in_any_order.hypothesis.inner_test(program, steps)
 
 
 SOME = [ops.CATALOGUE[name] for name in FUNCTIONS if name in ops.CATALOGUE]

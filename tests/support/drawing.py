@@ -384,11 +384,18 @@ def graphs(
 def programs(draw: Any, **settings: Any) -> Program:
     """Graphs with inputs at small sizes, 0 and 1 among them."""
     graph: Graph = draw(graphs(**settings))
+    return Program(graph, draw(inputs_of(graph)))
+
+
+@st.composite
+def inputs_of(draw: Any, graph: Graph) -> tuple[np.ndarray[Any, Any], ...]:
+    """Inputs of a graph at small sizes, 0 and 1 among them."""
     sizes = {name: draw(st.sampled_from((2, 3, 1, 0))) for name in NAMES}
     if any(_negative(x.shape, sizes) for x in graph.inputs):
         sizes = SIZES
-    given = [draw(arrays(x.dtype, [evaluate(dim, sizes) for dim in x.shape])) for x in graph.inputs]
-    return Program(graph, tuple(given))
+    return tuple(
+        draw(arrays(x.dtype, [evaluate(dim, sizes) for dim in x.shape])) for x in graph.inputs
+    )
 
 
 def _negative(shape: Shape, sizes: dict[str, int]) -> bool:

@@ -1,0 +1,236 @@
+"""Hypothesis strategies of graphs with control flow: nested bodies that capture outer values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from graphir import DType, Graph, GraphirError, Op, Symbol, TensorType, control, ops
+from graphir.ops.dims import Shape
+from tests.support.drawing import (
+    DTYPES,
+    LARGEST,
+    RULES,
+    TF32,
+    Drawing,
+    MisfitError,
+    Program,
+    inputs_of,
+)
+from tests.support.strategies import NAMES, arrays, count, known, literals, pool, shapes_of
+
+CATALOGUE = tuple(ops.CATALOGUE.values())
+DEPTH = 3
+"""The most graphs around an op."""
+
+
+class FlowDrawing(Drawing):
+    """A graph in the making that draws control flow besides the ops of a catalogue.
+
+    `depth` is the number of graphs around it. The graph of a body has no inputs of its own.
+    """
+
+    def __init__(
+        self,
+        draw: Any,
+        graph: Graph,
+        dtypes: Sequence[DType],
+        catalogue: Sequence[Op] = CATALOGUE,
+        depth: int = 0,
+    ) -> None:
+        super().__init__(draw, graph, dtypes)
+        self.catalogue, self.depth = catalogue, depth
+
+    def leaf(self, shape: Shape, dtype: DType | None = None) -> Symbol:
+        """A new input or constant; in a body a constant, or an array of one value."""
+        if not self.depth:
+            return super().leaf(shape, dtype)
+        dtype = dtype or self.dtype()
+        if known(shape) and count(shape) <= 64:
+            return self.graph.constant(self.draw(arrays(dtype, shape)), dtype)
+        return self.graph.full(self.one_of(*pool(dtype)).item(), shape, dtype)
+
+    def step(self) -> None:
+        """Add an op or control flow; nothing where what was drawn does not fit."""
+        kind = self.draw(st.integers(0, 5))
+        if kind == 5:
+            self.again()
+        elif kind > 2 and self.depth < DEPTH:
+            self.flow(self.one_of(*FLOWS))
+        else:
+            self.grow(self.draw(st.sampled_from(self.catalogue)))
+
+    def flow(self, kind: Callable[[FlowDrawing], Any]) -> list[Symbol]:
+        """Add control flow of a kind; return its results, or none where it does not fit."""
+        try:
+            with self.graph:
+                results = [*kind(self)]
+        except GraphirError:
+            return []
+        if any(count(x.shape) > LARGEST for x in results):
+            return []
+        self.live += results
+        return results
+
+    # -- operands
+
+    def carries(self) -> list[Symbol]:
+        """Initial values; a literal among them is weak under rules that have weak dtypes."""
+        carries = [self.one_of(*self.live) for _ in range(self.draw(st.integers(0, 2)))]
+        if self.draw(st.integers(0, 2)) == 2:
+            carries.append(self.graph.scalar(self.draw(literals())))
+        return carries
+
+    def rows(self) -> list[Symbol]:
+        """Arrays of one length."""
+        scanned = [x for x in self.live if x.rank]
+        if not scanned:
+            raise MisfitError
+        first = self.one_of(*scanned)
+        fitting = [x for x in scanned if x.shape[0] == first.shape[0]]
+        return [first, *self.draw(st.lists(st.sampled_from(fitting), max_size=1))]
+
+    # -- bodies
+
+    def body(self, arguments: Sequence[Symbol]) -> FlowDrawing:
+        """A body in the making: its arguments, some outer values, and what it computes of them."""
+        graph = self.graph.body
+        assert graph is not None
+        inner = FlowDrawing(self.draw, graph, self.dtypes, self.catalogue, self.depth + 1)
+        inner.live += arguments
+        for outer in self.draw(st.lists(st.sampled_from(self.live), max_size=2)):
+            captured = graph.captured(outer)
+            assert captured is not None
+            inner.live.append(captured)
+        if not inner.live:
+            inner.live.append(inner.leaf(()))
+        for _ in range(self.draw(st.integers(0, 3))):
+            inner.step()
+        return inner
+
+    def like(self, type_: TensorType) -> Symbol:
+        """A value of a type, most of the time."""
+        fitting = [x for x in self.live if x.shape == type_.shape] or [self.leaf(type_.shape)]
+        x = self.one_of(*fitting[::-1])
+        if x.type is type_ or self.draw(st.integers(0, 5)) == 5:
+            return x
+        return self.leaf(type_.shape) if type_.dtype.weak else x.cast(type_.dtype)
+
+    def some(self) -> list[Symbol]:
+        """A few values."""
+        return self.draw(st.lists(st.sampled_from(self.live[::-1]), min_size=1, max_size=2))
+
+
+def _branches(drawing: FlowDrawing, number: int) -> list[Callable[..., Any]]:
+    types: list[TensorType] = []
+
+    def branch(*arguments: Symbol) -> list[Symbol]:
+        inner = drawing.body(arguments)
+        results = [inner.like(type_) for type_ in types] or inner.some()
+        types[:] = [x.type for x in results]
+        return results
+
+    return [branch] * number
+
+
+def _cond(drawing: FlowDrawing) -> Any:
+    truths = [x for x in drawing.live if not x.rank]
+    if not truths or drawing.one_of(True, True, False):
+        truths = [drawing.leaf((), DType.bool)]
+    return control.cond(drawing.one_of(*truths), *_branches(drawing, 2), *drawing.carries())
+
+
+def _switch(drawing: FlowDrawing) -> Any:
+    places = [x for x in drawing.live if not x.rank and x.dtype.is_integer]
+    index = drawing.one_of(*places) if places else drawing.places(())
+    return control.switch(
+        index, _branches(drawing, drawing.draw(st.integers(1, 3))), *drawing.carries()
+    )
+
+
+def _kept(drawing: FlowDrawing, arguments: Sequence[Symbol], carries: int) -> FlowDrawing:
+    inner = drawing.body(arguments)
+    inner.carried = [inner.like(x.type) for x in arguments[:carries]]
+    return inner
+
+
+def _while(drawing: FlowDrawing) -> Any:
+    """A loop of a few turns, which a value of the body may end early."""
+    dtype = drawing.one_of(*drawing.integers)
+    most = drawing.draw(st.integers(0, 3))
+
+    def condition(state: Any) -> Symbol:
+        go = state[0] < drawing.graph.scalar(most, dtype)
+        inner = drawing.body(state)
+        ends = [x for x in inner.live if x.type is TensorType(DType.bool)]
+        return go & inner.one_of(*ends) if ends and inner.one_of(False, True) else go
+
+    def body(state: Any) -> Any:
+        inner = _kept(drawing, state[1:], len(state) - 1)
+        return [state[0] + drawing.graph.scalar(1, dtype), *inner.carried]
+
+    start = drawing.graph.scalar(0, dtype)
+    return control.while_loop(condition, body, [start, *drawing.carries()])
+
+
+def _fori(drawing: FlowDrawing) -> Any:
+    def body(i: Symbol, state: Any) -> Any:
+        return _kept(drawing, [*state, i], len(state)).carried
+
+    bounds = drawing.one_of(0, 1, -2), drawing.one_of(0, 1, 2)
+    return control.fori_loop(*bounds, body, [*drawing.carries()])
+
+
+def _scan(drawing: FlowDrawing) -> Any:
+    def body(carry: Any, rows: Any) -> Any:
+        inner = _kept(drawing, [*carry, *(rows or ())], len(carry))
+        return inner.carried, inner.some()
+
+    xs: Any = drawing.rows() if drawing.one_of(True, True, False) else None
+    length = None if xs else drawing.dim()
+    reverse = drawing.one_of(False, True)
+    carry, stacked = control.scan(body, drawing.carries(), xs, length, reverse)
+    return [*carry, *stacked]
+
+
+def _map(drawing: FlowDrawing) -> Any:
+    return control.map(lambda row: drawing.body([row]).some(), drawing.rows()[0])
+
+
+FLOWS = (_cond, _switch, _while, _fori, _scan, _map)
+
+
+@st.composite
+def flow_graphs(
+    draw: Any,
+    rules: Sequence[str] = RULES,
+    dtypes: Sequence[DType] | None = None,
+    catalogue: Sequence[Op] = CATALOGUE,
+    steps: int = 4,
+) -> Graph:
+    """Graphs with control flow among up to `steps` ops of a catalogue, in the bodies too.
+
+    `cond`, `switch`, loops, scans and maps, nested; captured values at several depths; carries of
+    weak dtypes; scans of no rows. Dims depend on n and m.
+    """
+    graph = Graph("drawn", rules=draw(st.sampled_from(rules)), tf32=draw(st.sampled_from(TF32)))
+    drawing = FlowDrawing(draw, graph, dtypes or DTYPES[graph.rules.name], catalogue)
+    drawing.live.append(graph.input(TensorType(drawing.dtype(), NAMES)))
+    drawing.live.append(drawing.leaf(draw(shapes_of(2))))
+    drawing.live.append(drawing.leaf(()))
+    for _ in range(draw(st.integers(0, steps))):
+        drawing.step()
+    results = drawing.flow(drawing.one_of(*FLOWS))
+    more = draw(st.lists(st.sampled_from(drawing.live), max_size=2))
+    graph.output(*(results or drawing.live[-1:]), *more)
+    return graph
+
+
+@st.composite
+def flow_programs(draw: Any, **settings: Any) -> Program:
+    """Graphs with control flow, and inputs at small sizes, 0 and 1 among them."""
+    graph: Graph = draw(flow_graphs(**settings))
+    return Program(graph, draw(inputs_of(graph)))
