@@ -110,6 +110,11 @@ def size(value: Any, types: Types = ()) -> Size:
     return Dim.of(value)
 
 
+def optional_size(value: Any, types: Types = ()) -> Size | None:
+    """A dim or None."""
+    return None if value is None else size(value)
+
+
 def shape(value: Any, types: Types = ()) -> Shape:
     """A shape from one dim or a sequence of dims."""
     return shape_of(value)

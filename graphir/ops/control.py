@@ -16,7 +16,7 @@ from graphir.dtypes import DType
 from graphir.errors import Fix, GraphError, OperandInfo, PromotionError, ShapeError, cast_first
 from graphir.ops import attributes as at
 from graphir.ops.attribute_record import AttributeRecord
-from graphir.ops.dims import Dim, Shape, Size
+from graphir.ops.dims import Shape, Size
 from graphir.ops.op import (
     CONTROL,
     Attr,
@@ -116,11 +116,6 @@ def _graphs(value: Any, types: Types = ()) -> tuple[BodyGraph, ...]:
     if not graphs:
         raise GraphError("at least one graph is needed", got="none")
     return graphs
-
-
-def _optional_size(value: Any, types: Types = ()) -> Size | None:
-    """A dim, or None for the first dim of what is scanned."""
-    return None if value is None else Dim.of(value)
 
 
 def _index(value: Any, types: Types) -> int:
@@ -360,7 +355,7 @@ scan = _control(
     Attr("body", _graph),
     Attr("carries", at.natural),
     Attr("scanned", at.natural),
-    Attr("length", _optional_size, None),
+    Attr("length", at.optional_size, None),
     Attr("reverse", at.flag, False),
 )
 call = _control(

@@ -182,7 +182,7 @@ class Values(Tokens):
             return self.shape()
         if attr.normalize is at.result_types:
             return self.type()
-        if attr.normalize is at.size:
+        if attr.normalize in (at.size, at.optional_size):  # a text leaves out None
             return self.dim()
         if attr.normalize is at.optional_dtype and self.take("none"):
             return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphirError, Op, Symbol, TensorType, control, ops
