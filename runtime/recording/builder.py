@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
-from runtime.recording.values import plains
+from runtime.recording.values import TracedScalar, plains
 
 Array: TypeAlias = NDArray[Any]
 
@@ -131,6 +131,12 @@ class RecordingBuilder(ViewBuilder):
             return self.dtype(dtype).code in self._own
         except GraphirError:
             return False
+
+    def is_plain_number(self, value: Any) -> bool:
+        """Whether a value is a NumPy number that is not recorded, of a dtype that graphs have."""
+        kind = cast("type[Any]", type(value))
+        is_plain = issubclass(kind, np.number) and not issubclass(kind, TracedScalar)
+        return is_plain and self.has(value.dtype)
 
     def input(self, array: Any, name: str | None = None) -> Symbol:
         """Add an input to the graph, with a copy of its values; return its symbol."""

@@ -256,12 +256,18 @@ def _of_object(value: Any, names: _Names) -> list[tuple[ArraySlot, _Names]]:
     parts = _of_dict(cast("Any", own), names) if isinstance(own, dict) else []
     if not is_user(module) and module not in _PLAIN_OBJECTS:
         return _unowned((part.value for part, _ in parts), names)
-    for each in kind.__mro__:
+    for name in slot_names(value):
+        parts.append((ArraySlot(getattr(value, name), value, name, _OWN_ATTRIBUTE), names))
+    return [*parts, (ArraySlot(kind), names)]
+
+
+def slot_names(value: Any) -> Iterator[str]:
+    """Yield the names of the attributes that an object has in `__slots__`."""
+    for each in cast("Any", type(value)).__mro__:
         declared = cast("dict[str, Any]", vars(each)).get("__slots__", ())
         for name in (declared,) if isinstance(declared, str) else cast("list[str]", declared):
             if hasattr(value, name):
-                parts.append((ArraySlot(getattr(value, name), value, name, _OWN_ATTRIBUTE), names))
-    return [*parts, (ArraySlot(kind), names)]
+                yield name
 
 
 def names_of(code: CodeType) -> Iterator[str]:

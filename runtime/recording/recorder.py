@@ -80,6 +80,8 @@ class Recorder(NotingBuilder):
         """The inputs of the graph that are arguments of the program, or that it loaded."""
         self.captures: list[Symbol] = []
         """The inputs of the graph that the program captured: its data if it has no others."""
+        self.last_scalar: TracedScalar | None = None
+        """The scalar that NumPy has computed last."""
         self.texts: dict[tuple[str, Location], Any] = {}
         """The values that the program wrote as text or took as numbers, the last of each line."""
         self.writes = 0
@@ -307,6 +309,7 @@ class Recorder(NotingBuilder):
             return real
         scalar = scalar_type(real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
+        self.last_scalar = scalar
         return scalar
 
     def _array(self, real: Array, symbol: Any) -> RecordedValue:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.recording.captured import mapped_tuple
+from runtime.recording.captured import mapped_tuple, slot_names
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import RecordedValue, TracedScalar, plain
 from runtime.recording.views.indexing import FlatIterator
@@ -53,7 +53,8 @@ def _parts(value: Any) -> list[Any]:
         return list(cast("list[Any]", value))
     if isinstance(value, dict):
         return list(cast("dict[Any, Any]", value).values())
-    return list(getattr(value, "__dict__", {}).values())
+    own: dict[str, Any] = getattr(value, "__dict__", {})
+    return [*own.values(), *(getattr(value, name) for name in slot_names(value))]
 
 
 def texts(recorder: Recorder, numbers: bool = True) -> list[Any]:
@@ -74,7 +75,9 @@ def output_names(result: Any, outputs: Sequence[Any], recorder: Recorder) -> lis
     pairs = cast("dict[Any, Any]", result).items() if isinstance(result, dict) else ()
     for key, value in pairs:
         if isinstance(key, str):
-            names |= {id(leaf): name for name, leaf in _named_leaves(key, value)}
+            for name, leaf in _named_leaves(key, value):
+                number, source = recorder.numbers.get(id(leaf), (None, None))
+                names[id(source if number is leaf else leaf)] = name
     return [names.get(id(value), "") for value in outputs]
 
 
@@ -125,7 +128,16 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
             new = _plain(item, visited)
             if new is not item:
                 mapping[name] = new
+        _make_slots_plain(value, visited)
     return cast("object", value)
+
+
+def _make_slots_plain(value: Any, visited: dict[int, Any]) -> None:
+    for name in slot_names(value):
+        item = getattr(value, name)
+        new = _plain(item, visited)
+        if new is not item:
+            object.__setattr__(value, name, new)
 
 
 def as_returned(leaf: Any) -> Any:

@@ -58,10 +58,11 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
     recorder.calls.append(_name(function))
-    before = recorder.writes
+    before, since = recorder.writes, len(recorder.graph.symbols)
     try:
         result = recorder.call(function._implementation, args, kwargs)
-        return _entered(recorder, function, args, kwargs, result)
+        scalar = _converted_scalar(recorder, result, since)
+        return _entered(recorder, function, args, kwargs, result) if scalar is None else scalar
     except Exception:
         if not repeatable(recorder, (args, kwargs), before):
             raise
@@ -75,11 +76,36 @@ def _name(function: Any) -> str:
     return f"{function.__module__}.{function.__name__}"
 
 
+def _converted_scalar(recorder: Recorder, result: Any, since: int) -> Any:
+    """Return a plain scalar as a conversion of the last recorded one; None of other results.
+
+    NumPy's functions convert a result by `x.dtype.type(result)`, which calls no method of it.
+    `since` is the number of symbols before the function.
+    """
+    last = recorder.last_scalar
+    if last is None or last.symbol.index < since or not recorder.is_plain_number(result):
+        return None
+    value = np.asarray(last.plain)
+    if not np.can_cast(value.dtype, result.dtype, "same_kind"):
+        return None
+    with np.errstate(all="ignore"):
+        value = value.astype(result.dtype)
+    if value.tobytes() != result.tobytes():
+        return None
+    return recorder.outcome(
+        "", result, lambda: recorder.cast(last.symbol, recorder.dtype(result.dtype))
+    )
+
+
 def _entered(
     recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
 ) -> Any:
-    """Return a result whose plain arrays, made by compiled code, become views or ops or inputs."""
-    if type(result) is np.ndarray and recorder.has(result.dtype):
+    """Return a result whose plain arrays and scalars, made by compiled code, become symbols.
+
+    They are views, ops or inputs.
+    """
+    kind: Any = cast("object", type(result))
+    if recorder.has(result.dtype) if kind is np.ndarray else recorder.is_plain_number(result):
         owner = recorder.owner(result)
         if owner is not None:
             return recorder.viewed(result, view_trace(owner, result))
@@ -90,7 +116,6 @@ def _entered(
             return in_ops(function, 0)(recorder, result, *args, **kwargs)
 
         return recorder.outcome("", result, enter)
-    kind: Any = cast("object", type(result))
     if kind is tuple or kind is list:
         parts = [_entered(recorder, None, (), {}, item) for item in result]  # pyright: ignore
         return kind(parts)  # pyright: ignore

@@ -84,6 +84,8 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
     out = outs_of(kwargs.get("out"), ufunc.nout)
     args = _operands(recorder, ufunc, inputs)
     mask = kwargs.get("where", True)
+    if mask is np._NoValue:  # pyright: ignore[reportPrivateUsage] -- a default that is true
+        mask = True
     before = [None if mask is True else recorder.before(into) for into in out]
     condition = None if mask is True else recorder.before(mask)
     values = list(map(plain, inputs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -163,3 +164,52 @@ def test_an_audit_without_outputs_says_what_the_result_is(tmp_path) -> None:
     assert "return arrays of numbers" in message
     text = record(lambda x: str(x.tolist()), np.ones(2))
     assert text.names[0].startswith("numbers of line ") and text.audit().outputs[0].is_known
+
+
+@dataclass
+class Summary:
+    mean: object
+    doubled: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSummary:
+    mean: object
+
+
+def halved(x):
+    x *= np.float32(0.5)
+
+
+KINDS = {
+    "scalar": (np.nanmean, ["output0"]),
+    "standard deviation": (lambda x: np.nanstd(x), ["output0"]),
+    "count": (lambda x: np.count_nonzero(x), ["output0"]),
+    "interpolated": (lambda x: np.interp(0.5, [0, 1, 2], np.nan_to_num(x)), ["output0"]),
+    "float": (lambda x: float(np.nanvar(x)), ["output0"]),
+    "tuple": (lambda x: (np.nanmean(x), x * 2), ["output0", "output1"]),
+    "dict": (
+        lambda x: {"a": np.nanmean(x), "b": {"c": float(np.nanstd(x))}},
+        ["a", "b['c']"],
+    ),
+    "dataclass": (lambda x: Summary(np.nanmean(x), x * 2), ["output0", "output1"]),
+    "slots": (lambda x: FrozenSummary(np.nanmean(x)), ["output0"]),
+    "nested list": (lambda x: [[x * 2], [(x, [np.nanmean(x)])]], ["output0", "output1", "output2"]),
+    "in place": (halved, ["output0"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_of_all_kinds_are_outputs(kind: str) -> None:
+    program, names = KINDS[kind]
+    x = np.float32([1.1, np.nan, 3.3])
+    recording = record(program, x.copy())
+    assert recording.names == tuple(names)
+    result, expected = recording.result, program(x.copy())
+    assert repr(result) == repr(expected) and "Recorded" not in repr(type(result))
+    if kind == "slots":
+        assert type(result.mean) is np.float32
+    gives_again(recording)
+    report = recording.audit()
+    assert [error.name for error in report.outputs] == names
+    assert all("taken as given" not in step.reason for step in report.unseen)
