@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from passes.analysis.casts import OutputError
+from runtime.audit.blocked_run import as_floats, inner, norm
 from runtime.audit.exact import Flags, Numbers, numbers
 from runtime.audit.measuring import blocks
 from runtime.audit.wide import wide_dtype
@@ -31,29 +32,32 @@ class Output(NamedTuple):
     def error(self) -> OutputError:
         """Return the error of the output against the wide value, without shares."""
         near = self.modulus / 2
-        blocks_compared = [_compare(real, wide, near) for real, wide, _ in self._blocks(self.real)]
-        largest = max((block.largest for block in blocks_compared), default=0.0)
+        blocks_compared = [self._compared(at, near) for at in blocks(self.real.size)]
         finite = sum(block.finite for block in blocks_compared)
-        squares = self._products(self.real, largest)[1]
+        error = math.hypot(*(block.error for block in blocks_compared))
+        size = math.hypot(*(block.size for block in blocks_compared))
         return OutputError(
             name=self.name,
             dtype=str(self.dtype),
             elements=self.real.size,
             differing=sum(block.differing for block in blocks_compared),
             broken=sum(block.broken for block in blocks_compared),
-            largest=largest,
-            rms=largest * math.sqrt(squares / finite) if squares else largest,
+            largest=max((block.largest for block in blocks_compared), default=0.0),
+            rms=error / math.sqrt(finite) if error else 0.0,
             relative=max((block.relative for block in blocks_compared), default=0.0),
-            norm=self._norm(math.sqrt(squares) * largest),
+            norm=(error / size if size else math.inf) if error else 0.0,
         )
 
-    def _norm(self, error: float) -> float:
-        """Return an error in the Euclidean norm, divided by the norm of the wide value."""
-        sizes = [x[1].at(x[0].finite & x[1].finite).sizes() for x in self._blocks(self.real)]
-        scale = max((float(size.max(initial=0.0)) for size in sizes), default=0.0)
-        if not error or not scale:
-            return math.inf if error else 0.0
-        return error / scale / math.sqrt(sum(float(np.square(x / scale).sum()) for x in sizes))
+    def _compared(self, at: slice, near: float) -> _Compared:
+        """Compare one block of the output with its wide value."""
+        parts = 1 + self.dtype.is_complex
+        real, wide = self.real.reshape(-1)[at], self.wide.reshape(-1)[at]
+        if parts == 1 and not near and self.dtype.exact_in(DType.float64):
+            quick = _quick_comparison(as_floats(real, self.dtype), wide)
+            if quick is not None:
+                return quick
+        these, those = numbers(real, self.dtype, parts), numbers(wide, wide_dtype(wide), parts)
+        return _compare(these, those, near)
 
     def unknown(self) -> OutputError:
         """Return an OutputError with unknown figures."""
@@ -65,17 +69,19 @@ class Output(NamedTuple):
         The product with an effect d on the output is then <d, e> / <e, e>. Complex numbers are
         conjugates, for the real part of the product.
         """
-        scale = error.largest or 1.0
-        errors: list[NDArray[Any]] = []
-        for real, wide, _ in self._blocks(self.real):
-            parts = [
-                np.where(real.finite & wide.finite, x.high / scale, 0.0)
-                for x in real.minus(wide).parts
-            ]
-            errors.append(parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1])
-        whole = np.concatenate(errors).reshape(self.real.shape)
-        squares = float(np.square(np.abs(whole)).sum())
-        return whole / (squares or 1.0) / scale
+        scale, squares = error.largest or 1.0, 0.0
+        result = np.empty(self.real.shape, np.complex128 if self.dtype.is_complex else np.float64)
+        for at, (real, wide, _) in zip(
+            blocks(self.real.size), self._blocks(self.real), strict=True
+        ):
+            finite = real.finite & wide.finite
+            parts = [x.high / scale for x in real.minus(wide).parts]
+            part = parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1]
+            part = part if finite.all() else np.where(finite, part, 0.0)
+            squares += inner(part, np.conj(part))
+            result.reshape(-1)[at] = part
+        result /= (squares or 1.0) * scale
+        return result
 
     def share(self, error: OutputError, other: NDArray[Any]) -> float:
         """Return the share of `error` that `other` has, the wide run with one cast's loss injected.
@@ -127,13 +133,34 @@ class Output(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """The comparison of one block of an output; `finite` counts elements finite on both sides."""
+    """The comparison of one block of an output; `finite` counts elements finite on both sides.
+
+    `error` and `size` are the Euclidean norms of the error and of the wide value over these.
+    """
 
     differing: int
     broken: int
     finite: int
     largest: float
     relative: float
+    error: float
+    size: float
+
+
+def _quick_comparison(real: NDArray[Any], wide: NDArray[Any]) -> _Compared | None:
+    """Compare values that differ by less than half of them: then the differences are exact."""
+    if wide.dtype != np.float64:
+        return None
+    error, size = np.abs(real - wide), np.abs(wide)
+    largest = float(error.max())
+    relative = float((error / np.maximum(size, _TINY)).max()) if largest else 0.0
+    if not relative <= 0.5:  # also NaN
+        return None
+    differing = int(np.count_nonzero(error)) if largest else 0
+    return _Compared(differing, 0, real.size, largest, relative, norm(error), norm(size))
+
+
+_TINY = 5e-324
 
 
 def _compare(real: Numbers, wide: Numbers, near: float) -> _Compared:
@@ -143,12 +170,15 @@ def _compare(real: Numbers, wide: Numbers, near: float) -> _Compared:
     errors = np.flatnonzero(differing & finite)
     error, of = real.at(errors).minus(wide.at(errors)), wide.at(errors)
     nonzero = ~of.zero
+    sizes = error.sizes()
     return _Compared(
         int(np.count_nonzero(differing)),
         int(np.count_nonzero(_non_finite_mismatch(real, wide))),
         int(np.count_nonzero(finite)),
-        float(error.sizes().max(initial=0.0)),
+        float(sizes.max(initial=0.0)),
         float(error.at(nonzero).relative(of.at(nonzero)).max(initial=0.0)),
+        norm(sizes),
+        norm(wide.at(finite).sizes()),
     )
 
 

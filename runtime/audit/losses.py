@@ -29,7 +29,7 @@ from graphir import DType, Symbol, ops
 from graphir.ops import dtype_rules as signatures
 from passes.analysis.casts import Measured, StepLoss
 from runtime.audit.adjoints import is_finite
-from runtime.audit.blocked_run import as_floats
+from runtime.audit.blocked_run import as_floats, inner, norm
 from runtime.audit.exact import Flags, numbers
 from runtime.audit.exactness import EXACT_OPS, is_wide
 from runtime.audit.measuring import beyond
@@ -56,8 +56,8 @@ class _Norms:
         finite = np.isfinite(actual) & np.isfinite(exact)
         if not finite.all():
             actual, exact = actual[finite], exact[finite]
-        self.error = math.hypot(self.error, _norm(actual - exact))
-        self.size = math.hypot(self.size, _norm(exact))
+        self.error = math.hypot(self.error, norm(np.abs(actual - exact)))
+        self.size = math.hypot(self.size, norm(np.abs(exact)))
 
     @property
     def relative(self) -> float:
@@ -67,24 +67,20 @@ class _Norms:
         return self.error / self.size
 
 
-def _norm(x: Floats) -> float:
-    """Return the Euclidean norm, which neither overflows nor underflows on the way."""
-    size = np.abs(x)
-    most = float(size.max(initial=0.0))
-    if not most or not math.isfinite(most):
-        return most
-    # Not np.linalg.norm: the threads of BLAS wait for one another.
-    return most * math.sqrt(float(np.square(size / most).sum()))
-
-
 class _Suspicion:
     """The facts about one step from the first pass."""
 
     def __init__(self) -> None:
         self.is_certain = False
-        self.may_absorb = False
+        self.absorbed = self.roundings = 0.0
+        """Sums of squares: of the operands that may be absorbed, and of some of the roundings."""
         self.squares: list[float] = [0.0, 0.0, 0.0]
         """The sums of the squares of a sum's result and of its operands."""
+
+    @property
+    def may_absorb(self) -> bool:
+        """Whether absorbed operands may be most of the local loss."""
+        return self.absorbed > 0 and self.absorbed >= self.roundings / 2
 
     @property
     def may_cancel(self) -> bool:
@@ -182,15 +178,26 @@ class LossySteps:
         suspicion, eps = self._suspicion(symbol), 2.0 ** (1 - target.part.precision)
         values = (symbol, *symbol.args)
         extents = [run.beside.extent(x) for x in values]
-        for i, extent in enumerate(extents):
-            is_constant = run.beside.cached_value(values[i]).size == 1
-            squares = suspicion.squares
-            squares[i] = extent.squares if is_constant else squares[i] + extent.squares
-        small = min(extent.least for extent in extents[1:])
-        if not small > eps * extents[0].most and not suspicion.may_absorb:
+        for i, x in enumerate(values):
+            is_constant = run.beside.cached_value(x).size == 1
+            squares = suspicion.squares[i]
+            suspicion.squares[i] = run.beside.squares(x) + (0.0 if is_constant else squares)
+        least = min(extent.least for extent in extents[1:])
+        if not least > eps * extents[0].most:
             result, x, y = (np.abs(run.beside.native(each)) for each in values)
             small = np.minimum(x, y)
-            suspicion.may_absorb = bool(np.any((small <= eps * result) & (small > 0)))
+            absorbed = small[(small <= eps * result) & (small > 0)]
+            suspicion.absorbed += float(np.square(absorbed, dtype=np.float64).sum())
+            if suspicion.may_absorb:
+                suspicion.roundings += self._squares_of_roundings(run, symbol)
+
+    @staticmethod
+    def _squares_of_roundings(run: WideRun, symbol: Symbol) -> float:
+        """Return the sum of the squares of the roundings of a sum; 0 if it is not finite."""
+        result, x, y = (run.beside.floats(each) for each in (symbol, *symbol.args))
+        roundings = result - (x - y if symbol.op is ops.subtract else x + y)
+        squares = inner(roundings, np.conj(roundings))
+        return squares if math.isfinite(squares) else 0.0
 
     def suspects(self, steps: Iterable[Symbol]) -> list[Symbol]:
         """Return the steps that may have lost more than plain roundings, after all blocks."""
@@ -450,20 +457,28 @@ class _Step:
 
     def _measured(self, kind: str, at: Flags) -> Measured:
         """Return the measurement of the elements `at`, with the worst one and its operands."""
-        run, symbol, effect = self.run, self.symbol, self.effect
-        exact = run.cached_value(symbol) if kind == "cancellation" else effect.before
-        before, after = exact[at], effect.after[at]
-        x, y = as_floats(before, wide_dtype(exact)), as_floats(after, effect.target)
-        errors = _relative_errors(x, y)
-        worst = int(errors.argmax())
-        flat = int(np.flatnonzero(at)[worst])
-        place = tuple(int(i) for i in np.unravel_index(flat, at.shape))  # pyright: ignore
+        run, symbol = self.run, self.symbol
+        exact = self._wide(symbol) if kind == "cancellation" else self.exact
+        count = int(np.count_nonzero(at))
+        if 4 * count < at.size:
+            places = np.flatnonzero(at)
+            errors = _relative_errors(exact.reshape(-1)[places], self.actual.reshape(-1)[places])
+            worst = int(errors.argmax())
+            place, relative = int(places[worst]), float(errors[worst])
+        else:
+            errors = _relative_errors(exact, self.actual)
+            if count < at.size:
+                errors = np.where(at, errors, -1.0)
+            place = int(errors.argmax())
+            relative = float(errors.reshape(-1)[place])
+        index = tuple(int(i) for i in np.unravel_index(place, at.shape))  # pyright: ignore
+        value = run.cached_value(symbol) if kind == "cancellation" else self.effect.before
         return Measured(
             0,
-            before.size,
-            relative=float(errors[worst]),
-            worst=(_item(before[worst]), _item(after[worst])),
-            operands=_operands(run, symbol, place),
+            count,
+            relative=relative,
+            worst=(_item(value[index]), _item(self.effect.after[index])),
+            operands=_operands(run, symbol, index),
         )
 
 
@@ -493,7 +508,8 @@ def _wrapped(effect: Effect) -> Flags:
 
 
 def _differing(exact: Floats, actual: Floats) -> Flags:
-    return (exact != actual) & ~(np.isnan(exact) & np.isnan(actual))
+    differing = exact != actual
+    return differing if is_finite(exact) else differing & ~(np.isnan(exact) & np.isnan(actual))
 
 
 def _error_bits(target: DType) -> float:
@@ -503,8 +519,11 @@ def _error_bits(target: DType) -> float:
 def _relative_errors(exact: Floats, actual: Floats) -> Floats:
     """Return the relative error of each element; infinite without an exact value that is finite."""
     with np.errstate(all="ignore"):
-        difference = np.where(actual == exact, 0.0, np.inf)
-        errors = np.where(exact == 0, difference, abs(actual - exact) / abs(exact))
+        error, size = np.abs(actual - exact), np.abs(exact)
+        errors = np.divide(error, size, out=error)
+        if is_finite(errors):
+            return errors
+        errors = np.where(exact == 0, np.where(actual == exact, 0.0, np.inf), errors)
         return np.where(np.isnan(errors), np.inf, errors)
 
 

@@ -79,20 +79,29 @@ def _rounded_block(
     if target not in _ROUNDING or source.is_complex or not source.exact_in(DType.float64):
         return None
     old, new = (convert(x, d, DType.float64) for x, d in ((before, source), (after, target)))
-    error, size = np.abs(new - old), np.abs(old)
-    if not np.isfinite(np.add.reduce(error)) or bool((error > size / 2).any()):
-        return None
+    size = np.abs(old)
+    error = np.subtract(new, old)
+    np.abs(error, out=error)
+    relative = error / size
+    if not relative.max() <= 0.5:  # also without a number: zeros, inf, NaN
+        relative = error / np.maximum(size, 5e-324)
+        if not relative.max() <= 0.5:
+            return None
     changed = int(np.count_nonzero(error))
     if not changed:
         return Measured(before.size)
-    assert target.format is not None
-    ulps = np.ldexp(error, -_unit(size, target.format)).max()
-    relative = np.divide(error, size, out=error, where=size > 0)
     worst = int(relative.argmax())
-    extreme = before[worst].item(), after[worst].item()
-    return Measured(
-        before.size, changed, relative=float(relative[worst]), ulps=float(ulps), worst=extreme
-    )
+    extreme, greatest = (before[worst].item(), after[worst].item()), float(relative[worst])
+    assert target.format is not None
+    units = np.bitwise_and(size.view(np.int64), _EXPONENT).view(np.float64)
+    units *= 2.0**-target.format.mantissa
+    np.maximum(units, target.format.least, out=units)
+    ulps = np.divide(error, units, out=units).max()
+    return Measured(before.size, changed, relative=greatest, ulps=float(ulps), worst=extreme)
+
+
+_EXPONENT = 0x7FF << 52
+"""The bits of the exponent of a float64; alone, they are the power of two at or below a size."""
 
 
 def _block(before: NDArray[Any], after: NDArray[Any], source: DType, target: DType) -> Measured:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import Symbol, ops
-from runtime.audit.blocked_run import Array, View
+from runtime.audit.blocked_run import Array, View, keep_freed_memory
 from runtime.audit.subject import Subject
 from runtime.audit.sweep import Sweep, views
 from runtime.audit.tape import values_backwards
@@ -56,15 +56,26 @@ class SweepRegion(NamedTuple):
     def walk(self, run: WideRun, visit: Visit) -> None:
         """Compute the values of the border in both runs, and visit each step in each block."""
         equal_places = {x.index for x in self.steps}
+        border, last_reads = {x.index for x in self.border}, self._last_reads()
         for block, view in self.blocks(run):
-            for step in self.steps:
+            for step, places in zip(self.steps, last_reads, strict=True):
                 block.beside.cached_value(step)
                 if not block.is_equal(step):
                     equal_places.discard(step.index)
+                    block.cached_value(step)
                 visit(block, step)
-            for step in self.border:
-                self._store(run, step, block, view)
+                if step.index in border:
+                    self._store(run, step, block, view)
+                block.free(places)
         run.equal_places |= equal_places
+
+    def _last_reads(self) -> list[list[int]]:
+        """Return for each step the indices of the symbols that no later step reads."""
+        last = {x.index: i for i, step in enumerate(self.steps) for x in (step, *step.args)}
+        reads: list[list[int]] = [[] for _ in self.steps]
+        for place, i in last.items():
+            reads[i].append(place)
+        return reads
 
     def _store(self, run: WideRun, step: Symbol, block: WideRun, view: View) -> None:
         """Store a block of a border value; both runs share the array while their blocks do."""
@@ -105,6 +116,7 @@ class SweepRegion(NamedTuple):
                 sweep.give(place, {number: view(part) for number, part in parts.items()})
             for step in reversed(self.steps):
                 sweep.visit(step)
+                block.free((step.index,))
             for x in erring:
                 for number, part in sweep.take(x).items():
                     if (x.index, number) not in totals:
@@ -166,6 +178,8 @@ class Regions:
             x.index for item in self.items if isinstance(item, SweepRegion) for x in item.inner
         }
         self.has_blocks = bool(inner)
+        if self.has_blocks:
+            keep_freed_memory()
         ends = {x.index for x in subject.live if not x.args}  # as outputs are, by every run
         ends |= beyond.watched | {x.index for x in subject.graph.outputs}
         free_places = inner | ends

@@ -75,6 +75,7 @@ class Sweep:
         self.unswept: set[int] = set()
         self._adjoints: dict[int, dict[int, Array]] = {}
         self._owned: set[tuple[int, int]] = set()
+        self._passing: dict[int, list[int]] = {}
         for number, (symbol, adjoint) in enumerate(seeds):
             self.add(symbol, number, adjoint)
 
@@ -129,9 +130,12 @@ class Sweep:
         self, symbol: Symbol, adjoints: Mapping[int, Array], erring: Sequence[int]
     ) -> None:
         is_site = symbol.index in self._sites
-        for i in [i for i in erring if self._passes(symbol, i)]:
+        passing = self._passing.get(symbol.index)
+        if passing is None:
+            passing = self._passing[symbol.index] = [i for i in erring if self._passes(symbol, i)]
+        for i in passing:
             self._pass(symbol.args[i], adjoints)
-        erring = [i for i in erring if not self._passes(symbol, i)]
+        erring = [i for i in erring if i not in passing]
         if not (is_site or erring):
             return
         value = self.run.beside.cached_value
@@ -262,7 +266,7 @@ class Sweep:
         old = adjoints.get(number)
         if old is None:
             adjoints[number] = np.asarray(part)
-        elif key in self._owned and old.dtype == np.result_type(old, part):
+        elif key in self._owned and (old.dtype == part.dtype or old.dtype.kind == "c"):
             np.add(old, part, out=old)
             return
         else:

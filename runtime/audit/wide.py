@@ -127,6 +127,11 @@ class WideRun(BlockedRun):
         run.equal_places = set(self.equal_places)
         return run
 
+    def free(self, places: Iterable[int]) -> None:
+        """Free values of a block in both runs."""
+        super().free(places)
+        self.beside.free(places)
+
     def reads(self, symbol: Symbol) -> Iterable[Symbol]:
         """Return the symbols whose wide values the wide value of a symbol is computed from."""
         return () if self.is_equal(symbol) else symbol.args
