@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphir import DType, Graph, GraphirError, Location, Symbol
+from graphir import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.escape import printable
 from graphir.ir.inference_cache import infer
 from graphir.location import NUMPY
 from passes.analysis.casts.loss_fixes import number_fix
 from passes.analysis.casts.ranking import is_cause, is_modular
-from passes.analysis.casts.widening import Widening, in_call, uncast
+from passes.analysis.casts.widening import Widening, in_call, next_values, uncast
 from passes.analysis.expressions import (
     call_argument,
     expression,
@@ -161,7 +161,16 @@ def _widened(report: CastReport, widening: Widening) -> str:
     verb = _VERBS.get(step.op.name, f"has {step.op.name} of")
     narrow = _narrow(widening)
     fix = _rewritten(report, widening, {position: narrow} if narrow is not None else {})
+    if next_values(step.args[position]):
+        fix = f"; start {step.args[position].op.name} with {_start(values[position], narrow)}"
     return f"{head} {verb} {operand}, {_article(str(wide))}{origin}{fix}"
+
+
+def _start(value: Symbol, narrow: DType | None) -> str:
+    """Return the narrow value with which a loop is to start."""
+    if narrow is None or value.op is not ops.constant or value.rank or not hasattr(np, str(narrow)):
+        return f"its value as {narrow or 'a narrower dtype'}"
+    return f"np.{narrow}({value.attrs['value'].item()!r})"
 
 
 def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
@@ -173,7 +182,7 @@ def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
     source, function = whole_expression(step.location), origin.op.removeprefix(NUMPY)
     casts = [
         x
-        for x in report.explicit.symbols
+        for x in step.graph.symbols
         if in_call(x) and x.location == step.location and x.origins[0].op == origin.op
     ]
     types = {x.origins[0].operand: uncast(x.args[0]).type for x in casts}

@@ -13,6 +13,8 @@ from graphir.escape import printable
 from graphir.ops.dims import Size, total
 from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
+from passes.analysis.casts.sites import counted_types
+from passes.analysis.casts.widening import demanding
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport, CastRow, OutputError, Unseen
@@ -226,7 +228,9 @@ def why(row: CastRow) -> str:
         return "written to an array of that dtype"
     if _is_loss(row):
         return f"lost values: {row.kind}"
-    return f"under {printable(row.rule)} ({path(row)})"
+    cause = None if row.user is None else demanding(row.user, row.target)
+    place = "" if cause is None else f", as {cause.op.name} at {printable(cause.location.layered)}"
+    return f"under {printable(row.rule)} ({path(row)}){place}"
 
 
 def what(row: CastRow) -> str:
@@ -348,7 +352,5 @@ def against(report: CastReport) -> list[str]:
 def added(report: CastReport) -> Size:
     """Return the total bytes of the arrays that a report's casts allocate, each counted once."""
     casts = {row.symbol.index: row.symbol for row in report if row.symbol.args}
-    types = Counter(symbol.type for symbol in casts.values())
-    return total(
-        type_.size * (count * type_.dtype.storage.itemsize) for type_, count in types.items()
-    )
+    types = counted_types(casts.values())
+    return total(type_.size * count * type_.dtype.storage.itemsize for type_, count in types)

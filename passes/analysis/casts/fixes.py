@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphir import rules
+import numpy as np
+
+from graphir import ops, rules
 from passes.analysis import suggestions
+from passes.analysis.expressions import primary
 from passes.analysis.suggestions import Promotion
 
 if TYPE_CHECKING:
@@ -19,12 +22,29 @@ def fix(row: CastRow) -> str:
     cast, a number that its dtype merely rounds. Returns "" for a cast inside a compound function
     too, since no line of the program can change it.
     """
+    if row.op in ops.CONTROL:
+        return _in_control_flow(row)
     if row.location.compound:
         return ""
     if row.conversion.stores:
         return " ".join(replacement(row).split())
     promotion = _promotion(row)
     return suggestions.fix(promotion, row.location) if promotion else ""
+
+
+def _in_control_flow(row: CastRow) -> str:
+    """Return the cast to write around a value that enters or leaves a graph of control flow."""
+    if row.uses.of(row).user is None or row.kind not in ("implicit", "literal"):
+        return ""
+    value, target = row.operands[row.position], row.target
+    if row.kind == "literal":
+        is_numpy = hasattr(np, str(target))
+        return f"np.{target}({value.attrs['value'].item()!r})" if is_numpy else ""
+    source = row.uses.expression(value.location)
+    if source is None or value.location.compound or not value.args:
+        return f'{row.op} of {row.operand}.astype("{target}")'
+    text = source.brief
+    return f'{text if primary(text) else f"({text})"}.astype("{target}")'
 
 
 def replacement(row: CastRow) -> str:

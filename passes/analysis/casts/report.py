@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops, rules
 from graphir.dtypes import DTypeLike
 from graphir.gc_pause import uncollected
+from graphir.ir.inlining import inlined
 from graphir.loss import LOSS_KINDS, LossKind
 from passes.analysis.casts.causes import Uses
 from passes.analysis.casts.conversion import Kind, StepLoss
@@ -33,13 +34,17 @@ class CastReport(Sequence[CastRow]):
 
     `str()` gives a table, whose rows fit the terminal if stdout is one, `.to_json()` the data (see
     casts.schema.json). `graph` is the graph of the query and `explicit` the same graph with
-    explicit casts. After an audit, `outputs` has the errors of the outputs, `results` their values,
+    explicit casts; `view` is the explicit graph with its control flow inline, whose symbols the
+    rows have. After an audit, `outputs` has the errors of the outputs, `results` their values,
     `losses` the steps of arithmetic that lost values, and `unseen` the steps that the audit did not
     see. `against` is the comparison with other rules, or None.
     """
 
-    def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
+    def __init__(
+        self, graph: Graph, explicit: Graph, rows: Sequence[CastRow], view: Graph | None = None
+    ) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
+        self.view = explicit if view is None else view
         self._whole: CastReport | None = None
         self.of = len(rows)
         """The number of rows of the whole report, before filters such as `only`."""
@@ -129,8 +134,8 @@ class CastReport(Sequence[CastRow]):
     @cached_property
     def widenings(self) -> list[Widening]:
         """The steps at which outputs became wider than all inputs."""
-        inputs = self.explicit.inputs if self.arguments is None else self.arguments
-        return list(widenings(self.explicit, inputs, self.step_results))
+        inputs = self.view.inputs if self.arguments is None else self.arguments
+        return list(widenings(self.view, inputs, self.step_results))
 
     @property
     def _unfiltered(self) -> CastReport:
@@ -235,18 +240,20 @@ def cast_report(graph: Graph) -> CastReport:
     takes a dtype has a row of kind "literal".
     """
     explicit = implicit_cast(graph)
+    view = inlined(explicit)
     rows: list[CastRow] = []
-    uses = Uses(explicit, rows)
-    walk = CastWalk(explicit)
-    for conversion, location, symbol, _ in walk.casts(explicit.symbols):
+    uses = Uses(view, rows)
+    walk = CastWalk(view)
+    for conversion, location, symbol, _ in walk.casts(view.symbols):
         rows.append(CastRow(conversion, location, symbol, len(rows), uses))
     if graph is not explicit:  # an explicit graph does not distinguish literals
-        constants = _rewritten_constants(graph, explicit)
-        for conversion, location, user, position in CastWalk(graph).literals(graph.symbols):
+        before = inlined(graph)
+        constants = _rewritten_constants(before, view)
+        for conversion, location, user, position in CastWalk(before).literals(before.symbols):
             constant = constants[user.args[position].index]
             rows.append(CastRow(conversion, location, constant, len(rows), uses))
     worst_first = sorted(rows, key=attrgetter("conversion.damage"), reverse=True)
-    return CastReport(graph, explicit, worst_first)
+    return CastReport(graph, explicit, worst_first, view)
 
 
 def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
@@ -255,7 +262,7 @@ def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
 
 
 def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:
-    """Return the constants of the explicit graph, keyed by their indices in the original graph."""
+    """Return the constants of an explicit graph, keyed by their indices in the original graph."""
     before = [x.index for x in graph.symbols if x.op is ops.constant]
     after = [x for x in explicit.symbols if x.op is ops.constant]
     return dict(zip(before, after, strict=True))

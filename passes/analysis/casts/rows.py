@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Location, Symbol
+from graphir.ir.inlining import runs_of
 from graphir.loss import Loss
 from graphir.ops.dims import Size
 from passes.analysis.casts import fixes
@@ -141,8 +142,11 @@ class CastRow:
 
     @property
     def elements(self) -> Size:
-        """The number of converted elements: an int, or an expression of symbolic dims."""
-        return self.symbol.size
+        """The number of converted elements: an int, or an expression of symbolic dims.
+
+        A cast in a loop counts as often as the loop runs, by name if the graph does not say it.
+        """
+        return self.symbol.size * runs_of(self.symbol)
 
     @property
     def bytes_added(self) -> Size:

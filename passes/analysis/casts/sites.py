@@ -12,7 +12,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
-from graphir import TensorType
+from graphir import Symbol, TensorType
+from graphir.ir.inlining import runs_of
 from graphir.ops.dims import Size, total
 from passes.analysis.casts.conversion import CastConversion
 from passes.analysis.casts.measured import Measured, plain
@@ -83,11 +84,9 @@ class CastSite:
         return _sizes(self._types)[0]
 
     @property
-    def _types(self) -> tuple[tuple[TensorType, int], ...]:
+    def _types(self) -> tuple[tuple[TensorType, Size], ...]:
         """The types of the casts, each with its number of casts."""
-        if len(self.casts) == 1:
-            return ((self.row.symbol.type, 1),)
-        return tuple(Counter(row.symbol.type for row in self.casts).items())
+        return counted_types(row.symbol for row in self.casts)
 
     @property
     def bytes_added(self) -> Size:
@@ -218,8 +217,14 @@ def _site_key(conversion: CastConversion) -> object:
     return (x.op, x.operand, x.rule, x.source, x.target) if is_number else conversion
 
 
+def counted_types(symbols: Iterable[Symbol]) -> tuple[tuple[TensorType, Size], ...]:
+    """Return the types of symbols, each with the number of arrays that a run makes of it."""
+    counts = Counter((symbol.type, runs_of(symbol)) for symbol in symbols)
+    return tuple((type_, runs * count) for (type_, runs), count in counts.items())
+
+
 @lru_cache(maxsize=1024)
-def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
+def _sizes(types: tuple[tuple[TensorType, Size], ...]) -> tuple[Size, Size]:
     """Return the total elements and storage bytes of arrays, given as (type, count) pairs."""
     elements = [(kind, kind.size * count) for kind, count in types]
     bytes_added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
@@ -227,7 +232,7 @@ def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
 
 
 @lru_cache(maxsize=1024)
-def _sizes_json(types: tuple[tuple[TensorType, int], ...]) -> tuple[int | str, int | str]:
+def _sizes_json(types: tuple[tuple[TensorType, Size], ...]) -> tuple[int | str, int | str]:
     """Return the total elements and storage bytes for JSON."""
     elements, bytes_added = _sizes(types)
     return size_json(elements), size_json(bytes_added)

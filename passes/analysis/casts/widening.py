@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphir import DType, Graph, Symbol, ops
+from graphir.ir.inlining import Junction
 from graphir.location import Location
 from graphir.ops import dtype_rules as signatures
 
@@ -155,11 +156,43 @@ def uncast(symbol: Symbol) -> Symbol:
     """Return a symbol without the casts that passes inserted for operands.
 
     A cast that stores a value in an array, or that a NumPy function makes, is part of the program.
+    An operand of control flow stands for the value that enters the graph.
     """
-    while symbol.op is ops.cast and symbol.origins and not symbol.origins[0].stores:
-        if in_call(symbol):
-            break
+    while True:
+        op = symbol.op
+        is_inserted = op is ops.cast and symbol.origins and not symbol.origins[0].stores
+        enters = type(op) is Junction and op.enters
+        if not enters and (not is_inserted or in_call(symbol)):
+            return symbol
         symbol = symbol.args[0]
+
+
+def next_values(carry: Symbol) -> list[Symbol]:
+    """Return what a loop's body gives for the junction of a carry; none for another symbol."""
+    # The junction of a loop's result takes the value that the body gives, then the carry.
+    junctions = (x for x in carry.graph.symbols if type(x.op) is Junction)
+    return [x.args[0] for x in junctions if any(y is carry for y in x.args[1:2])]
+
+
+def demanding(junction: Symbol, dtype: DType) -> Symbol | None:
+    """Return the first op that makes a dtype to which a value enters or leaves control flow.
+
+    That is the op in the body that widens a carry, or in the branch that widens a result. Returns
+    None for other symbols.
+    """
+    if type(junction.op) is not Junction:
+        return None
+    candidates = list(junction.args[: len(junction.op.signature.promoted or ())])
+    if junction.op.enters:
+        candidates = next_values(junction)
+    following = next((x for x in map(uncast, candidates) if x.dtype is dtype), None)
+    symbol = following
+    while following is not None:
+        symbol = following
+        if type(symbol.op) is Junction:
+            return demanding(symbol, dtype) or symbol
+        computed = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
+        following = next(computed, None)
     return symbol
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.gc_pause import uncollected
+from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from passes.analysis.casts.causes import ImpliedUses
 from passes.analysis.casts.conversion import SILENT, CastConversion
@@ -28,7 +29,11 @@ def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[H
     """Return a policy's hits in a graph, one for each line and kind, in the graph's order.
 
     With `outputs`, the search covers only the inputs and the symbols that are live for `outputs`.
+    It enters the graphs of control flow.
     """
+    if graph.has_bodies:
+        graph = inlined(graph, outputs)
+        outputs = graph.outputs
     hits = _Judgement(policy, graph, graph.symbols).hits()
     if not hits or not outputs or all_live(graph, outputs):
         return hits
