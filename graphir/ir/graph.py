@@ -78,7 +78,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.in_place_sites: dict[int, tuple[Location, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         self.numbers: NumberTrace | None = None
-        self.has_bodies = False  # true where ops of control flow may be among the symbols
+        self.has_bodies = False  # true where symbols may have graphs, or tuples of values
         self.body: Graph | None = None  # while the body of an op of control flow is traced
         for type_ in tensor_types(in_types):
             self.input(type_)
@@ -322,7 +322,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         symbols.append(symbol)
         if op is ops.input:
             self._declare(symbol)
-        elif inference.outputs:
+        elif op.kind == "control":
             self.has_bodies = True
         return symbol
 

@@ -2,8 +2,9 @@
 
 The symbols of each graph of control flow stand once, at the place of their op, in a layer that
 names it: `body of scan`. A value enters and leaves through a junction, a symbol whose op has the
-name of the op of control flow, and whose operands are all values that it may take. The result is a
-view: it keeps types, locations and origins, and has no values of its own.
+name of the op of control flow, and whose operands are all values that it may take. So does each
+result of a `call`; an opaque one counts as a bool, of which no analysis of dtypes says anything.
+The result is a view: it keeps types, locations and origins, and has no values of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from graphir.ops.op import Attributes, Inference, Op, Resolved, Signature, Types
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
 
-
 _TRUTH = TensorType(DType.bool)
 
 
@@ -34,12 +34,14 @@ class Junction(Op):
     """The op of a symbol through which values enter or leave the graphs of control flow.
 
     The operands at the promoted positions join with the types `beside`; the others are values on
-    which the result depends. `enters` is true for an operand of the op of control flow.
+    which the result depends. `enters` is true for an operand of the op of control flow, and
+    `gathers` for the symbol on which all results of a loop depend.
     """
 
     result: TensorType = _TRUTH
     beside: tuple[TensorType, ...] = ()
     enters: bool = False
+    gathers: bool = False
 
     def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inference:
         """Return the result's type in the joined dtype, to which the promoted operands convert."""
@@ -205,7 +207,7 @@ class _Inlining:
     ) -> Iterator[Symbol]:
         """Append the graphs of an op of control flow, and yield a junction for each result."""
         op, graphs = symbol.op, [cast(Graph, body) for body in control.bodies(symbol.attrs)]
-        first = len(args) - len(graphs[0].inputs)
+        first = len(args) - len(graphs[0].inputs) if graphs else 0
         location = self.relocation.location(symbol.location, layer, True)
 
         def junction(
@@ -216,7 +218,8 @@ class _Inlining:
             **facts: Any,
         ) -> Symbol:
             rest = [f"operands[{i}]" for i in range(len(args) - len(names))]
-            junction_op = _junction(op, (*names, *rest), len(names), result, facts)
+            result = result if type(result) is TensorType else _TRUTH
+            junction_op = _junction(symbol, (*names, *rest), len(names), result, facts)
             new = Symbol(
                 *(self.new, junction_op, tuple(args), NO_ATTRIBUTES, result),
                 location,
@@ -224,6 +227,10 @@ class _Inlining:
             )
             return self.append(new, original, runs)
 
+        if not graphs:
+            for type_ in symbol.type.parts:
+                yield junction((), args, type_, symbol)
+            return
         entering = [
             junction((op.operand(first + i),), (arg,), x.type, x, beside=(x.type,), enters=True)
             for i, (arg, x) in enumerate(zip(args[first:], graphs[0].inputs, strict=True))
@@ -241,12 +248,14 @@ class _Inlining:
                 yield junction(names, (*branches, args[0]), type_, symbol)
             return
         # Each result depends on all values that the body gives, which enter it again.
-        end = junction((), [x for outputs in results for x in outputs], _TRUTH, None)
+        values = [x for outputs in results for x in outputs]
+        end = junction((), values, _TRUTH, None, gathers=True)
+        verdict = results[0][:1] if op is control.while_loop else ()
         carries = symbol.attrs.get("carries", len(symbol.type.parts))
         for i, type_ in enumerate(symbol.type.parts):
             candidates = (results[-1][i], *entering[i:][: i < carries])
             names = (f"result[{i}]", op.operand(i))[: len(candidates)]
-            yield junction(names, (*candidates, end), type_, symbol, beside=(type_,))
+            yield junction(names, (*candidates, *verdict, end), type_, symbol, beside=(type_,))
 
     def counts(self, symbol: Symbol) -> Iterator[Size]:
         """Yield how often each graph of an op of control flow runs."""
@@ -264,11 +273,13 @@ class _Inlining:
 
 
 def _junction(
-    op: Op, names: tuple[str, ...], joined: int, result: TensorType, facts: dict[str, Any]
+    symbol: Symbol, names: tuple[str, ...], joined: int, result: TensorType, facts: dict[str, Any]
 ) -> Junction:
+    op = symbol.op
     signature = Signature("junction", _resolved, tuple(range(joined)))
+    name = symbol.attrs["callee"].name if op is control.call else op.name
     return Junction(
-        *(op.name, names, signature, _shape, "A value that enters or leaves.", (), "control"),
+        *(name, names, signature, _shape, "A value that enters or leaves.", (), "control"),
         result=result,
         **facts,
     )

@@ -123,6 +123,8 @@ class Symbol(SymbolOperators):
         return self  # a symbol never changes, so a copy is the symbol itself
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name in ("dtype", "shape"):  # the property raised: the value has none
+            getattr(self.type, name)
         if name in WRITING:
             refuse_write(name)
         fix = f"it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ()

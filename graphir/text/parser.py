@@ -102,7 +102,6 @@ class Parser(Values):
         outer_symbols, self.symbols = self.symbols, {}
         self._block(graph)
         self.symbols = outer_symbols
-        self._graphs[-1].has_bodies = True
         return graph
 
     # -- the header
@@ -199,6 +198,7 @@ class Parser(Values):
         if inference.type is not type_:
             self.fail(f"the type here is {type_}, but {op.name} gives {inference.type}", type_at)
         self.symbols[name] = graph.append(op, args, inference.attrs, type_, source)
+        graph.has_bodies |= op.kind == "control"
 
     def _new_name(self, what: str) -> str:
         start = self.at

@@ -17,11 +17,11 @@ def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002
     if format not in GRAPH_FORMATS:
         raise GraphError(f"a graph is drawn as {', '.join(GRAPH_FORMATS)}", got=f"{format!r}")
     report = cast_report(subject) if isinstance(subject, Graph) else subject
-    return GRAPH_FORMATS[format](report.explicit, marks_of(report))
+    return GRAPH_FORMATS[format](report.view, marks_of(report))
 
 
 def marks_of(report: CastReport) -> dict[int, Mark]:
-    """Return the mark of the gravest row of each cast, keyed by index in the explicit graph.
+    """Return the mark of the gravest row of each cast, keyed by index in the report's view.
 
     Constants that casts were folded into have marks too. Python literals have no mark.
     """

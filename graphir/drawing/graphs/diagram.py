@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.drawing.graphs import labels
-from graphir.drawing.graphs.folding import Fold, Group, Part, parts_of
+from graphir.drawing.graphs.folding import Fold, Group, Part, is_drawn, parts_of
 from graphir.drawing.graphs.labels import TITLE, clipped
 from graphir.drawing.graphs.levels import (
     LEVELS,
@@ -21,6 +21,7 @@ from graphir.drawing.graphs.levels import (
 from graphir.dtypes import DType
 from graphir.gc_pause import uncollected
 from graphir.ir.graph import Graph
+from graphir.ir.inlining import inlined
 from graphir.ir.symbol import Symbol
 from graphir.location import CastKind
 from graphir.text.printer import definitions
@@ -68,8 +69,11 @@ _MANY = 24  # more outputs than this number share one box
 
 @uncollected
 def diagram(graph: Graph, marks: Marks | None = None) -> Diagram:
-    """Return the diagram of a graph, folded if the graph is large (see `parts_of`)."""
-    return _Drawing(graph, marks or {}).diagram()
+    """Return the diagram of a graph, folded if the graph is large (see `parts_of`).
+
+    The graphs of control flow are layers, as graphir.ir.inlining has them.
+    """
+    return _Drawing(inlined(graph), marks or {}).diagram()
 
 
 class _Drawing:
@@ -120,9 +124,9 @@ class _Drawing:
         """Return the values on each line between two boxes, in order, once for each use."""
         owner = self.owner
         links: dict[tuple[int, int], list[Symbol]] = {}
-        for symbol in self.graph.symbols:
+        for symbol in filter(is_drawn, self.graph.symbols):
             to = owner[symbol.index]
-            for arg in symbol.args:
+            for arg in filter(is_drawn, symbol.args):
                 if owner[arg.index] != to:
                     links.setdefault((owner[arg.index], to), []).append(arg)
         return links

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from graphir.ir.graph import Graph
+from graphir.ir.inlining import Junction
 from graphir.ir.symbol import Symbol
 
 LIMIT = 300
@@ -65,7 +66,7 @@ def parts_of(graph: Graph) -> list[Part]:
     both needs and feeds another part; so a layer that the program leaves and enters again may be
     several parts.
     """
-    symbols = graph.symbols
+    symbols = [symbol for symbol in graph.symbols if is_drawn(symbol)]
     runs = _runs(symbols, (), _paths(symbols))
     if len(symbols) <= LIMIT:
         return _visible_parts(runs, DEEPEST, whole=True)
@@ -74,6 +75,11 @@ def parts_of(graph: Graph) -> list[Part]:
         if _count(parts) <= LIMIT:
             return parts
     return [*_pieces(symbols)]
+
+
+def is_drawn(symbol: Symbol) -> bool:
+    """Whether a symbol has a box: all do but those that gather the values of a loop."""
+    return not (type(symbol.op) is Junction and symbol.op.gathers)
 
 
 def _count(parts: Sequence[Part]) -> int:

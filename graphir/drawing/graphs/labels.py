@@ -9,6 +9,7 @@ from graphir import ops
 from graphir.drawing.graphs.levels import Mark
 from graphir.dtypes import DType
 from graphir.escape import printable
+from graphir.ir.inlining import Junction
 from graphir.ir.symbol import Symbol
 from graphir.location import CastKind, Location, Origin
 from graphir.ops.types import TensorType
@@ -44,6 +45,8 @@ def type_text(type_: TensorType) -> str:
 def op_lines(symbol: Symbol, name: str) -> tuple[str, ...]:
     """Return the lines of a symbol's box: its op, input name or constant, and its type."""
     text = name.removeprefix("%") if symbol.op is ops.input else symbol.op.name
+    if type(symbol.op) is Junction and symbol.op.operands:
+        text = f"{symbol.op.operands[0]} of {symbol.op.name}"
     if symbol.op is ops.constant and not symbol.rank:
         text = _number(symbol)
     return clipped(text), clipped(type_text(symbol.type))
