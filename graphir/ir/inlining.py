@@ -44,13 +44,13 @@ class Junction(Op):
     gathers: bool = False
 
     def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inference:
-        """Return the result's type in the joined dtype, to which the promoted operands convert."""
-        joined = range(len(types))[: len(self.signature.promoted or ())]
-        distinct = {*self.beside, *(types[i] for i in joined)}
+        """Return the result's type in the common dtype, to which the promoted operands convert."""
+        together = range(len(types))[: len(self.signature.promoted or ())]
+        distinct = {*self.beside, *(types[i] for i in together)}
         dtypes = {type_.dtype for type_ in distinct}
         dtype = rules.common(tuple(distinct)) if len(dtypes) > 1 else self.result.dtype
         dtype = dtypes.pop() if len(dtypes) == 1 else dtype
-        operands = [dtype if i in joined else type_.dtype for i, type_ in enumerate(types)]
+        operands = [dtype if i in together else type_.dtype for i, type_ in enumerate(types)]
         return Inference(self.result.cast(dtype), tuple(operands), NO_ATTRIBUTES)
 
 
@@ -273,10 +273,10 @@ class _Inlining:
 
 
 def _junction(
-    symbol: Symbol, names: tuple[str, ...], joined: int, result: TensorType, facts: dict[str, Any]
+    symbol: Symbol, names: tuple[str, ...], together: int, result: TensorType, facts: dict[str, Any]
 ) -> Junction:
     op = symbol.op
-    signature = Signature("junction", _resolved, tuple(range(joined)))
+    signature = Signature("junction", _resolved, tuple(range(together)))
     name = symbol.attrs["callee"].name if op is control.call else op.name
     return Junction(
         *(name, names, signature, _shape, "A value that enters or leaves.", (), "control"),

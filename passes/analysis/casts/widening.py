@@ -191,8 +191,8 @@ def demanding(junction: Symbol, dtype: DType) -> Symbol | None:
         symbol = following
         if type(symbol.op) is Junction:
             return demanding(symbol, dtype) or symbol
-        computed = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
-        following = next(computed, None)
+        operands = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
+        following = next(operands, None)
     return symbol
 
 
