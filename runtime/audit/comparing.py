@@ -34,6 +34,7 @@ class Output(NamedTuple):
         near = self.modulus / 2
         blocks_compared = [self._compared(at, near) for at in blocks(self.real.size)]
         finite = sum(block.finite for block in blocks_compared)
+        largest = max((block.largest for block in blocks_compared), default=0.0)
         error = math.hypot(*(block.error for block in blocks_compared))
         size = math.hypot(*(block.size for block in blocks_compared))
         return OutputError(
@@ -42,8 +43,10 @@ class Output(NamedTuple):
             elements=self.real.size,
             differing=sum(block.differing for block in blocks_compared),
             broken=sum(block.broken for block in blocks_compared),
-            largest=max((block.largest for block in blocks_compared), default=0.0),
-            rms=error / math.sqrt(finite) if error else 0.0,
+            largest=largest,
+            rms=largest * math.sqrt((error / largest) ** 2 / finite)
+            if 0 < largest < math.inf
+            else largest,
             relative=max((block.relative for block in blocks_compared), default=0.0),
             norm=(error / size if size else math.inf) if error else 0.0,
         )

@@ -519,8 +519,7 @@ def _error_bits(target: DType) -> float:
 def _relative_errors(exact: Floats, actual: Floats) -> Floats:
     """Return the relative error of each element; infinite without an exact value that is finite."""
     with np.errstate(all="ignore"):
-        error, size = np.abs(actual - exact), np.abs(exact)
-        errors = np.divide(error, size, out=error)
+        errors = np.asarray(np.abs(actual - exact) / np.abs(exact))
         if is_finite(errors):
             return errors
         errors = np.where(exact == 0, np.where(actual == exact, 0.0, np.inf), errors)
