@@ -19,6 +19,7 @@ from runtime.recording.leaving import (
     reading,
 )
 from runtime.recording.numpy_ import functions, ufuncs
+from runtime.recording.numpy_.calls import callee
 from runtime.recording.numpy_.methods import Methods
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import RecordedValue, TracedScalar, active, plains
@@ -203,9 +204,18 @@ def _scalars() -> dict[type[Any], type[Any]]:
     for code in "bhilqBHILQefdFD":
         base = np.dtype(code).type
         # Without `__iter__ = None`, `__getitem__` would make the scalar iterable.
-        body = {**methods, **_of(base), "__iter__": None}
+        body = {**methods, **_of(base), "__iter__": None, "__new__": _new(base)}
         classes[base] = type(f"Recorded_{base.__name__}", (base, TracedScalar), body)
     return classes
+
+
+def _new(base: type[Any]) -> Callable[..., Any]:
+    """Return the constructor of recorded scalars, which `type(x)(value)` calls."""
+
+    def new(_: type[Any], *args: Any, **kwargs: Any) -> Any:
+        return callee(base)(*args, **kwargs)
+
+    return new
 
 
 SCALARS = _scalars()

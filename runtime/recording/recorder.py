@@ -80,6 +80,8 @@ class Recorder(NotingBuilder):
         """The inputs of the graph that are arguments of the program, or that it loaded."""
         self.captures: list[Symbol] = []
         """The inputs of the graph that the program captured: its data if it has no others."""
+        self.saved: dict[int, Symbol] = {}
+        """The symbols whose values the program wrote to files, by index."""
         self.last_scalar: TracedScalar | None = None
         """The scalar that NumPy has computed last."""
         self.texts: dict[tuple[str, Location], Any] = {}
@@ -209,6 +211,11 @@ class Recorder(NotingBuilder):
             copy = real.copy() if type(real) is np.ndarray else real
             self.texts[kind, self.here] = self.wrapped(copy, symbol)
 
+    def save(self, values: Any) -> None:
+        """Note that the program writes values to a file, from which it may load them."""
+        symbols = (self.before(leaf) for leaf in traced_leaves(values))
+        self.saved.update((symbol.index, symbol) for symbol in symbols if symbol is not None)
+
     def counted(self) -> int:
         """Count a write, and return its number."""
         self.writes += 1
@@ -307,7 +314,7 @@ class Recorder(NotingBuilder):
         scalar_type = self.scalars.get(kind)
         if scalar_type is None:
             return real
-        scalar = scalar_type(real)
+        scalar = kind.__new__(scalar_type, real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
         self.last_scalar = scalar
         return scalar
@@ -500,6 +507,14 @@ class Recorder(NotingBuilder):
         arrays = [plain(leaf) for leaf in traced_leaves(list(self.arguments[-1:]))]
         floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
         return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
+
+    def reloaded(self, name: str, real: Any) -> Any:
+        """Return the content of a file, which the program may have written, as `loaded` does."""
+        if not self.saved or real.dtype.names:
+            return self.loaded(real)
+        symbol, reason = self.input(real), "is taken as given: the program wrote to files before"
+        self.step(name, reason, (symbol,), tuple(self.saved.values()), exact=True)
+        return self.wrapped(real, symbol)
 
     def loaded(self, real: Any) -> Any:
         """Return data of the program in the form that the program gets: an argument, a file.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FrameType, FunctionType
@@ -44,8 +45,8 @@ class Site(NamedTuple):
 class CallSites:
     """A cache of call sites, with one object for each call path to a place.
 
-    Frames of NumPy and of this project are not user frames, and those of installed packages are not
-    if the user's code calls them. `top` is the code of the frame that
+    Frames of NumPy and of this project are not user frames, and those of installed packages and of
+    Python's library are not if the user's code calls them. `top` is the code of the frame that
     calls the recorded function. The layer of a location names the functions on the path from the
     recorded function to the place, as in `solve/residual`. If Python code of NumPy or of an
     installed package runs in between, the location is compound.
@@ -112,7 +113,8 @@ class CallSites:
     def _classified(self, frame: FrameType) -> int:
         kind = _INTERNAL if is_ours(frame) else _NUMPY if _package(frame) == "numpy" else _USER
         kind = _INTERNAL if frame.f_globals.get("__name__") in _THIN else kind
-        if kind == _USER and any(name in frame.f_code.co_filename for name in INSTALLED):
+        is_installed = any(name in frame.f_code.co_filename for name in INSTALLED)
+        if kind == _USER and (is_installed or _package(frame) in sys.stdlib_module_names):
             kind = _LIBRARY
         if frame.f_code.co_name == "<module>" and not is_user(frame.f_globals.get("__name__")):
             kind = _IMPORT

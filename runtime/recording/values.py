@@ -7,6 +7,7 @@ counts writes; the trace of a view derives its symbol anew from the owner's afte
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -201,11 +202,18 @@ class RecordedValue(np.ndarray[Any, Any]):
 
 
 class TracedScalar:
-    """The attributes that NumPy scalars of a recorded program have besides their value."""
+    """The attributes that NumPy scalars of a recorded program have besides their value.
+
+    A scalar that a call of its class makes has no symbol: `recorder` is None.
+    """
 
     symbol: Symbol
-    recorder: Recorder
-    plain: Any
+    recorder: Recorder | None = None
+
+    @cached_property
+    def plain(self) -> Any:
+        """The plain scalar."""
+        return type(self).__mro__[1](self)
 
 
 def plain(value: Any) -> Any:

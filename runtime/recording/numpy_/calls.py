@@ -22,7 +22,7 @@ import numpy as np
 
 from graphir.numpy_api.arrays.operands import leaves
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
-from runtime.recording.leaving import AS_NUMBER
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER
 from runtime.recording.numpy_.creation import array_symbol, data, recorded_function
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
@@ -32,6 +32,24 @@ CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_a
 """The names of `callee`, `formatted` and `from_attribute` in the code of a recorded program."""
 READERS = frozenset(("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal"))
 """Compiled modules of Python's library whose functions and types read numbers from memory."""
+BYTE_READERS = frozenset(
+    (
+        *(
+            "_hashlib",
+            "_sha1",
+            "_sha2",
+            "_sha256",
+            "_sha512",
+            "_sha3",
+            "_md5",
+            "_blake2",
+            "hashlib",
+        ),
+        *("zlib", "binascii", "base64", "_bz2", "_lzma", "marshal"),
+    )
+)
+"""Modules whose functions and types read bytes from memory."""
+_BYTE_TYPES = (memoryview, np.nditer, np.broadcast)
 PYTHON_READERS = frozenset(("ctypes", "fractions", "json"))
 """Modules of Python's library that call such functions."""
 
@@ -44,11 +62,18 @@ def callee(function: Any) -> Any:
         kind = cast("type[Any]", function)
         if issubclass(kind, np.generic):
             return _scalar_type(cast("Any", kind))
+        if kind in _BYTE_TYPES:
+            return _reader(kind, AS_BYTES)
         return _reader(kind) if kind.__module__ in READERS | PYTHON_READERS else kind
     if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
         return function
-    module = str(getattr(function, "__module__", None))
+    owner = getattr(function, "__self__", None)
+    module = str(getattr(function, "__module__", None) or type(owner).__module__)
     package = module.partition(".")[0]
+    if package in BYTE_READERS or (function.__name__ == "join" and isinstance(owner, bytes)):
+        return _reader(function, AS_BYTES)
+    if package == "_io":
+        return _writer(function)
     if package in READERS | PYTHON_READERS:
         return _reader(function)
     return function if package in LIBRARIES or is_user(module) else _from_outside(function)
@@ -113,11 +138,21 @@ def _scalar(recorder: Recorder, kind: Any, *args: Any, **kwargs: Any) -> Any:
     return recorder.outcome(kind.__name__, real, lambda: array_symbol(recorder, args[0], real))
 
 
-def _reader(function: Any) -> Callable[..., Any]:
+def _writer(function: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
-            recorder.read(function.__name__, [args, kwargs], AS_NUMBER)
+            recorder.save([args, kwargs])
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
+            recorder.read(function.__name__, [args, kwargs], reason)
         return function(*args, **kwargs)
 
     return call
@@ -128,7 +163,9 @@ def _reader(function: Any) -> Callable[..., Any]:
 
 _READING_NAMES = (
     *("type", "pack", "pack_into", "Decimal", "Fraction", "timedelta", "array", "dump", "dumps"),
-    *("c_float", "c_double", "c_int", "c_long"),
+    *("c_float", "c_double", "c_int", "c_long", "nditer", "broadcast", "write", "update", "join"),
+    *("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s", "new"),
+    *("crc32", "adler32", "compress", "b64encode", "hexlify"),
     *(
         "to_numpy",
         *(name for name in (*dir(np.random), *dir(np.random.Generator)) if name[0] != "_"),

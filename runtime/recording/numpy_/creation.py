@@ -253,7 +253,7 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
     if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
         return real
     recorder.note(name, "is taken as given: it is data")
-    return recorder.loaded(real)
+    return recorder.reloaded(name, real) if name in _LOADERS else recorder.loaded(real)
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -390,6 +390,8 @@ def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) 
     return tuple(place.reshape(()) for place in places)
 
 
+_LOADERS = frozenset(("load", "loadtxt", "genfromtxt", "fromfile", "memmap"))
+"""NumPy's functions that read files."""
 _RECORDERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
@@ -403,7 +405,8 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "eye": _made(_eye),
     "identity": _made(_identity),
     "fromiter": _iterated,
-    **dict.fromkeys(("load", "loadtxt", "genfromtxt", "fromfile", "fromstring"), _external),
+    **dict.fromkeys(_LOADERS - {"memmap"}, _external),
+    "fromstring": _external,
     "frombuffer": _of_buffer,
     "random.default_rng": _aside,
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),

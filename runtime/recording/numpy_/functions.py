@@ -52,6 +52,8 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _run(recorder, function, args, kwargs)
     if function in FUNCTIONS:
         return _computed(recorder, function, args, dict(kwargs))
+    if function in _SAVING:
+        recorder.save([args, kwargs])
     return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
 
 
@@ -265,5 +267,5 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.where: _chosen,
     np.cross: _crossed,
 }
-_OPAQUE = {np.place, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
-           np.array_repr, np.array_str}  # fmt: skip
+_SAVING = {np.save, np.savetxt, np.savez, np.savez_compressed}
+_OPAQUE = {np.place, np.einsum_path, np.array2string, np.array_repr, np.array_str, *_SAVING}

@@ -345,6 +345,7 @@ def _writing(name: str) -> Callable[..., Any]:
         recorder = active()
         if recorder is not None and recorder.locate():
             recorder.note(name, "writes a file")
+            recorder.save(self)
         return getattr(self.plain, name)(*plains(args), **plains(kwargs))
 
     return method

@@ -129,7 +129,7 @@ def test_random_numbers_are_data_and_those_of_a_plain_run(monkeypatch: Any) -> N
     assert seen == [True, True, False, True, *seen[4:]]  # permutation is compiled
 
 
-def test_a_file_that_the_program_writes_steers_nothing(tmp_path: Path) -> None:
+def test_a_file_that_the_program_writes_and_reads_is_not_data(tmp_path: Path) -> None:
     def saved(x: Any) -> Any:
         halves = x.astype(np.float16).astype(np.float64)
         halves.tofile(tmp_path / "halves")
@@ -138,5 +138,6 @@ def test_a_file_that_the_program_writes_steers_nothing(tmp_path: Path) -> None:
 
     recording = record(saved, np.array([0.1, 0.2]))
     report = recording.audit()
-    assert not report.hidden and report.outputs[0].differing == 0
+    assert report.outputs[0].differing == 0
+    assert not report.outputs[1].is_known and report.unseen[0].what == "fromfile"
     assert [note.what for note in recording.notes] == ["tofile", "dump", "fromfile"]
