@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import ctypes
+import linecache
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, cast
@@ -13,7 +16,8 @@ from typing import Any, cast
 import numpy as np
 
 from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
-from runtime.recording.numpy_.calls import watched_code
+from runtime.recording.numpy_.calls import is_scalar_type, reading_reason, watched_code
+from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import leaves, texts
 from runtime.recording.values import RecordedValue, TracedScalar
@@ -23,7 +27,7 @@ class BlockFrame(SlotOwner):
     """The frame whose code has a recorded block."""
 
     def __init__(self, frame: FrameType) -> None:
-        self._frame, code = frame, frame.f_code
+        self._frame, code, self._line = frame, frame.f_code, frame.f_lineno
         self._names = {*names_of(code), *code.co_varnames, *code.co_cellvars, *code.co_freevars}
         self.is_module = frame.f_locals is frame.f_globals
         self.name = "block" if self.is_module else code.co_name
@@ -35,6 +39,11 @@ class BlockFrame(SlotOwner):
         while frame is not None and frame.f_code is self._frame.f_code:
             frame = frame.f_back
         return BlockFrame.__init__.__code__ if frame is None else frame.f_code
+
+    @property
+    def file(self) -> str:
+        """The file of the frame's code."""
+        return self._frame.f_code.co_filename
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -49,6 +58,20 @@ class BlockFrame(SlotOwner):
             for name in self._names & values.keys():
                 yield ArraySlot(values[name], owner, name, ITEM)
 
+    def reads(self) -> Iterator[tuple[str, int, list[Any]]]:
+        """Yield the calls in the block whose functions read recorded values from memory unseen.
+
+        Python runs the block with the code that it has, in which no call is watched. Each call has
+        its text, its line, and the values of the variables in its arguments.
+        """
+        values = {**vars(builtins), **self._frame.f_globals, **self.variables}
+        for call in calls_in_block(self.file, self._line):
+            function = _value_of(call.func, values)
+            if reading_reason(function) or is_scalar_type(function):
+                names = [name for part in call.args for name in _names_read(part)]
+                read_values = traced_leaves([values.get(name) for name in names])
+                yield ast.unparse(call.func), call.lineno, read_values
+
     def __getitem__(self, name: str) -> Any:
         return self._frame.f_locals[name]
 
@@ -59,6 +82,42 @@ class BlockFrame(SlotOwner):
         if not self.is_module:
             frame = ctypes.py_object(self._frame)
             ctypes.pythonapi.PyFrame_LocalsToFast(frame, ctypes.c_int(0))
+
+
+def calls_in_block(file: str, line: int) -> Iterator[ast.Call]:
+    """Yield the calls in the body of the `with` statement at a line of a file."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # the lines of a notebook's cell may not be Python's
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With) and node.lineno <= line < node.body[0].lineno:
+            for part in node.body:
+                yield from (x for x in ast.walk(part) if isinstance(x, ast.Call))
+
+
+def _names_read(node: ast.AST) -> Iterator[str]:
+    """Yield the variables whose elements an expression reads, beyond their shapes and dtypes."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    is_of_shape = isinstance(node, ast.Attribute) and node.attr in _OF_TYPE
+    is_length = isinstance(node, ast.Call) and ast.unparse(node.func) == "len"
+    if not (is_of_shape or is_length):
+        for part in ast.iter_child_nodes(node):
+            yield from _names_read(part)
+
+
+_OF_TYPE = ("shape", "size", "ndim", "dtype", "nbytes", "itemsize")
+
+
+def _value_of(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    """Return the value of a name or of an attribute of a module; None of other expressions."""
+    if isinstance(node, ast.Name):
+        return values.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = _value_of(node.value, values)
+        return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
+    return None
 
 
 class Script:

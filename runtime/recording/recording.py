@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from graphir import DType, ExecutionError, Graph, GraphError, PromotionRules, Symbol, TensorType
+from graphir import (
+    DType,
+    ExecutionError,
+    Graph,
+    GraphError,
+    Location,
+    PromotionRules,
+    Symbol,
+    TensorType,
+)
 from graphir import rules as rules_named
 from graphir.dtypes import DTypeLike
 from graphir.ops.grammar import is_foreign
@@ -221,6 +230,9 @@ class RecordedBlock:
         with self._stack:
             if kind is not None:
                 return
+            for call, line, values in self._frame.reads():
+                recorder.here = Location.at(self._frame.file, line)
+                recorder.read(call, values, "reads values unseen; call it in a function")
             result = {
                 name: value
                 for name, value in self._frame.variables.items()

@@ -58,25 +58,44 @@ def callee(function: Any) -> Any:
     """Return the function that the program calls in place of a function."""
     if active() is None:
         return function
-    if isinstance(function, type):
-        kind = cast("type[Any]", function)
-        if issubclass(kind, np.generic):
-            return _scalar_type(cast("Any", kind))
-        if kind in _BYTE_TYPES:
-            return _reader(kind, AS_BYTES)
-        return _reader(kind) if kind.__module__ in READERS | PYTHON_READERS else kind
+    if is_scalar_type(function):
+        return _scalar_type(function)
+    reason = reading_reason(function)
+    if reason:
+        return _reader(function, reason)
     if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
         return function
-    owner = getattr(function, "__self__", None)
-    module = str(getattr(function, "__module__", None) or type(owner).__module__)
+    module = _module_of(function)
     package = module.partition(".")[0]
-    if package in BYTE_READERS or (function.__name__ == "join" and isinstance(owner, bytes)):
-        return _reader(function, AS_BYTES)
     if package == "_io":
         return _writer(function)
-    if package in READERS | PYTHON_READERS:
-        return _reader(function)
     return function if package in LIBRARIES or is_user(module) else _from_outside(function)
+
+
+def is_scalar_type(function: Any) -> bool:
+    """Whether a function is one of NumPy's scalar types."""
+    return isinstance(function, type) and issubclass(function, np.generic)
+
+
+def reading_reason(function: Any) -> str:
+    """Return how a compiled function reads values from memory, as a reason; "" for any other."""
+    if isinstance(function, type):
+        kind = cast("type[Any]", function)
+        if kind in _BYTE_TYPES:
+            return AS_BYTES
+        return AS_NUMBER if kind.__module__ in READERS | PYTHON_READERS else ""
+    if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
+        return ""
+    package = _module_of(function).partition(".")[0]
+    joins = function.__name__ == "join" and isinstance(getattr(function, "__self__", None), bytes)
+    if package in BYTE_READERS or joins:
+        return AS_BYTES
+    return AS_NUMBER if package in READERS | PYTHON_READERS else ""
+
+
+def _module_of(function: Any) -> str:
+    owner: Any = getattr(function, "__self__", None)
+    return str(getattr(function, "__module__", None) or cast("Any", type(owner)).__module__)
 
 
 def from_attribute(value: Any) -> Any:

@@ -116,3 +116,23 @@ def test_values_that_a_program_prints_are_outputs_if_there_are_no_others() -> No
     assert recording.result == "6.00" and len(recording.outputs) == 1
     assert recording.outputs[0] == 6 and recording.names[0].startswith("text of line ")
     assert not recording.audit().hidden
+
+
+def test_a_block_names_the_calls_that_read_values_unseen() -> None:
+    x = np.linspace(0.1, 0.4, 4)
+    with record() as recording:
+        rounded = x.astype(np.float32).astype(np.float64)
+        size = np.float64(len(rounded)) + np.float64(rounded.shape[0]) + np.float32(0.5)
+        scaled = x * np.float32(rounded[0])
+    report = recording.audit()
+    (step,) = report.unseen
+    assert step.hides and step.what == "np.float32" and size == 8.5 and scaled.size == 4
+    assert step.location.source.strip() == "scaled = x * np.float32(rounded[0])"
+
+
+def test_a_block_that_reads_no_recorded_value_is_seen() -> None:
+    x, gain = np.linspace(0.1, 0.4, 4), 0.5
+    with record() as recording:
+        rounded = x.astype(np.float32)
+        scaled = rounded * np.float32(gain) + np.float32(0.5)
+    assert not recording.audit().unseen and scaled.dtype == np.float32
