@@ -6,7 +6,7 @@ from graphir import Graph, TensorType, ops
 from graphir.conversions import convert
 from graphir.gc_pause import uncollected
 from graphir.ops.attribute_record import AttributeRecord
-from graphir.ops.attributes import with_dtypes
+from graphir.ops.attributes import constant, with_dtypes
 from graphir.ops.control import with_bodies
 from passes.rewriter import Rewriter, bodies_of, origins_of, require_explicit
 
@@ -32,7 +32,7 @@ def weak_types(graph: Graph) -> Graph:
             type_ = types[symbol.type] = symbol.type.with_dtypes(concrete)
         of = symbol.args[0] if symbol.op is ops.cast else symbol
         if of.op is ops.constant and of.weak:
-            value = convert(of.attrs["value"], of.dtype, type_.dtype, graph.tf32)
+            value = constant(convert(of.attrs["value"], of.dtype, type_.dtype, graph.tf32))
             attrs = {"dtype": type_.dtype, "value": value, "literal": None}
             source = symbol.source if of is symbol else origins_of(symbol)
             rewriter.values.append(rewriter.new.append(ops.constant, (), attrs, type_, source))

@@ -7,6 +7,7 @@ So `interpret(pass(g))` equals `interpret(g)` bit for bit if the pass preserves 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from graphir.ops.control import bodies
 from graphir.ops.op import Inference
 from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import Evaluation
-from runtime.binding import bind, sizes_of
+from runtime.binding import bind
 from runtime.results import refused, require_outputs, results
 
 
@@ -146,17 +147,20 @@ class ReferenceRun:
                 values, symbol.args, inference.operands or own_dtypes, strict=True
             )
         ]
-        dtypes = dict(zip(map(id, bodies(symbol.attrs)), inference.outputs, strict=True))
 
-        def evaluate(body: Any, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-            run = ReferenceRun(body, arrays, {**self.sizes, **sizes_of(body, arrays)})
+        def evaluate(
+            body: Any, dtypes: Sequence[DType], arrays: Sequence[NDArray[Any]]
+        ) -> list[NDArray[Any]]:
+            run = ReferenceRun(body, [*map(np.asarray, arrays)], dict(self.sizes))
             for _ in run.walk():
                 pass
-            return run.outputs(dtypes[id(body)])
+            return run.outputs(dtypes)
 
+        both = zip(bodies(symbol.attrs), inference.outputs, strict=True)
+        functions = [partial(evaluate, body, dtypes) for body, dtypes in both]
         try:
             types = symbol.type.with_dtypes(graph.concrete_dtype).parts
-            return ControlCall(symbol.op, symbol.attrs, types, self.sizes, evaluate)(operands)
+            return ControlCall(symbol.op, symbol.attrs, types, self.sizes, functions)(operands)
         except GraphirError as error:
             raise refused(error, symbol) from None
 

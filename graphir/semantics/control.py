@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from graphir.errors import ExecutionError
 from graphir.ops import control
 from graphir.ops.dims import Dim, evaluate
-from graphir.ops.op import Attributes, BodyGraph, Op
+from graphir.ops.op import Attributes, Op
 from graphir.ops.types import TensorType
+from graphir.semantics.evaluation import contiguous
 
 Array: TypeAlias = NDArray[Any]
 
@@ -23,15 +24,16 @@ Array: TypeAlias = NDArray[Any]
 class ControlCall(NamedTuple):
     """A run of an op that gives a tuple: its attributes, the types of its results, the dims' sizes.
 
-    `run(graph, arrays)` returns the outputs of a graph, in the dtypes that the op demands. A result
-    of the op `call` binds the dims that have no size yet.
+    `bodies` are functions of operands for the graphs among the attributes, in order; each returns
+    the graph's outputs, in the dtypes that the op demands. 0-d values may be NumPy scalars. A
+    result of the op `call` binds the dims that have no size yet.
     """
 
     op: Op
     attrs: Attributes
     types: Sequence[TensorType]
     sizes: MutableMapping[str, int]
-    run: Callable[[BodyGraph, Sequence[Array]], Sequence[Array]]
+    bodies: Sequence[Callable[[Sequence[Array]], Sequence[Array]]]
 
     def __call__(self, operands: Sequence[Array]) -> tuple[Array, ...]:
         """Return the results for operands of the dtypes that the graphs take.
@@ -42,24 +44,24 @@ class ControlCall(NamedTuple):
 
 
 def _cond(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
-    branches = call.attrs["branches"]
-    place = min(max(int(operands[0]), 0), len(branches) - 1)
-    return tuple(call.run(branches[place], operands[1:]))
+    place = min(max(int(operands[0]), 0), len(call.bodies) - 1)
+    return tuple(call.bodies[place](operands[1:]))
 
 
 def _while(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
-    condition, body = call.attrs["condition"], call.attrs["body"]
-    count = len(body.outputs)
+    condition, body = call.bodies
+    count = len(call.types)
     values = list(operands)
-    while call.run(condition, values)[0]:
-        values[:count] = call.run(body, values)
+    while condition(values)[0]:
+        values[:count] = body(values)
     return tuple(values[:count])
 
 
 def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
-    attrs = call.attrs
-    body, carries, scanned = attrs["body"], attrs["carries"], attrs["scanned"]
-    rows, captured = operands[carries : carries + scanned], operands[carries + scanned :]
+    attrs, (body,) = call.attrs, call.bodies
+    carries, scanned = attrs["carries"], attrs["scanned"]
+    rows = [*map(contiguous, operands[carries : carries + scanned])]
+    captured = operands[carries + scanned :]
     length = len(rows[0]) if rows else evaluate(attrs["length"], call.sizes)
     if any(len(row) != length for row in rows):
         lengths = ", ".join(str(len(row)) for row in rows)
@@ -67,8 +69,7 @@ def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     values, stacked = list(operands[:carries]), list[Array]()
     for step in range(length):
         place = length - 1 - step if attrs["reverse"] else step
-        row = [np.ascontiguousarray(x[place]).reshape(x.shape[1:]) for x in rows]
-        results = call.run(body, [*values, *row, *captured])
+        results = body([*values, *[x[place] for x in rows], *captured])
         values, outputs = list(results[:carries]), results[carries:]
         if not step:
             stacked = [np.empty((length, *y.shape), y.dtype) for y in outputs]

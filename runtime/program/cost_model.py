@@ -112,6 +112,10 @@ SCALAR_KERNELS: Final = 64
 """The most steps of a plan whose regions of 0-d values become machine code. In longer plans a call
 of a kernel costs more than the Python expressions: updates, thomas."""
 
+SCALAR_BODY: Final = 16
+"""The fewest 0-d values of a region in a graph of control flow that become machine code. The Python
+expressions of fewer cost less than a call of a kernel with its 0-d arrays: control_flow."""
+
 WRITTEN_SYMBOLS: Final = 400
 """The most symbols of a region that becomes Python source; to compile a line takes as long as to
 run it 50 times: compile, the plan."""

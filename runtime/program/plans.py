@@ -46,7 +46,8 @@ class Plan:
     machine code that replaces it. `left` is the number of calls before the next look for machine
     code, and `price` is the time of a `straight` call in nanoseconds. A plan with large results
     runs its steps one by one, because steps reuse memory (see `Recycler`). `empty` makes the memory
-    of results.
+    of results. The `straight` function of an `inner` plan, of a graph of control flow, has no
+    guards, and 0-d values come and go as NumPy scalars.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Plan:
         sizes: Mapping[str, int],
         program: Program,
         empty: Callable[..., Any],
+        inner: bool = False,
     ) -> None:
         self.exit = frozenset(program.exit)
         self.origins: dict[int, int] = {}
@@ -73,7 +75,7 @@ class Plan:
         self.left = self._calls_counted = 0
         self.price = 0.0
         self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
-        self._apart = False
+        self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._views = sizes, list[Any]()
         self._empty = empty
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
@@ -164,7 +166,9 @@ class Plan:
     def _is_single(self) -> bool:
         """Whether machine code of one step can replace the whole plan."""
         step = self.bound[0]
-        return len(self.bound) == 1 and not (isinstance(step, RegionStep) and step.stores)
+        has_stores = isinstance(step, RegionStep) and step.stores
+        is_whole = self._owns and not self._inner
+        return is_whole and len(self.bound) == 1 and not has_stores
 
     @lazy
     def _compiled_regions(self) -> list[ScalarStep | RegionStep]:
@@ -184,12 +188,18 @@ class Plan:
         return self.price > self._stepwise_price and (self.native is not None or self._apart)
 
     def _write_straight(self, program: Program) -> Straight:
-        types = [
-            (program.lowered.concrete_dtype(symbol.dtype).storage, shape)
-            for symbol, shape in zip(program.lowered.inputs, self.inputs, strict=True)
-        ]
+        types, scalars = None, set[int]()
         both = program.entry, program.exit
-        return Straight(self.bound, *both, program.constants, types, self._entries, self._empty)
+        if self._inner:
+            shapes = zip((*both[0], *both[1]), (*self.inputs, *self.shapes), strict=True)
+            scalars = {cell for cell, shape in shapes if not shape}
+        else:
+            types = [
+                (program.lowered.concrete_dtype(symbol.dtype).storage, shape)
+                for symbol, shape in zip(program.lowered.inputs, self.inputs, strict=True)
+            ]
+        settings = program.constants, types, self._entries, self._empty, scalars
+        return Straight(self.bound, *both, *settings)
 
     @lazy
     def dead(self) -> list[list[int]]:

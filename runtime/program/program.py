@@ -24,12 +24,19 @@ from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.semantics.evaluation import contiguous
 from passes import lower
+from passes.rewriter import bodies_of
 from runtime.binding import bind
 from runtime.program.blocks import cores, require_count
 from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
-from runtime.program.cost_model import BIT_ARITHMETIC, KEPT_PLANS, SCALAR_KERNELS
+from runtime.program.control import BoundBody, ControlStep
+from runtime.program.cost_model import (
+    BIT_ARITHMETIC,
+    KEPT_PLANS,
+    SCALAR_BODY,
+    SCALAR_KERNELS,
+)
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
 from runtime.program.hoisting import hoisted
@@ -97,12 +104,14 @@ class Program:
             if symbol.op is ops.constant and symbol.index in self.cells
         }
         self.entry_roundings = self._entry_roundings()
-        self._own = self._has_own_outputs()
+        self.owns_outputs = self._has_own_outputs()
         self._plans: dict[Any, tuple[Plan, bool]] = {}
         self._bodies: dict[tuple[int, bool, frozenset[int]], RegionBody] = {}
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, CompiledRegion] = {}
         self._shared: dict[Any, Any] = {}
+        self._body_programs: dict[Graph, Program] = {}
+        self._outside: Program | None = None  # of the graph around a graph of control flow
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None
         self._native: Callable[..., Any] | None = None
@@ -197,10 +206,10 @@ class Program:
             targets = {
                 cell: np.asarray(array)
                 for cell, array in zip(self.exit, arrays, strict=False)
-                if self._own and writable_at_once(array, inputs)
+                if self.owns_outputs and writable_at_once(array, inputs)
             }
             outputs = self._stepwise(plan, lane, inputs, targets, progress)
-        outputs = outputs if self._own else owned(outputs, inputs)
+        outputs = outputs if self.owns_outputs else owned(outputs, inputs)
         if out is None:
             return outputs[0] if self._single else outputs
         for array, value in zip(arrays, outputs, strict=True):
@@ -214,7 +223,7 @@ class Program:
         The answer is None if the plan has to run step by step.
         """
         plan.left -= 1
-        if plan.left < 0 and self._own:
+        if plan.left < 0:
             plan.look(self)
             if plan is self._recent:
                 self._use(plan)
@@ -231,6 +240,17 @@ class Program:
             return None  # step by step, the error names the op
         took = perf_counter_ns() - start
         plan.price = min(plan.price or took, took)
+        return outputs
+
+    def outputs_of(self, plan: Plan, lane: Lane, values: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs of an inner plan; 0-d values come and go as NumPy scalars.
+
+        Outputs may share memory with operands and with each other.
+        """
+        outputs = self._at_once(plan, lane, values)
+        if outputs is None:
+            arrays = self._stepwise(plan, lane, list(map(np.asarray, values)), {}, None)
+            outputs = tuple([x if x.ndim else x[()] for x in arrays])
         return outputs
 
     def _stepwise(
@@ -277,7 +297,7 @@ class Program:
             return plan, arrays
         if not ready:
             return plan, self._entering(inputs)
-        if self._own:
+        if self.owns_outputs:
             self._use(plan)
         return plan, inputs
 
@@ -290,6 +310,8 @@ class Program:
         """Drop all plans, because they may reference a kernel that the tier evicts."""
         self._native = self._recent = None
         self._plans.clear()
+        if self._outside:
+            self._outside._plan_anew()
 
     def _plan_for(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """Return the plan for bound arrays; plan anew unless a plan for their types exists.
@@ -299,7 +321,7 @@ class Program:
         """
         plan, _ = self._plans.get(key, (None, False))
         if plan is None:
-            plan = Plan(self.bound(sizes), sizes, self, self._recycler.empty)
+            plan = self.plan(sizes)
             for old in list(self._plans)[: len(self._plans) + 1 - KEPT_PLANS]:
                 self._plans.pop(old, None)
             self._plans[key] = plan, self._are_ready(arrays)
@@ -321,6 +343,10 @@ class Program:
 
     # -- plans
 
+    def plan(self, sizes: Mapping[str, int], inner: bool = False) -> Plan:
+        """Return a new plan; `inner` is that of `Plan`."""
+        return Plan(self.bound(sizes), sizes, self, self._recycler.empty, inner)
+
     @uncollected
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> list[Step]:
         """Return the steps with their symbolic dims bound to sizes."""
@@ -333,16 +359,29 @@ class Program:
         self, number: int, step: Region | Call, sizes: Mapping[str, int], threads: int
     ) -> Step:
         if isinstance(step, Call):
-            return CallStep(step.symbol, self.cells, sizes)
+            if step.symbol.op.kind != "control":
+                return CallStep(step.symbol, self.cells, sizes)
+            programs = map(self.body_program, bodies_of(step.symbol))
+            bodies = [BoundBody(program, sizes) for program in programs]
+            return ControlStep(step.symbol, self.cells, sizes, bodies, self._free)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)
-            few = len(self.steps) <= SCALAR_KERNELS
-            return ScalarStep(scalars, self.cells, sizes, self.kernels(number) if few else None)
+            pays = len(self.steps) <= SCALAR_KERNELS
+            pays &= self._outside is None or len(step.symbols) >= SCALAR_BODY
+            return ScalarStep(scalars, self.cells, sizes, self.kernels(number) if pays else None)
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         bits = math.prod(shape) > BIT_ARITHMETIC or bool(self.block)
         native = self.kernels(number)
         body = partial(self.body, number, bits)
         return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block, native)
+
+    def body_program(self, graph: Graph) -> Program:
+        """Return the program of a graph of control flow."""
+        program = self._body_programs.get(graph)
+        if program is None:
+            program = self._body_programs[graph] = Program(graph, *self._options, beside=self)
+            program._outside = self
+        return program
 
     def _scalar(self, number: int, region: Region) -> Scalars:
         code = self._scalars.get(number)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import ExecutionError, Symbol
+from graphir import ExecutionError, Symbol, TensorType
 from graphir.escape import printable
+from passes.rewriter import bodies_of
 from runtime.binding import bind
 from runtime.program.codegen.assembly import RegionBody, prepared
 from runtime.program.codegen.straight import alone
@@ -180,7 +181,7 @@ def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -
             if symbol.op.kind == "movement" and len(symbol.args) == 1:
                 view_step = CallStep(symbol, program.cells, sizes)
                 values[view_step.write] = view_step.call(*[values[k] for k in view_step.reads])
-            elif cell is not None:
+            elif cell is not None and type(symbol.type) is TensorType:
                 values[cell] = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
     return values
 
@@ -210,6 +211,9 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
     for number, (step, bound) in enumerate(zip(program.steps, steps, strict=True)):
         if isinstance(step, Call):
             lines.append(f"{number:4} {_call_text(step.symbol)}")
+            for body in bodies_of(step.symbol):
+                text = explain(program.body_program(body), (), {})
+                lines += [f"       {line}" for line in text.split("\n")]
             continue
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
@@ -236,7 +240,8 @@ def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
 
 
 def _call_text(symbol: Symbol) -> str:
-    kind = "view or copy" if symbol.op.kind == "movement" else "kernel"
+    kinds = {"movement": "view or copy", "control": "control flow"}
+    kind = kinds.get(symbol.op.kind, "kernel")
     operand_types = ", ".join(str(arg.type) for arg in symbol.args)
     return f"{symbol.op.name}({operand_types}) -> {symbol.type}    {kind}    {symbol.location}"
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError, Op, Symbol, ops
+from graphir import GraphirError, Op, Symbol, TensorType, ops
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
 from graphir.semantics import data_movement as movement
@@ -464,10 +464,12 @@ def _read_as(array: Array, dtype: Storage) -> Array:
     return array if array.dtype == dtype else array.view(dtype)
 
 
-def shape_of(symbol: Symbol, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the shape of a symbol with its symbolic dims bound to `sizes`."""
+def shape_of(
+    symbol: Symbol, sizes: Mapping[str, int], part: TensorType | None = None
+) -> tuple[int, ...]:
+    """Return the shape of a symbol, or of a part of it, with its dims bound to `sizes`."""
     try:
-        return tuple([evaluate(dim, sizes) for dim in symbol.shape])
+        return tuple([evaluate(dim, sizes) for dim in (part or symbol).shape])
     except GraphirError as error:
         raise refused(error, symbol) from None
 

@@ -39,7 +39,8 @@ class Straight:
     and shape for each input, the function returns None unless each input is a plain array of its
     dtype and shape. `entries` are the steps that run as machine code: the function calls
     `entry(*values)` with the values of the cells that the step alone reads. `empty` makes the
-    memory of results.
+    memory of results. The function takes and returns the cells in `scalars`, which are 0-d, as
+    NumPy scalars.
     """
 
     def __init__(
@@ -51,26 +52,28 @@ class Straight:
         types: Sequence[tuple[Storage, tuple[int, ...]]] | None = None,
         entries: Mapping[Step, Callable[..., Any]] | None = None,
         empty: Callable[..., Any] = np.empty,
+        scalars: Collection[int] = (),
     ) -> None:
         self.reads, self.writes, self.blocks = reads, writes, len(steps)
         self._empty = empty
         self._views: list[ScratchView] = []
-        self._scalars: dict[int, str] = {}
+        self._scalars = {cell: f"n{cell}" for cell in reads if cell in scalars}
         self._boxed: set[int] = set()
         self._names: dict[int, str] = {}
         for step in steps:
             for source, target in _written_in_place(step):
                 self._names[target] = self._cell(source)
+        inputs = [f"{self._scalars.get(cell) or self._cell(cell)}=None" for cell in reads]
         writer = FunctionWriter()
         for cell, array in (constants or {}).items():
             writer.lines.append(f"{self._cell(cell)} = {writer.name(array)}")
         self._steps(steps, entries or {}, set(self._cells(writes)), writer)
-        self._arrays(writes, writer)
-        writer.lines.append(f"return {', '.join(self._cells(writes))},")
+        self._arrays([cell for cell in writes if cell not in scalars], writer)
+        results = [self._scalar(cell) if cell in scalars else self._cell(cell) for cell in writes]
+        writer.lines.append(f"return {', '.join(results)},")
         writer.lines[:0] = self._scratch(writer)
         if types is not None:
             writer.lines[:0] = self._tests(types, writer)
-        inputs = [f"{name}=None" for name in self._cells(reads)]
         self.function: Callable[..., tuple[Any, ...] | None] = writer.function(
             ["lane", *inputs, "*more"]
         )
@@ -78,6 +81,10 @@ class Straight:
     def _cell(self, cell: int) -> str:
         """Return the variable of a cell; an array and its updates in place share a variable."""
         return self._names.get(cell) or f"v{cell}"
+
+    def _scalar(self, cell: int) -> str:
+        """Return the expression of a 0-d cell as a NumPy scalar."""
+        return self._scalars.get(cell) or f"{self._cell(cell)}[()]"
 
     def _cells(self, cells: Sequence[int]) -> list[str]:
         return list(map(self._cell, cells))
@@ -108,7 +115,7 @@ class Straight:
             self._arrays(step.reads, writer)
             self._entry(step, entry, writer)
         elif isinstance(step, ScalarStep):
-            self._scalar(step, writer)
+            self._scalar_region(step, writer)
         elif isinstance(step, RegionStep):
             self._arrays(step.reads, writer)
             self._region(step, writer)
@@ -144,9 +151,9 @@ class Straight:
         for cell, value in zip(self.writes, outputs, strict=True):
             run.values[cell] = value
 
-    def _scalar(self, step: ScalarStep, writer: FunctionWriter) -> None:
+    def _scalar_region(self, step: ScalarStep, writer: FunctionWriter) -> None:
         """Write a region of 0-d values; its results stay scalars until a step needs arrays."""
-        names = [self._scalars.get(cell) or f"{self._cell(cell)}[()]" for cell in step.reads]
+        names = [self._scalar(cell) for cell in step.reads]
         registers = step.scalars.write(writer, names)
         self._scalars |= dict(zip(step.writes, registers, strict=True))
 
@@ -183,6 +190,8 @@ class Straight:
             writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
             operands = ", ".join(self._cells(step.reads))
             line(f"{target} = {writer.name(np.asarray)}({writer.name(np.matmul)}({operands}))")
+        elif symbol.op is ops.control.part:
+            line(f"{target} = {self._cell(step.reads[0])}[{symbol.attrs['index']}]")
         elif symbol.op is ops.reshape:
             line(f"{target} = {self._cell(step.reads[0])}.reshape({writer.name(step.shape)})")
         else:
