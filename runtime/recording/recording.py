@@ -231,7 +231,7 @@ class RecordedBlock:
             if kind is not None:
                 return
             for call, line, values in self._frame.reads():
-                recorder.here = Location.at(self._frame.file, line)
+                recorder.here = Location.at(self._frame.file, line, source=self._frame.file)
                 recorder.read(call, values, "reads values unseen; call it in a function")
             result = {
                 name: value
