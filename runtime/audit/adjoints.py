@@ -135,7 +135,8 @@ def _secant(step: StepValues, at: int) -> Array:
     wide, real = step.wide[at], step.real[at]
     size, error = np.abs(wide), real - wide
     counts = np.abs(error) > size * _NOISE
-    counts &= np.isfinite(error)
+    if not is_finite(error):
+        counts &= np.isfinite(error)
     same = [x is y for x, y in zip(step.wide, step.real, strict=True)]
     if counts.all():
         point = real

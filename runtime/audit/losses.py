@@ -468,7 +468,7 @@ class _Step:
         else:
             errors = _relative_errors(exact, self.actual)
             if count < at.size:
-                errors = np.where(at, errors, -1.0)
+                errors = errors * at if is_finite(errors) else np.where(at, errors, -1.0)
             place = int(errors.argmax())
             relative = float(errors.reshape(-1)[place])
         index = tuple(int(i) for i in np.unravel_index(place, at.shape))  # pyright: ignore

@@ -248,12 +248,17 @@ class WideRun(BlockedRun):
         """
         if all(x.index in self.equal_places for x in symbol.args):
             return self.cached_value(symbol)
-        storage = self.graph.storage_dtype
-        operands = [widen(self.beside.cached_value(x), storage(x)) for x in symbol.args]
+        operands = [self._local_operand(x) for x in symbol.args]
         try:
             return self.compute_apart(symbol, operands)
         except GraphirError:
             return self.cached_value(symbol)
+
+    def _local_operand(self, symbol: Symbol) -> Array:
+        storage = self.graph.storage_dtype(symbol)
+        if storage.is_float or storage.is_complex:
+            return self.beside.floats(symbol)
+        return widen(self.beside.cached_value(symbol), storage)
 
     def compute_apart(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply a symbol's op to operands that are not the run's, as `compute` does."""

@@ -20,6 +20,7 @@ import numpy as np
 from passes import CastReport
 from passes.reports import REPORT_FORMATS
 from runtime import record
+from tests.benchmarks.audit_programs import PROGRAMS, inputs_of
 from tests.support.loading import written
 
 
@@ -137,6 +138,7 @@ def compared(
     name: str, program: Callable[..., Any], inputs: tuple[Any, ...], rounds: int
 ) -> CastReport:
     """Print the medians of plain runs and of audits, which alternate; return the last report."""
+    program(*inputs)
     plain: list[float] = []
     audits: list[float] = []
     recorded: list[float] = []
@@ -164,6 +166,9 @@ def main() -> None:
     asked = parser.parse_args()
     compared("discounted", discounted, discounted_inputs(asked.elements), asked.rounds)
     compared("image grade", image_grade, image_inputs(asked.elements), asked.rounds)
+    for program in PROGRAMS:
+        arrays = inputs_of(program, asked.elements)
+        compared(program.__name__, program, arrays, asked.rounds)
     compared("dbscan", dbscan, point_inputs(asked.points), asked.rounds)
     vectors = np.random.default_rng(0).normal(size=(2, 20 * asked.points)).astype(np.float32)
     compared("half squares", half_squares, tuple(vectors), asked.rounds)

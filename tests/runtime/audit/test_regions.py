@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -141,3 +142,24 @@ def test_a_run_with_a_loss_goes_by_blocks_too(monkeypatch: pytest.MonkeyPatch) -
     assert any(expected.values())
     for place, values in by_blocks.items():
         assert values == pytest.approx(expected[place], rel=1e-6, abs=1e-9)
+
+
+def normalized(x: Any, y: Any) -> Any:
+    for _ in range(8):
+        centred = x - x.mean()
+        x = centred / np.sqrt((centred * centred).mean()) * y
+    return x
+
+
+def test_an_audit_frees_what_it_does_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regions, "SMALL", 0, raising=False)
+    x, y = np.random.default_rng(3).uniform(0.1, 1, (2, 1 << 18)).astype(F32)
+    recording = record(normalized, x, y)
+    tracemalloc.start()
+    try:
+        report = recording.audit()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert not report.rows
+    assert peak < 16 * 8 * x.size, peak / 8 / x.size
