@@ -167,7 +167,7 @@ class Sweep:
         for i in erring:
             slopes, shape = slope(step, i), view(self.run.beside.cached_value(symbol.args[i])).shape
             for number, adjoint in adjoints.items():
-                part = unbroadcast(view(adjoint) * slopes, shape)
+                part = _times(view(adjoint), slopes, shape)
                 if targets is None:
                     self.add(symbol.args[i], number, part, owned=True)
                 else:
@@ -315,6 +315,17 @@ def views(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> Iterat
                 return array[at] if has_rows else array
 
             yield some_rows
+
+
+def _times(adjoint: Array, slopes: Array | complex, shape: tuple[int, ...]) -> Array:
+    """Return adjoint * slopes, summed over the axes along which `shape` broadcasts."""
+    if shape or not adjoint.ndim or adjoint.dtype != np.float64:
+        return unbroadcast(adjoint * slopes, shape)
+    if np.ndim(slopes) == 0:
+        return np.asarray(np.add.reduce(adjoint, axis=None) * slopes)
+    if np.shape(slopes) == adjoint.shape and np.isrealobj(slopes):
+        return np.asarray(inner(adjoint, np.asarray(slopes)))
+    return unbroadcast(adjoint * slopes, shape)
 
 
 def _keeps_values(symbol: Symbol) -> bool:

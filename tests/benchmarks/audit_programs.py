@@ -1,4 +1,4 @@
-"""Programs of about 40 ops over large arrays, of several kinds: what an audit costs depends on them.
+"""Programs of about 40 ops over large arrays, of several kinds, whose audits differ in cost.
 
 Each takes the arrays that `inputs_of` makes.
 """
