@@ -478,13 +478,16 @@ class Recorder(NotingBuilder):
                 symbol = symbolic()
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
-                if dtype is DType.float16 and symbol.op.kind in _ROUNDED_AT_EACH_STEP:
+                rounds_often = symbol.op.kind in _ROUNDED_AT_EACH_STEP or name[-8:] == "reduceat"
+                if dtype is DType.float16 and rounds_often:
                     self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
                 simple = not symbol.attrs and len(symbols) <= since + 1
                 return symbol if simple else self._settled(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
         except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
+            if isinstance(error, GraphirError):
+                error.location = None  # the note has the user's
             why = str(error)
         return self.taken_as_given(name, real, why)
 

@@ -23,6 +23,7 @@ from runtime.recording.numpy_.method_ops import (
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import op_of
 from runtime.recording.recorder import Recorder
+from runtime.recording.results import described
 from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains, trace_of
 
 
@@ -30,7 +31,12 @@ def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     """Call `ufunc.at`, the unbuffered x[places] op= y; the new values of x become an input."""
     recorder.call(ufunc.at, map(plains, inputs), {})
     target = inputs[0]
-    recorder.note(f"{ufunc.__name__}.at", "is taken as given: it has no op")
+    recorder.note(
+        f"{ufunc.__name__}.at",
+        f"is taken as given: it has no op; got {', '.join(map(described, plains(inputs)))}; use "
+        f"x[places] = np.{ufunc.__name__}(x[places], ...) where no place repeats, or np.bincount "
+        "for sums",
+    )
     if isinstance(target, RecordedValue):
         trace_of(target, recorder).write(None)
 
@@ -44,9 +50,10 @@ def method_of(
 ) -> Any:
     """Return the result of a ufunc's method; record it as ops, or else as an input."""
     name = f"{ufunc.__name__}.{method}"
-    symbols: list[Any] = [
-        recorder.before(operand) for operand in inputs
-    ]  # before NumPy may write to them
+    # Before NumPy may write to them. The indices of reduceat are known values of this run.
+    symbols: list[Any] = [recorder.before(operand) for operand in inputs]
+    if method == "reduceat":
+        symbols[1:] = [recorder.setting("an index", operand) for operand in inputs[1:]]
     real = recorder.call(getattr(ufunc, method), map(plains, inputs), plain_kwargs(kwargs))
 
     def enter() -> Symbol:

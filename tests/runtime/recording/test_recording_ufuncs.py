@@ -208,3 +208,33 @@ def test_dot_returns_a_scalar_beside_an_array_without_axes(dot):
     recording = record(dot, x, recorded)
     assert same_results([expected, plain], [recording.result, recorded])
     assert gives_again(recording, **EXACT) == 2
+
+
+PARTS = {
+    "vector": (lambda x, at: np.add.reduceat(x, at), (40,), [0, 7, 3, 39]),
+    "rows": (lambda x, at: np.maximum.reduceat(x, at, axis=0), (8, 5), [0, 3, 7]),
+    "columns": (lambda x, at: np.multiply.reduceat(x, at, axis=1), (5, 8), [1, 0, 6]),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+def test_reduceat_is_made_of_reductions(name: str, dtype: str) -> None:
+    program, shape, places = PARTS[name]
+    x = np.arange(np.prod(shape)).reshape(shape).astype(dtype) / np.ones((), dtype)
+    recording = record(program, x.astype(dtype), np.array(places))
+    assert not recording.notes and not recording.audit().hidden
+    gives_again(recording)
+
+
+def test_a_ufuncs_method_without_an_op_is_named_with_operands_and_a_way_round() -> None:
+    def counted(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        np.add.at(x, at, 1)
+        return x + np.bitwise_or.reduceat(at, [0, 1])[0]
+
+    notes = record(counted, np.zeros(3, np.float32), np.array([0, 1, 1])).notes
+    texts = {note.what: str(note) for note in notes}
+    assert "got ndarray of float32[3], ndarray of int64[3], a int" in texts["add.at"]
+    assert "use x[places] = np.add(x[places], ...)" in texts["add.at"]
+    assert all("ufunc_methods.py" not in text for text in texts.values())
+    assert all("test_recording_ufuncs.py" in text for text in texts.values())
