@@ -101,7 +101,7 @@ def audited(program):
     return recording, recording.audit()
 
 
-FOLLOWED = {"a global", "piecewise", "index", "interp", "sorted keys"}
+FOLLOWED = {"a global", "piecewise", "index", "interp", "reduceat", "sorted keys"}
 """Those that are no opaque steps after all: their error is known."""
 
 
