@@ -223,17 +223,15 @@ class LossySteps:
         step.note_nonfinite()
         if is_wide(effect.target):
             return
-        roundoff = np.abs(step.actual - step.exact)
-        if not is_finite(roundoff):
-            roundoff = np.where(np.isfinite(step.actual), roundoff, 0.0)
         if symbol.op in _SUMS:
-            step.note_absorption(roundoff)
+            if self._suspicions[symbol.index].may_absorb:
+                step.note_absorption()
             if self._may_cancel(symbol):
                 step.note_cancellation()
-        elif symbol.op.kind in _WHOLE:
-            step.note_accumulation(roundoff)
-        if symbol.op not in _SUMS:
-            step.note("underflow", (step.actual == 0) & (step.exact != 0))
+            return
+        if symbol.op.kind in _WHOLE:
+            step.note_accumulation()
+        step.note("underflow", (step.actual == 0) & (step.exact != 0))
 
     def close(self, steps: Iterable[Symbol]) -> None:
         """Decide the losses of steps after all their blocks."""
@@ -397,6 +395,14 @@ class _Step:
         """The operands of the run."""
         return [self.run.beside.floats(x) for x in self.symbol.args]
 
+    @cached_property
+    def roundoff(self) -> Floats:
+        """The size of the local loss; 0 where the result is not finite."""
+        roundoff = np.abs(self.actual - self.exact)
+        if is_finite(roundoff):
+            return roundoff
+        return np.where(np.isfinite(self.actual), roundoff, 0.0)
+
     def note(self, kind: str, at: Flags) -> None:
         """Add the elements `at` to the measurement of a kind of loss."""
         if at.any():
@@ -422,12 +428,12 @@ class _Step:
         if self.symbol.op in _GROWING:
             self.note("growth", infinite)
 
-    def note_absorption(self, roundoff: Floats) -> None:
+    def note_absorption(self) -> None:
         """Note the loss of smaller operands; it counts if it is most of the local loss."""
         small = np.minimum(*(np.abs(x) for x in self.operands))
-        at = (small > 0) & (roundoff >= small / 2)
-        self.candidate.squares += float(np.square(roundoff).sum())
-        losses = roundoff[at]
+        at = (small > 0) & (self.roundoff >= small / 2)
+        self.candidate.squares += float(np.square(self.roundoff).sum())
+        losses = self.roundoff[at]
         if losses.size:
             self.candidate.absorbed += float(np.square(losses).sum())
             share = float((losses / np.broadcast_to(small, at.shape)[at]).max())
@@ -445,10 +451,10 @@ class _Step:
             norms.add(x, wide_x)
         self.note("cancellation", np.abs(self.actual - wide) > 2**_BITS * self.eps * np.abs(wide))
 
-    def note_accumulation(self, roundoff: Floats) -> None:
+    def note_accumulation(self) -> None:
         """Note the roundings of a reduction, which count if they lost more than _BITS bits."""
         self.candidate.summary.add(self.actual, self.exact)
-        at = (roundoff > 2**_BITS * self.eps * np.abs(self.exact)) & np.isfinite(self.exact)
+        at = (self.roundoff > 2**_BITS * self.eps * np.abs(self.exact)) & np.isfinite(self.exact)
         self.note("accumulation", at)
 
     def _wide(self, symbol: Symbol) -> Floats:
