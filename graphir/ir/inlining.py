@@ -106,6 +106,11 @@ def roles(symbol: Symbol) -> list[str]:
     return [f"{name} of {op.name}" for name in names]
 
 
+def inner_layer(layer: str, symbol: Symbol, role: str) -> str:
+    """Return the layer of a graph of control flow, whose op stands in a graph in a layer."""
+    return "/".join(filter(None, (layer, symbol.location.layer, role)))
+
+
 class Relocation:
     """The locations of a graph's symbols inside the layer of their op of control flow.
 
@@ -237,7 +242,7 @@ class _Inlining:
         ]
         results: list[list[Symbol]] = []
         for body, role, count in zip(graphs, roles(symbol), self.counts(symbol), strict=True):
-            inner = "/".join(filter(None, (layer, symbol.location.layer, role)))
+            inner = inner_layer(layer, symbol, role)
             owner = symbol, layer
             values = self.symbols(body, entering, inner, runs * count, owner)
             results.append([values[output.index] for output in body.outputs])

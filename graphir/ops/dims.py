@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from reprlib import repr as brief
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from graphir.errors import GraphError, ParseError, ShapeError
 
@@ -221,6 +221,15 @@ def evaluate(dim: Size, sizes: Mapping[str, int]) -> int:
         bound = ", ".join(f"{name}={sizes[name]}" for name in sorted(set(dim.names())))
         raise ShapeError(f"dim {dim} is {size} for {bound}")
     return size
+
+
+def with_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
+    """Return the value of an attribute with an int in place of each dim."""
+    if isinstance(value, Dim):
+        return evaluate(value, sizes)
+    if isinstance(value, tuple):
+        return tuple(with_sizes(item, sizes) for item in cast("tuple[Any, ...]", value))
+    return value
 
 
 def _terms(dim: Size) -> Iterable[tuple[Monomial, int]]:

@@ -42,6 +42,14 @@ class ControlCall(NamedTuple):
         """
         return _RUNS[self.op](self, operands)
 
+    def scanned(self, x: Array) -> Any:
+        """Return an operand by whose rows a scan runs."""
+        return contiguous(x)
+
+    def stack(self, length: int, row: Array) -> Any:
+        """Return a place for so many rows of a result, of which `row` is one."""
+        return np.empty((length, *row.shape), row.dtype)
+
 
 def _cond(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     place = min(max(int(operands[0]), 0), len(call.bodies) - 1)
@@ -60,19 +68,19 @@ def _while(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
 def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     attrs, (body,) = call.attrs, call.bodies
     carries, scanned = attrs["carries"], attrs["scanned"]
-    rows = [*map(contiguous, operands[carries : carries + scanned])]
+    rows = [*map(call.scanned, operands[carries : carries + scanned])]
     captured = operands[carries + scanned :]
     length = len(rows[0]) if rows else evaluate(attrs["length"], call.sizes)
     if any(len(row) != length for row in rows):
         lengths = ", ".join(str(len(row)) for row in rows)
         raise ExecutionError("all that scan scans must have the same length", got=lengths)
-    values, stacked = list(operands[:carries]), list[Array]()
+    values, stacked = list(operands[:carries]), list[Any]()
     for step in range(length):
         place = length - 1 - step if attrs["reverse"] else step
         results = body([*values, *[x[place] for x in rows], *captured])
         values, outputs = list(results[:carries]), results[carries:]
         if not step:
-            stacked = [np.empty((length, *y.shape), y.dtype) for y in outputs]
+            stacked = [call.stack(length, y) for y in outputs]
         for whole, y in zip(stacked, outputs, strict=True):
             whole[place] = y
     if not length:

@@ -22,6 +22,7 @@ from runtime.audit.measuring import measure, merge
 from runtime.audit.opaque import Beyond, Unknown
 from runtime.audit.regions import Regions
 from runtime.audit.subject import Subject
+from runtime.audit.unrolling import Unrolled, unrolled
 from runtime.audit.wide import WideRun
 from runtime.binding import bind
 from runtime.progress import Count, Watch, watcher
@@ -55,6 +56,8 @@ def audit(
     float inputs and constants to the dtype (see passes.analysis.retype). The wide run has the
     inputs as they are.
 
+    Control flow is unrolled (see runtime.audit.unrolling): the report has the graphs that ran.
+
     Dead symbols are not run and have no measurement. `progress` is a function that the audit calls
     with the number of finished and of all symbols; True shows a bar on stderr. Inputs are as for
     `interpret`; pass inputs that are named like a parameter of `audit` by position. Raises
@@ -65,10 +68,32 @@ def audit(
 
         return audit_function(program, inputs, keywords, blame, progress, memory, as_dtype)
     require_outputs(program)
+    if program.has_bodies:
+        arrays, sizes = bind(program, inputs, keywords)
+        run = unrolled(program, arrays, sizes)
+        return _audit_unrolled(run, program, as_dtype, blame, progress, memory)
     graph = program if as_dtype is None else retyped(program, as_dtype).graph
     report = cast_report(graph)
     arrays, sizes = bind(report.explicit, inputs, keywords)
     return _audited(Subject(report, arrays, sizes), blame, progress, memory)
+
+
+def _audit_unrolled(
+    run: Unrolled,
+    program: Graph,
+    as_dtype: DTypeLike | None,
+    blame: bool,
+    progress: bool | Watch,
+    memory: int,
+) -> CastReport:
+    """Audit a run of a graph with control flow."""
+    graph, beyond = run.graph, run.beyond
+    if as_dtype is not None:
+        rebuilt = retyped(graph, as_dtype)
+        graph, beyond = rebuilt.graph, beyond.steps_in(rebuilt.twins)
+    report = audit_recorded(graph, run.arrays, None, beyond, (), blame, progress, memory)
+    report.graph = program if as_dtype is None else graph
+    return report
 
 
 def audit_recorded(

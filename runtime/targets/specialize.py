@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from graphir import Graph, Symbol, TensorType
-from graphir.ops.dims import Dim, evaluate
+from graphir.ops.dims import Dim, evaluate, with_sizes
 from passes.rewriter import Rewriter
 from runtime.targets.emission import TargetError, live_symbols
 
@@ -42,15 +41,9 @@ def _bound(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     rewriter = Rewriter(graph)
     rewriter.changed = True
     for symbol in graph.symbols:
-        attrs = {name: _sized(value, sizes) for name, value in symbol.attrs.items()}
+        attrs = {name: with_sizes(value, sizes) for name, value in symbol.attrs.items()}
         type_ = TensorType(symbol.dtype, tuple(evaluate(dim, sizes) for dim in symbol.shape))
         rewriter.copy(symbol, attrs, type_)
     new = rewriter.finish()
     new.out_types = None
     return new
-
-
-def _sized(value: Any, sizes: Mapping[str, int]) -> Any:
-    if isinstance(value, Dim):
-        return evaluate(value, sizes)
-    return tuple(_sized(item, sizes) for item in value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -1,0 +1,301 @@
+"""Unrolling: a run of a graph with control flow as a straight graph, for the audit.
+
+The graph is computed symbol by symbol. The symbols of each graph that runs are copied, one copy a
+run, at the same locations. Where a value chooses a branch, or ends a loop, the audit compares it in
+wide arithmetic. The result of a `call`, which only its library computes, is an input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, ExecutionError, Graph, Location, Symbol, TensorType, ops
+from graphir.ir.inlining import Relocation, inner_layer, roles
+from graphir.ir.liveness import last_uses
+from graphir.location import Origin, Source
+from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
+from graphir.ops.dims import evaluate, with_sizes
+from graphir.ops.op import Op
+from graphir.semantics.control import ControlCall
+from passes.rewriter import bodies_of
+from runtime.audit.opaque import Beyond, OpaqueStep
+from runtime.interpreter import ReferenceRun
+from runtime.results import refused
+
+MOST = 50_000
+"""The most symbols of an unrolled graph."""
+
+control = ops.control
+
+
+class Unrolled(NamedTuple):
+    """A straight graph, its inputs, and what it lacks: see `Beyond`."""
+
+    graph: Graph
+    arrays: list[NDArray[Any]]
+    beyond: Beyond
+
+
+def unrolled(
+    graph: Graph, arrays: Sequence[NDArray[Any]], sizes: Mapping[str, int], most: int = MOST
+) -> Unrolled:
+    """Return the straight graph of a run on inputs, under the same rules; dead symbols are left.
+
+    Raises ExecutionError if it has more than `most` symbols.
+    """
+    with np.errstate(all="ignore"):
+        return _Unrolling(graph, sizes, most).unrolled(arrays)
+
+
+class _Value:
+    """A symbol of the straight graph with its value, in place of an array in a ControlCall."""
+
+    __slots__ = ("array", "symbol", "unrolling")
+
+    def __init__(self, unrolling: _Unrolling, symbol: Symbol, array: Any) -> None:
+        self.unrolling, self.symbol, self.array = unrolling, symbol, array
+
+    def __int__(self) -> int:
+        self.unrolling.steered(self.symbol, self.symbol.dtype is DType.bool)
+        return int(self.array)
+
+    def __bool__(self) -> bool:
+        self.unrolling.steered(self.symbol, True)
+        return bool(self.array)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, place: int) -> _Value:
+        sizes, emit = self.symbol.shape, self.unrolling.emit
+        start, stop = (place, *(0 for _ in sizes[1:])), (place + 1, *sizes[1:])
+        row = emit(ops.slice, (self,), start=start, stop=stop, step=(1,) * len(sizes))
+        return emit(ops.squeeze, (row,), axis=0)
+
+
+class _Frame(NamedTuple):
+    """The place of a graph that runs: its layer, and its op of control flow with that op's layer."""
+
+    layer: str = ""
+    owner: tuple[Symbol, str] | None = None
+
+
+class _Straight(ReferenceRun):
+    """The computation of one symbol at a time; `operands` are the arrays by index."""
+
+    operands: Mapping[int, Any]
+
+    def cached_value(self, symbol: Symbol) -> Any:
+        """Return the array of an operand."""
+        return self.operands[symbol.index]
+
+
+class _Unrolling:
+    """The state of one unrolling: the straight graph, its inputs and the steps beside it."""
+
+    def __init__(self, graph: Graph, sizes: Mapping[str, int], most: int) -> None:
+        self.graph, self.most = graph, most
+        self.new = graph.like()
+        self.new.has_bodies, self.new.policy, self.new.out_types = False, None, None
+        self.run = _Straight(self.new, (), dict(sizes))
+        self.relocation = Relocation()
+        self.arrays: list[NDArray[Any]] = []
+        self.steps: list[OpaqueStep] = []
+        # The name and the location of the innermost op of control flow that runs.
+        self.what, self.here = "", Location.at("", 0)
+        self._last_uses: dict[int, list[int]] = {}
+
+    def unrolled(self, arrays: Sequence[NDArray[Any]]) -> Unrolled:
+        names = dict(zip((x.index for x in self.graph.inputs), self.graph.input_names, strict=True))
+        values = [
+            self.input(x.type, array, x.source, names[x.index])
+            for x, array in zip(self.graph.inputs, arrays, strict=True)
+        ]
+        arguments = tuple(value.symbol for value in values)
+        outputs = self.symbols(self.graph, values, _Frame())
+        self.new.outputs = tuple(value.symbol for value in outputs)
+        beyond = Beyond(tuple(self.steps), arguments=arguments)
+        return Unrolled(self.new, self.arrays, beyond)
+
+    def symbols(self, graph: Graph, arguments: Sequence[_Value], frame: _Frame) -> list[_Value]:
+        """Copy the live symbols of a graph, and return its outputs; values are freed on the way."""
+        last = self._last_uses.setdefault(id(graph), last_uses(graph))
+        values: list[Any] = [None] * len(graph.symbols)
+        for symbol, argument in zip(graph.inputs, arguments, strict=True):
+            values[symbol.index] = argument
+        for symbol in graph.symbols:
+            at = symbol.index
+            if last[at] >= 0 and values[at] is None:
+                values[at] = self.value(symbol, [values[arg.index] for arg in symbol.args], frame)
+            for arg in symbol.args:
+                if last[arg.index] == at:
+                    values[arg.index] = None
+        return [values[output.index] for output in graph.outputs]
+
+    def value(self, symbol: Symbol, args: list[Any], frame: _Frame) -> Any:
+        """Copy and compute one symbol; of control flow, return a tuple of values."""
+        if symbol.op is control.part:
+            return args[0][symbol.attrs["index"]]
+        if symbol.op.kind == "control":
+            return self.control_value(symbol, args, frame)
+        source = self.relocation.source(symbol.source, frame.layer, frame.owner)
+        attrs = {name: with_sizes(value, self.run.sizes) for name, value in symbol.attrs.items()}
+        return self.append(symbol.op, args, attrs, self.sized(symbol.type), source)
+
+    def sized(self, type_: TensorType) -> TensorType:
+        return TensorType(type_.dtype, tuple(evaluate(dim, self.run.sizes) for dim in type_.shape))
+
+    def emit(self, op: Op, args: Sequence[_Value], **attrs: Any) -> _Value:
+        """Append an op on values at the op of control flow that runs."""
+        inference = self.new.infer(op, tuple(value.symbol for value in args), attrs)
+        return self.append(op, args, inference.attrs, inference.type, self.here)
+
+    def append(
+        self,
+        op: Op,
+        args: Sequence[_Value],
+        attrs: Mapping[str, Any],
+        type_: TensorType,
+        source: Source,
+    ) -> _Value:
+        self.require_room()
+        symbols = tuple(value.symbol for value in args)
+        new = self.new.append(op, symbols, AttributeRecord.of(attrs), type_, source)
+        self.run.operands = {value.symbol.index: value.array for value in args}
+        return _Value(self, new, self.run.value(new))
+
+    def require_room(self) -> None:
+        """Raise ExecutionError if the straight graph becomes too large."""
+        if len(self.new.symbols) + len(self.steps) < self.most:
+            return
+        raise ExecutionError(
+            f"audit: graph {self.graph.name!r} runs too many ops to be audited one by one",
+            got=f"more than {self.most:,} in its loops",
+            fix="audit fewer steps: shorter arrays, a smaller bound, or the body as a graph alone",
+            location=self.here,
+        )
+
+    def input(self, type_: TensorType, array: Any, source: Source, name: str = "") -> _Value:
+        """Append an input, under the next free name."""
+        sized = TensorType(type_.dtype, np.shape(array))
+        attrs = {"dtype": sized.dtype, "shape": sized.shape}
+        new = self.new.append(ops.input, (), AttributeRecord.of(attrs), sized, source)
+        names = {*self.graph.input_names, *self.new.input_names}
+        free = (f"step{i}" for i in range(len(names) + 1) if f"step{i}" not in names)
+        self.new.inputs.append(new)
+        self.new.input_names.append(name or next(free))
+        self.arrays.append(array)
+        return _Value(self, new, array)
+
+    def steered(self, symbol: Symbol, truth: bool) -> None:
+        """Note that a value chose which graph runs."""
+        self.require_room()
+        reason = "chooses what runs next by a value"
+        step = OpaqueStep(
+            self.what, self.here, reason, (), (symbol,), steers=True, exact=True, truth=truth
+        )
+        self.steps.append(step)
+
+    # -- control flow
+
+    def control_value(self, symbol: Symbol, args: list[_Value], frame: _Frame) -> tuple[Any, ...]:
+        """Run an op of control flow or a call; return the values of its results."""
+        location = self.relocation.location(symbol.location, frame.layer, True)
+        outside, self.what, self.here = (self.what, self.here), symbol.op.name, location
+        try:
+            if symbol.op is control.call:
+                return tuple(self.call_values(symbol, args))
+            results = self.control_call(symbol, frame)(self.operands(symbol, args))
+            types = symbol.type.parts
+            return tuple(self.whole(x, type_) for x, type_ in zip(results, types, strict=True))
+        except ExecutionError as error:
+            raise refused(error, symbol) from None
+        finally:
+            self.what, self.here = outside
+
+    def operands(self, symbol: Symbol, args: Sequence[_Value]) -> list[Any]:
+        """Return the operands in the dtypes that the graphs take."""
+        dtypes = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs).operands
+        values = (
+            self.in_dtype(value, dtype, symbol.op.operand(i))
+            for i, (value, dtype) in enumerate(zip(args, dtypes, strict=True))
+        )
+        # A number that enters a graph is no literal there, whose value the rules might read.
+        return [
+            self.emit(ops.reshape, (value,), shape=())
+            if value.symbol.op is ops.constant and not value.symbol.rank
+            else value
+            for value in values
+        ]
+
+    def control_call(self, symbol: Symbol, frame: _Frame) -> _UnrolledCall:
+        """Return the run of an op of control flow on values."""
+
+        def run(body: Graph, role: str, dtypes: Sequence[DType], arguments: Any) -> list[Any]:
+            inner = _Frame(inner_layer(frame.layer, symbol, role), (symbol, frame.layer))
+            outputs = zip(self.symbols(body, arguments, inner), dtypes, strict=True)
+            return [self.in_dtype(x, to, f"result[{i}]") for i, (x, to) in enumerate(outputs)]
+
+        dtypes = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs).outputs
+        graphs = zip(bodies_of(symbol), roles(symbol), dtypes, strict=True)
+        runs = [partial(run, *graph) for graph in graphs]
+        parts = symbol.type.with_dtypes(symbol.graph.concrete_dtype).parts
+        return _UnrolledCall(symbol.op, symbol.attrs, parts, self.run.sizes, runs)
+
+    def in_dtype(self, value: _Value, dtype: DType, operand: str) -> _Value:
+        """Return a value cast to the dtype that the op of control flow that runs demands."""
+        source, rule = value.symbol.dtype, self.graph.rules.name
+        if source is dtype:
+            return value
+        origin = Origin(operand, self.what, self.here, rule, source, dtype)
+        type_ = value.symbol.type.cast(dtype)
+        return self.append(ops.cast, (value,), TO_DTYPE[dtype.code], type_, (origin,))
+
+    def whole(self, value: Any, type_: TensorType) -> _Value:
+        """Return a result of control flow; rows are stacked."""
+        if isinstance(value, list):
+            return self.emit(ops.stack, cast("list[_Value]", value), axis=0)
+        if isinstance(value, _Value):
+            return value
+        return self.emit(ops.constant, (), dtype=type_.dtype, value=value)  # no row
+
+    def call_values(self, symbol: Symbol, args: Sequence[_Value]) -> Iterator[_Value]:
+        """Call a function of another library, and yield its results as inputs."""
+        parts = symbol.type.with_dtypes(symbol.graph.concrete_dtype).parts
+        call = ControlCall(symbol.op, symbol.attrs, parts, self.run.sizes, ())
+        values = [
+            _Value(self, self.new.symbols[0], array)
+            if type(type_) is not TensorType
+            else self.input(type_, array, self.here)
+            for array, type_ in zip(call([arg.array for arg in args]), parts, strict=True)
+        ]
+        tensors = [type(arg.type) is TensorType for arg in symbol.args]
+        results = tuple(x.symbol for x, type_ in zip(values, parts, strict=True) if type_)
+        self.steps.append(
+            OpaqueStep(
+                symbol.attrs["callee"].name,
+                self.here,
+                "is computed by its own library",
+                results,
+                tuple(arg.symbol for arg in args) if all(tensors) else None,
+                compiled=True,
+            )
+        )
+        yield from values
+
+
+class _UnrolledCall(ControlCall):
+    """A run of an op of control flow on values of an unrolling."""
+
+    def scanned(self, x: Any) -> Any:
+        """Return the value itself, which gives its rows."""
+        return x
+
+    def stack(self, length: int, row: Any) -> Any:
+        """Return a list for the rows of a result."""
+        return [None] * length
