@@ -14,7 +14,16 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, Graph, Location, Symbol, TensorType, ops
+from graphir import (
+    DType,
+    ExecutionError,
+    Graph,
+    Location,
+    PromotionError,
+    Symbol,
+    TensorType,
+    ops,
+)
 from graphir.ir.inlining import Relocation, inner_layer, roles
 from graphir.ir.liveness import last_uses
 from graphir.location import Origin, Source
@@ -79,7 +88,7 @@ class _Value:
 
 
 class _Frame(NamedTuple):
-    """The place of a graph that runs: its layer, and its op of control flow with that op's layer."""
+    """The layer of a graph that runs, and the op of control flow that runs it with its layer."""
 
     layer: str = ""
     owner: tuple[Symbol, str] | None = None
@@ -225,13 +234,16 @@ class _Unrolling:
             self.in_dtype(value, dtype, symbol.op.operand(i))
             for i, (value, dtype) in enumerate(zip(args, dtypes, strict=True))
         )
-        # A number that enters a graph is no literal there, whose value the rules might read.
-        return [
-            self.emit(ops.reshape, (value,), shape=())
-            if value.symbol.op is ops.constant and not value.symbol.rank
-            else value
-            for value in values
-        ]
+        return list(map(self.no_number, values))
+
+    def no_number(self, value: _Value) -> _Value:
+        """Return a value that enters a graph, where it is no number whose value the rules read."""
+        if value.symbol.op is not ops.constant or value.symbol.rank:
+            return value
+        try:
+            return self.emit(ops.reshape, (value,), shape=())
+        except PromotionError:  # rules that refuse an op on a number alone; they read no values
+            return value
 
     def control_call(self, symbol: Symbol, frame: _Frame) -> _UnrolledCall:
         """Return the run of an op of control flow on values."""
