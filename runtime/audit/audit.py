@@ -19,14 +19,14 @@ from runtime.audit.comparing import Output
 from runtime.audit.congruence import moduli
 from runtime.audit.losses import LossySteps
 from runtime.audit.measuring import measure, merge
-from runtime.audit.opaque import Beyond, Unknown
+from runtime.audit.opaque import Beyond, OpaqueStep, Unknown
 from runtime.audit.regions import Regions
 from runtime.audit.subject import Subject
-from runtime.audit.unrolling import Unrolled, unrolled
 from runtime.audit.wide import WideRun
 from runtime.binding import bind
 from runtime.progress import Count, Watch, watcher
 from runtime.results import owned, require_outputs
+from runtime.unrolling import Unrolled, unrolled
 
 
 def audit(
@@ -56,7 +56,7 @@ def audit(
     float inputs and constants to the dtype (see passes.analysis.retype). The wide run has the
     inputs as they are.
 
-    Control flow is unrolled (see runtime.audit.unrolling): the report has the graphs that ran.
+    Control flow is unrolled (see runtime.unrolling): the report has the graphs that ran.
 
     Dead symbols are not run and have no measurement. `progress` is a function that the audit calls
     with the number of finished and of all symbols; True shows a bar on stderr. Inputs are as for
@@ -87,7 +87,22 @@ def _audit_unrolled(
     memory: int,
 ) -> CastReport:
     """Audit a run of a graph with control flow."""
-    graph, beyond = run.graph, run.beyond
+    graph = run.graph
+    steps = [
+        OpaqueStep(
+            step.what,
+            step.location,
+            "chooses by a value what runs" if step.chooses else "is computed by its library alone",
+            step.results,
+            step.operands,
+            steers=step.chooses,
+            exact=step.chooses,
+            truth=step.truth,
+            compiled=not step.chooses,
+        )
+        for step in run.steps
+    ]
+    beyond = Beyond(tuple(steps), arguments=tuple(graph.inputs[: run.arguments]))
     if as_dtype is not None:
         rebuilt = retyped(graph, as_dtype)
         graph, beyond = rebuilt.graph, beyond.steps_in(rebuilt.twins)

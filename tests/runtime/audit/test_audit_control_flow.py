@@ -13,8 +13,8 @@ from graphir.ops.control import Callee
 from graphir.ops.types import OpaqueType, TupleType
 from passes import cast_report
 from runtime import audit, interpret
-from runtime.audit.unrolling import unrolled
 from runtime.binding import bind
+from runtime.unrolling import unrolled
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program
 from tests.support.evaluator import agree, outcome
@@ -145,7 +145,7 @@ def test_as_dtype(dtype: str) -> None:
 
 
 def test_long_loops_are_refused_with_a_way_round() -> None:
-    with pytest.raises(ExecutionError, match=r"too many ops .* more than 50 .* audit fewer steps"):
+    with pytest.raises(ExecutionError, match=r"too many ops .* more than 50 .* run fewer steps"):
         run_of(rounding(), X, np.int32(100), most=50)
     g = Graph("endless", rules="numpy")
     x = g.input(DType.bool, (), name="x")

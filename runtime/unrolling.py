@@ -1,8 +1,8 @@
-"""Unrolling: a run of a graph with control flow as a straight graph, for the audit.
+"""Unrolling: a run of a graph with control flow as a straight graph.
 
 The graph is computed symbol by symbol. The symbols of each graph that runs are copied, one copy a
-run, at the same locations. Where a value chooses a branch, or ends a loop, the audit compares it in
-wide arithmetic. The result of a `call`, which only its library computes, is an input.
+run, at the same locations. A value that chooses a branch, or ends a loop, and a `call`, whose
+results become inputs, are steps beside the straight graph.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from graphir.ops.dims import evaluate, with_sizes
 from graphir.ops.op import Op
 from graphir.semantics.control import ControlCall
 from passes.rewriter import bodies_of
-from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.interpreter import ReferenceRun
 from runtime.results import refused
 
@@ -42,12 +41,32 @@ MOST = 50_000
 control = ops.control
 
 
+class StepBeside(NamedTuple):
+    """A step that the straight graph lacks: a choice by a value, or a call of another library.
+
+    `results` are the inputs that hold the results of a call. `operands` are the symbols that the
+    step reads; None if some are opaque. `chooses` holds for a choice, and `truth` if it reads only
+    whether a value is nonzero.
+    """
+
+    what: str
+    location: Location
+    results: tuple[Symbol, ...]
+    operands: tuple[Symbol, ...] | None
+    chooses: bool = False
+    truth: bool = False
+
+
 class Unrolled(NamedTuple):
-    """A straight graph, its inputs, and what it lacks: see `Beyond`."""
+    """A straight graph, its inputs, and the steps beside it.
+
+    The first `arguments` inputs are those of the program.
+    """
 
     graph: Graph
     arrays: list[NDArray[Any]]
-    beyond: Beyond
+    steps: list[StepBeside]
+    arguments: int
 
 
 def unrolled(
@@ -62,12 +81,16 @@ def unrolled(
 
 
 class _Value:
-    """A symbol of the straight graph with its value, in place of an array in a ControlCall."""
+    """A symbol of the straight graph with its value, in place of an array in a ControlCall.
+
+    An opaque value has no symbol.
+    """
 
     __slots__ = ("array", "symbol", "unrolling")
 
-    def __init__(self, unrolling: _Unrolling, symbol: Symbol, array: Any) -> None:
-        self.unrolling, self.symbol, self.array = unrolling, symbol, array
+    def __init__(self, unrolling: _Unrolling, symbol: Symbol | None, array: Any) -> None:
+        self.unrolling, self.array = unrolling, array
+        self.symbol: Any = symbol
 
     def __int__(self) -> int:
         self.unrolling.steered(self.symbol, self.symbol.dtype is DType.bool)
@@ -114,7 +137,7 @@ class _Unrolling:
         self.run = _Straight(self.new, (), dict(sizes))
         self.relocation = Relocation()
         self.arrays: list[NDArray[Any]] = []
-        self.steps: list[OpaqueStep] = []
+        self.steps: list[StepBeside] = []
         # The name and the location of the innermost op of control flow that runs.
         self.what, self.here = "", Location.at("", 0)
         self._last_uses: dict[int, list[int]] = {}
@@ -125,11 +148,9 @@ class _Unrolling:
             self.input(x.type, array, x.source, names[x.index])
             for x, array in zip(self.graph.inputs, arrays, strict=True)
         ]
-        arguments = tuple(value.symbol for value in values)
         outputs = self.symbols(self.graph, values, _Frame())
         self.new.outputs = tuple(value.symbol for value in outputs)
-        beyond = Beyond(tuple(self.steps), arguments=arguments)
-        return Unrolled(self.new, self.arrays, beyond)
+        return Unrolled(self.new, self.arrays, self.steps, len(values))
 
     def symbols(self, graph: Graph, arguments: Sequence[_Value], frame: _Frame) -> list[_Value]:
         """Copy the live symbols of a graph, and return its outputs; values are freed on the way."""
@@ -183,9 +204,9 @@ class _Unrolling:
         if len(self.new.symbols) + len(self.steps) < self.most:
             return
         raise ExecutionError(
-            f"audit: graph {self.graph.name!r} runs too many ops to be audited one by one",
+            f"graph {self.graph.name!r} runs too many ops to be audited one by one",
             got=f"more than {self.most:,} in its loops",
-            fix="audit fewer steps: shorter arrays, a smaller bound, or the body as a graph alone",
+            fix="run fewer steps: shorter arrays, a smaller bound, or the body as a graph alone",
             location=self.here,
         )
 
@@ -204,11 +225,7 @@ class _Unrolling:
     def steered(self, symbol: Symbol, truth: bool) -> None:
         """Note that a value chose which graph runs."""
         self.require_room()
-        reason = "chooses what runs next by a value"
-        step = OpaqueStep(
-            self.what, self.here, reason, (), (symbol,), steers=True, exact=True, truth=truth
-        )
-        self.steps.append(step)
+        self.steps.append(StepBeside(self.what, self.here, (), (symbol,), True, truth))
 
     # -- control flow
 
@@ -281,23 +298,16 @@ class _Unrolling:
         parts = symbol.type.with_dtypes(symbol.graph.concrete_dtype).parts
         call = ControlCall(symbol.op, symbol.attrs, parts, self.run.sizes, ())
         values = [
-            _Value(self, self.new.symbols[0], array)
-            if type(type_) is not TensorType
-            else self.input(type_, array, self.here)
+            self.input(type_, array, self.here)
+            if type(type_) is TensorType
+            else _Value(self, None, array)
             for array, type_ in zip(call([arg.array for arg in args]), parts, strict=True)
         ]
-        tensors = [type(arg.type) is TensorType for arg in symbol.args]
-        results = tuple(x.symbol for x, type_ in zip(values, parts, strict=True) if type_)
-        self.steps.append(
-            OpaqueStep(
-                symbol.attrs["callee"].name,
-                self.here,
-                "is computed by its own library",
-                results,
-                tuple(arg.symbol for arg in args) if all(tensors) else None,
-                compiled=True,
-            )
+        results, operands = (
+            tuple(x.symbol for x in each if x.symbol is not None) for each in (values, args)
         )
+        step = StepBeside(symbol.attrs["callee"].name, self.here, results, operands)
+        self.steps.append(step if len(operands) == len(args) else step._replace(operands=None))
         yield from values
 
 
