@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphir import Graph, TensorType, ops
+from graphir import DType, Graph, TensorType, ops
 from graphir.conversions import convert
 from graphir.gc_pause import uncollected
 from graphir.ops.attribute_record import AttributeRecord
@@ -54,6 +54,7 @@ def _has_weak(graph: Graph) -> bool:
     if not graph.has_bodies:
         return any(symbol.type.dtype.weak for symbol in graph.symbols)
     return any(
-        any(part.dtype.weak for part in symbol.type.parts) or any(map(_has_weak, bodies_of(symbol)))
+        any(getattr(part, "dtype", DType.bool).weak for part in symbol.type.parts)
+        or any(map(_has_weak, bodies_of(symbol)))
         for symbol in graph.symbols
     )

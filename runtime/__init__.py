@@ -7,8 +7,9 @@ from runtime.interpreter import interpret
 from runtime.jit.jit import jit
 from runtime.program import Program
 from runtime.recording import Recording, record
+from runtime.sources import from_jax
 
-__all__ = ["Program", "Recording", "audit", "execute", "interpret", "jit", "record"]
+__all__ = ["Program", "Recording", "audit", "execute", "from_jax", "interpret", "jit", "record"]
 
 
 def __dir__() -> list[str]:

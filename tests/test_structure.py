@@ -41,8 +41,8 @@ ROOMS = """
               rule_reports drawing
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
               dead_code legalize decompose pipeline analysis reports
-    runtime:  references progress binding results interpreter unrolling program native execution
-              audit jit recording array_api targets value_files cli
+    runtime:  optional references progress binding results interpreter unrolling program native
+              execution audit jit recording array_api sources targets value_files cli
 """
 """The rooms and single modules of each floor, in order: each imports from those before it alone."""
 

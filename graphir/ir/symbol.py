@@ -123,7 +123,7 @@ class Symbol(SymbolOperators):
         return self  # a symbol never changes, so a copy is the symbol itself
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("dtype", "shape"):  # the property raised: the value has none
+        if name in ("dtype", "shape", "rank", "ndim", "size"):  # the property raised: it has none
             getattr(self.type, name)
         if name in WRITING:
             refuse_write(name)

@@ -59,10 +59,10 @@ def verify(graph: Graph) -> None:
 
 def _verify_bodies(graph: Graph, symbol: Symbol) -> None:
     """Verify the graphs of control flow among a symbol's attributes."""
+    place = f"{symbol.op.name} of graph {graph.name!r}"
+    if not graph.has_bodies:
+        raise GraphError(f"{place}: has_bodies is False, so that passes would not see it")
     for body in cast("Iterator[Graph]", bodies(symbol.attrs)):
-        place = f"{symbol.op.name} of graph {graph.name!r}"
-        if not graph.has_bodies:
-            raise GraphError(f"{place}: passes would not enter its graphs")
         if body.rules is not graph.rules or body.tf32 != graph.tf32:
             raise GraphError(f"{place}: its graphs must have the same rules", got=body.rules.name)
         try:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from itertools import compress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from graphir import DType, Graph, GraphirError, Symbol
 from graphir.errors import OperandInfo
@@ -50,16 +49,6 @@ def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) 
 def dtypes_of(graph: Graph) -> set[DType]:
     """Return the dtypes of all live symbols."""
     return {symbol.dtype for symbol in live_symbols(graph)}
-
-
-def optional(module: str, package: str, what: str) -> Any:
-    """Import a module of an optional package; the ImportError names the package to install."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"{what} needs the package {package!r}, which is not installed"
-        ) from error
 
 
 def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:

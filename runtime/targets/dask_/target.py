@@ -16,12 +16,13 @@ from typing import Any
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from passes import decompose, lower
 from runtime.binding import check_input, match_inputs, require_type, sizes_of
+from runtime.optional import optional
 from runtime.program.cutting import Call, cut
 from runtime.results import require_outputs
 from runtime.targets.dask_.movement import as_dask, solid
 from runtime.targets.dask_.ops import COMPOSITES, BlockStep, step_of
 from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
-from runtime.targets.emission import lacking, live_symbols, optional
+from runtime.targets.emission import lacking, live_symbols
 
 
 def dask(graph: Graph) -> Callable[..., Any]:

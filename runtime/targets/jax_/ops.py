@@ -15,7 +15,7 @@ import numpy as np
 
 from graphir import DType
 from graphir.semantics.kernels import KERNELS
-from runtime.targets.emission import optional
+from runtime.optional import optional
 from runtime.targets.jax_.casts import jnp_, lax_
 
 # -- ops whose jax.numpy function has another meaning

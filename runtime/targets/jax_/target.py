@@ -11,7 +11,8 @@ from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.semantics.evaluation import settings_of
 from passes import decompose, lower
 from runtime.binding import match_inputs, numpy_name, sizes_of
-from runtime.targets.emission import emitter, lacking, live_symbols, optional
+from runtime.optional import optional
+from runtime.targets.emission import emitter, lacking, live_symbols
 from runtime.targets.jax_.casts import cast_values, jnp_
 from runtime.targets.jax_.ops import COMPOSITES, table
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Symbol
 from graphir.ops.attribute_record import array_content
 from graphir.ops.dims import Dim, Size
-from runtime.targets.emission import Names, bindings, optional, unbound
+from runtime.optional import optional
+from runtime.targets.emission import Names, bindings, unbound
 from runtime.targets.onnx_.values import OnnxValue
 
 _SMALL = frozenset(map(DType, ("int8", "int16", "uint8", "uint16")))

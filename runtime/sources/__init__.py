@@ -1,0 +1,5 @@
+"""Sources: graphs of programs that other libraries describe, a file or folder for each library."""
+
+from runtime.sources.jax_.source import from_jax
+
+__all__ = ["from_jax"]

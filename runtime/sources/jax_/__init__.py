@@ -1,0 +1,1 @@
+"""The source JAX: graphs of jaxprs."""

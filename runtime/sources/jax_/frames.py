@@ -1,0 +1,111 @@
+"""Where an equation of a jaxpr arose: the user's line, and the function of JAX called there.
+
+JAX keeps a traceback with each equation. The innermost frame outside of JAX, of other installed
+packages and of the standard library is the user's; the frame inside of it runs the function of JAX
+that the user called. A conversion is written if that function converts dtypes; any other
+conversion is implicit.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType
+from typing import Any, NamedTuple
+
+from graphir.location import Location
+
+
+class EquationSite(NamedTuple):
+    """The place of an equation: the user's location, and the function of JAX, such as `jnp.mean`.
+
+    `is_conversion` says that the function converts dtypes: `x.astype`, `jnp.asarray`, `jnp.int32`.
+    """
+
+    location: Location
+    function: str
+    is_conversion: bool
+
+
+class Sites:
+    """The sites of the equations of jaxprs. `jax` is the module."""
+
+    def __init__(self, jax: Any) -> None:
+        self._jax = str(Path(jax.__file__).parent)
+        self._libraries = (self._jax, *_LIBRARIES)
+        self._locations: dict[tuple[int, int, str], Location] = {}
+        self._verdicts: dict[int, tuple[CodeType, bool]] = {}
+
+    def of(self, equation: Any, outer: EquationSite | None) -> EquationSite:
+        """Return the site of an equation.
+
+        `outer` is the site of the equation whose jaxpr has this one: JAX traces functions of its
+        own apart from their callers, so that a traceback may end before the user's frame.
+        """
+        info = equation.source_info
+        if info.traceback is None:
+            return outer or EquationSite(Location.at("", 1), "", False)
+        library: list[CodeType] = []
+        for code, offset in zip(*info.traceback.raw_frames(), strict=True):
+            if not self._is_library(code):
+                location = self._location(code, offset, str(info.name_stack))
+                return EquationSite(location, *self._function(library))
+            library.append(code)
+        return outer or EquationSite(Location.at("", 1), *self._function(library))
+
+    def _location(self, code: CodeType, offset: int, layer: str) -> Location:
+        key = id(code), offset, layer  # the Location keeps the code object, and so its id
+        location = self._locations.get(key)
+        if location is None:
+            location = self._locations[key] = Location(code, offset, layer)
+        return location
+
+    def _function(self, frames: Sequence[CodeType]) -> tuple[str, bool]:
+        """Return the name of the function of JAX that frames run, and whether it converts."""
+        for code in reversed(frames):
+            if code.co_name not in _WRAPPERS:
+                name = code.co_name.strip("_").removeprefix("operator_")
+                return f"{self._module(code.co_filename)}{name}", code.co_qualname in _CONVERSIONS
+        return "", False
+
+    def _module(self, file: str) -> str:
+        """Return the public name of a module of JAX with a dot; "" for other files."""
+        if not file.startswith(self._jax):
+            return ""
+        parts = Path(file[len(self._jax) :]).parts
+        return _MODULES.get(parts[2] if len(parts) > 2 else "", "jax.")
+
+    def _is_library(self, code: CodeType) -> bool:
+        """Whether code is of JAX, an installed package, the standard library or this project."""
+        verdict = self._verdicts.get(id(code))
+        if verdict is None:  # the table keeps the code object, and so its id
+            is_library = code.co_filename.startswith((*self._libraries, "<frozen"))
+            verdict = self._verdicts[id(code)] = code, is_library
+        return verdict[1]
+
+
+_WRAPPERS = frozenset(
+    {
+        *("op", "meth", "reraise_with_filtered_traceback", "cache_miss", "__call__", "wrapper"),
+        *("fun", "<lambda>", "<listcomp>", "<genexpr>", "deferring_binary_op", "call"),
+        *("_run_python_pjit", "_python_pjit_helper", "bind", "f_jitted", "wrapped_fun"),
+    }
+)
+"""The functions of JAX through which calls pass to the function that a user names."""
+
+_CONVERSIONS = frozenset(
+    {
+        *("astype", "_astype", "convert_element_type", "_convert_element_type", "asarray", "array"),
+        *("_ScalarMeta.__call__", "reduce_precision", "bitcast_convert_type"),
+    }
+)
+"""The functions of JAX, by qualified names, of which a user asks a conversion."""
+
+_MODULES = {"numpy": "jnp.", "lax": "lax.", "nn": "jax.nn.", "scipy": "jax.scipy."}
+
+
+_LIBRARIES = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    str(Path(__file__).parent),
+)

@@ -1,0 +1,391 @@
+"""`from_jax`: the graph of a jaxpr, with JAX's implicit conversions left to the rules.
+
+A conversion that the user did not write is removed where the op that reads it gives the same dtypes
+without it: `implicit_cast` puts it back, with its reason. Other conversions of JAX's own functions
+stay as implicit casts that name the function. Every symbol has the dtype and the shape of its
+variable in the jaxpr.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from graphir import DType, Graph, GraphError, GraphirError, Op, Origin, Symbol, TensorType, ops
+from graphir.gc_pause import uncollected
+from graphir.location import CALLERS, INTERMEDIATE
+from graphir.ops.control import Callee
+from graphir.ops.types import TupleType
+from runtime.optional import optional
+from runtime.sources.jax_.frames import EquationSite, Sites
+from runtime.sources.jax_.indexing import INDEXING
+from runtime.sources.jax_.rows import INLINED, PROMOTING, ROWS, Equation, Row, array_type
+
+CALLERS.add(__name__)  # so that inputs have the location of the user's line
+
+
+@uncollected
+def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Graph:
+    """Return the graph of a JAX function for arguments like these, under the rules of JAX.
+
+    The arguments are arrays, jax.ShapeDtypeStructs, Python scalars, and pytrees of these. Inputs
+    have the names of the parameters; outputs are the leaves of the result, in the order of
+    jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says. A
+    primitive that has no op becomes the op `call`. Raises the errors of jax.make_jaxpr.
+    """
+    jax = optional("jax", "jax", "from_jax")
+    jaxpr = jax.make_jaxpr(function)(*args, **keywords)
+    name = getattr(function, "__name__", "traced")
+    graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
+    values = [
+        Value(graph.input(array_type(variable.aval), name=name))
+        for name, variable in zip(_input_names(jaxpr), jaxpr.jaxpr.invars, strict=True)
+    ]
+    importer = Importer(graph, Sites(jax), jax)
+    graph.output(*importer.closed(jaxpr, values, None))
+    return graph
+
+
+class PendingCast(NamedTuple):
+    """A conversion of JAX's own that has no symbol yet: its result's type, and its site."""
+
+    type: TensorType
+    site: EquationSite
+
+
+class Value(NamedTuple):
+    """The value of a variable: a symbol, and the conversion of it that is pending, if any."""
+
+    symbol: Symbol
+    cast: PendingCast | None = None
+
+
+class Importer:
+    """Adds the equations of jaxprs to a graph. `jax` is the module."""
+
+    def __init__(self, graph: Graph, sites: Sites, jax: Any) -> None:
+        self.graph, self.sites, self.jax = graph, sites, jax
+        self._literal: type = optional("jax.extend.core", "jax", "from_jax").Literal
+        self._site: EquationSite | None = None
+
+    def closed(
+        self, jaxpr: Any, values: Iterable[Value], outer: EquationSite | None
+    ) -> list[Symbol]:
+        """Return the symbols of a jaxpr's results for the values of its inputs."""
+        return [self._symbol(value) for value in self._inlined(jaxpr, values, outer)]
+
+    def _inlined(
+        self, jaxpr: Any, values: Iterable[Value], outer: EquationSite | None
+    ) -> list[Value]:
+        constants: Sequence[Any] = getattr(jaxpr, "consts", ())
+        block: Any = getattr(jaxpr, "jaxpr", jaxpr)
+        environment: dict[Any, Value] = dict(zip(block.invars, values, strict=True))
+        for variable, constant in zip(block.constvars, constants, strict=True):
+            environment[variable] = Value(self._constant(constant))
+        needed = _needed(block)
+        for equation, is_needed in zip(block.eqns, needed, strict=True):
+            if is_needed:
+                self._equation(equation, environment, outer)
+        return [self._value(variable, environment) for variable in block.outvars]
+
+    # -- values
+
+    def _value(self, variable: Any, environment: Mapping[Any, Value]) -> Value:
+        if not isinstance(variable, self._literal):
+            return environment[variable]
+        type_ = array_type(variable.aval)
+        if type_.dtype.weak:
+            return Value(self.graph.scalar(np.asarray(variable.val).item()))
+        return Value(self._constant(variable.val, type_.dtype))
+
+    def _constant(self, value: Any, dtype: DType | None = None) -> Symbol:
+        array = np.asarray(value, None if dtype is None else dtype.storage)
+        return self.graph.constant_of((dtype or DType.from_numpy(array.dtype), array))
+
+    def _symbol(self, value: Value) -> Symbol:
+        """Return the symbol of a value, with its conversion as a cast."""
+        symbol, pending = value
+        if pending is None:
+            return symbol
+        to, (location, function, is_conversion) = pending.type.dtype, pending.site
+        with self.graph.at(location):
+            cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
+        if not is_conversion:
+            rule = self.graph.rules.name
+            operand, op = (INTERMEDIATE, function) if "." in function else ("x", "cast")
+            cast_.source = (Origin(operand, op, location, rule, symbol.dtype, to),)
+        return cast_
+
+    # -- equations
+
+    def _equation(
+        self, equation: Any, environment: dict[Any, Value], outer: EquationSite | None
+    ) -> None:
+        site = self.sites.of(equation, outer)
+        name, params = equation.primitive.name, equation.params
+        self._site = site
+        with self.graph.at(site.location):
+            values = [self._value(variable, environment) for variable in equation.invars]
+            if name in INLINED and INLINED[name] in params:
+                results = self._inlined(params[INLINED[name]], values, site)
+            elif name == "convert_element_type":
+                results = [self._conversion(values[0], array_type(equation.outvars[0].aval), site)]
+            else:
+                types = [array_type(variable.aval) for variable in equation.outvars]
+                results = [Value(symbol) for symbol in self._applied(equation, values, types)]
+        environment.update(zip(equation.outvars, results, strict=True))
+
+    def _conversion(self, value: Value, type_: TensorType, site: EquationSite) -> Value:
+        """Return a conversion: pending if it is implicit, since the rules may imply it."""
+        symbol = self._symbol(value)
+        if symbol.type is type_:
+            return Value(symbol)
+        pending = Value(symbol, PendingCast(type_, site))
+        return Value(self._symbol(pending)) if site.is_conversion else pending
+
+    def _applied(
+        self, equation: Any, values: Sequence[Value], types: Sequence[TensorType]
+    ) -> Sequence[Symbol]:
+        """Return the results of a primitive, by its row or as a call."""
+        name = equation.primitive.name
+        if name in CONTROL:
+            results = CONTROL[name](self, equation.params, [*map(self._symbol, values)], types)
+            if results is not None:
+                return results
+        row = ROWS.get(name) or INDEXING.get(name)
+        if row is not None:
+            has_casts = any(value.cast for value in values)
+            if has_casts and (isinstance(row, Op) or name in PROMOTING):
+                results = self._by_row(row, equation.params, values, types, implies=True)
+                if results is not None:
+                    return results
+            values = [Value(self._symbol(value)) for value in values]
+            results = self._by_row(row, equation.params, values, types)
+            if results is not None:
+                return results
+        return self._call_of(equation, [self._symbol(value) for value in values], types)
+
+    def _by_row(
+        self,
+        row: Row,
+        params: dict[str, Any],
+        values: Sequence[Value],
+        types: Sequence[TensorType],
+        implies: bool = False,
+    ) -> Sequence[Symbol] | None:
+        """Return the results of a row; None where it does not cover an equation.
+
+        If it `implies` conversions, the operands are the values before them. The answer is then
+        None, too, where the rules convert an operand or type a result otherwise than JAX does.
+        """
+        graph, before = self.graph, len(self.graph.symbols)
+        args = [value.symbol for value in values]
+        equation = Equation(graph, params, args, types)
+        try:
+            result = equation.emit(row, *args) if isinstance(row, Op) else row(equation)
+            if result is not None:
+                several = isinstance(result, (list, tuple))
+                results: Sequence[Symbol] = cast("Any", result if several else [result])
+                if not implies:
+                    return [self.conformed(*pair) for pair in zip(results, types, strict=True)]
+                if [x.type for x in results] == [*types] and self._are_implied(values, before):
+                    return results
+        except GraphirError:  # the rules refuse what only JAX's own functions promote
+            pass
+        del graph.symbols[before:]
+        return None
+
+    def _are_implied(self, values: Sequence[Value], first: int) -> bool:
+        """Whether the symbols from `first` on demand the conversions that values have pending."""
+        targets = {
+            value.symbol.index: value.cast.type.dtype for value in values if value.cast is not None
+        }
+        for symbol in self.graph.symbols[first:]:
+            demanded = self.graph.infer(symbol.op, symbol.args, symbol.attrs).operands
+            for arg, dtype in zip(symbol.args, demanded, strict=True):
+                if targets.get(arg.index, dtype) is not dtype:
+                    return False
+        return True
+
+    def conformed(self, symbol: Symbol, type_: TensorType) -> Symbol:
+        """Return a result in the dtype that the jaxpr has for it."""
+        if symbol.type is type_:
+            return symbol
+        if symbol.shape != type_.shape:
+            raise GraphError("the row has another shape than the jaxpr", got=str(symbol.type))
+        return self.graph.emit(ops.cast, (symbol,), {"to": type_.dtype})
+
+    def _call_of(
+        self, equation: Any, args: Sequence[Symbol], types: Sequence[TensorType]
+    ) -> Sequence[Symbol]:
+        """Return the results of a primitive as those of a call of it."""
+        name, function = (
+            f"jax.{equation.primitive.name}",
+            _Bound(self.jax, equation),
+        )
+        if not args and all(type(type_) is TensorType for type_ in types):
+            return [self._constant(value) for value in self.jax.jit(function.run)()]
+        attrs = {
+            "callee": Callee(name, function),
+            "types": TupleType(types),
+            "parameters": _text(equation.params),
+        }
+        results = self.graph.emit(ops.control.call, tuple(args), attrs)
+        return [ops.control.part(results, i) for i in range(len(types))]
+
+    # -- control flow
+
+    def body(
+        self,
+        jaxpr: Any,
+        types: Iterable[TensorType],
+        order: Sequence[int],
+        results: Sequence[TensorType] = (),
+    ) -> Graph:
+        """Return the graph of a jaxpr, whose input i is the input `order[i]` of the graph.
+
+        The first results of the graph have the types `results`, in which they enter it again. JAX
+        lets a carry be weak on one side alone.
+        """
+        graph = Graph(_name(jaxpr), rules=self.graph.rules, tf32=self.graph.tf32)
+        importer, site = Importer(graph, self.sites, self.jax), self._site
+        assert site is not None
+        with graph.at(site.location):
+            inputs = [graph.input(type_) for type_ in types]
+            values = [
+                Value(importer.conformed(inputs[place], array_type(variable.aval)))
+                for place, variable in zip(order, jaxpr.jaxpr.invars, strict=True)
+            ]
+            outputs = importer.closed(jaxpr, values, site)
+            for i, type_ in enumerate(results):
+                outputs[i] = importer.conformed(outputs[i], type_)
+        graph.output(*outputs)
+        return graph
+
+    def control(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Sequence[Symbol]:
+        """Add an op of control flow, and return its results."""
+        results = self.graph.emit(op, tuple(args), attrs)
+        return [ops.control.part(results, i) for i in range(len(results.type.parts))]
+
+
+Control: TypeAlias = Callable[
+    [Importer, Mapping[str, Any], Sequence[Symbol], Sequence[TensorType]], "Sequence[Symbol] | None"
+]
+
+
+def _cond(
+    importer: Importer,
+    params: Mapping[str, Any],
+    args: Sequence[Symbol],
+    types: Sequence[TensorType],
+) -> Sequence[Symbol]:
+    inner = [x.type for x in args[1:]]
+    order = range(len(inner))
+    branches = tuple(importer.body(branch, inner, order) for branch in params["branches"])
+    return importer.control(ops.control.cond, args, {"branches": branches})
+
+
+def _while(
+    importer: Importer,
+    params: Mapping[str, Any],
+    args: Sequence[Symbol],
+    types: Sequence[TensorType],
+) -> Sequence[Symbol]:
+    """JAX's operands are constants of the condition, constants of the body, carries."""
+    first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    carries = len(args) - last
+    operands = [*args[last:], *args[:last]]
+    inner = [*types, *(x.type for x in args[:last])]
+    places = range(carries), range(carries, carries + first), range(carries + first, len(args))
+    condition = importer.body(params["cond_jaxpr"], inner, [*places[1], *places[0]])
+    body = importer.body(params["body_jaxpr"], inner, [*places[2], *places[0]], types)
+    return importer.control(
+        ops.control.while_loop, operands, {"condition": condition, "body": body}
+    )
+
+
+def _scan(
+    importer: Importer,
+    params: Mapping[str, Any],
+    args: Sequence[Symbol],
+    types: Sequence[TensorType],
+) -> Sequence[Symbol]:
+    """JAX's operands are constants, carries, what is scanned."""
+    constants, carries = params["num_consts"], params["num_carry"]
+    operands = [*args[constants:], *args[:constants]]
+    jaxpr, carry_types = params["jaxpr"], types[:carries]
+    inner = [array_type(variable.aval) for variable in jaxpr.jaxpr.invars]
+    inner[constants : constants + carries] = carry_types
+    order = [*range(len(args) - constants, len(args)), *range(len(args) - constants)]
+    attrs = {
+        "body": importer.body(jaxpr, [*inner[constants:], *inner[:constants]], order, carry_types),
+        "carries": carries,
+        "scanned": len(args) - constants - carries,
+        "length": params["length"],
+        "reverse": params["reverse"],
+    }
+    return importer.control(ops.control.scan, operands, attrs)
+
+
+CONTROL: dict[str, Control] = {"cond": _cond, "while": _while, "scan": _scan}
+
+
+def _name(jaxpr: Any) -> str:
+    info = jaxpr.jaxpr.debug_info
+    return (info.func_name if info is not None else "") or "body"
+
+
+class _Bound:
+    """The primitive of an equation with its parameters, as a function of arrays."""
+
+    def __init__(self, jax: Any, equation: Any) -> None:
+        self._jax, self._primitive, self._params = jax, equation.primitive, equation.params
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        return tuple([self._array(result) for result in self.run(*args)])
+
+    def run(self, *args: Any) -> tuple[Any, ...]:
+        """Return the results as JAX has them."""
+        asarray = self._jax.numpy.asarray
+        arrays = [asarray(x) if isinstance(x, np.ndarray) else x for x in args]
+        params: Any = self._primitive.get_bind_params(self._params)
+        functions: tuple[Any, ...] = ()
+        if isinstance(params, tuple):  # before JAX 0.10
+            functions, params = cast("tuple[Any, Any]", params)
+        results = self._primitive.bind(*functions, *arrays, **params)
+        return tuple(results) if self._primitive.multiple_results else (results,)
+
+    def _array(self, value: Any) -> Any:
+        """Return a result as a NumPy array; a value of an opaque dtype stays as it is."""
+        dtypes = self._jax.dtypes
+        return value if dtypes.issubdtype(value.dtype, dtypes.extended) else np.asarray(value)
+
+
+def _needed(jaxpr: Any) -> list[bool]:
+    """Return for each equation whether a result depends on it."""
+    live = {id(variable) for variable in jaxpr.outvars}
+    needed: list[bool] = []
+    for equation in reversed(jaxpr.eqns):
+        needed.append(any(id(variable) in live for variable in equation.outvars))
+        if needed[-1]:
+            live.update(id(variable) for variable in equation.invars)
+    return needed[::-1]
+
+
+def _text(params: Mapping[str, Any]) -> str:
+    """Format the parameters of a primitive, shortened."""
+    texts = (f"{name}={str(value)[:60]}" for name, value in params.items() if value is not None)
+    return ", ".join(" ".join(text.split()) for text in texts)
+
+
+def _input_names(jaxpr: Any) -> list[str]:
+    """Return an identifier for each input, from its path among the arguments."""
+    names: list[str] = []
+    for i, path in enumerate(jaxpr.jaxpr.debug_info.arg_names or ()):
+        name = re.sub(r"\W+", "_", path or "").strip("_")
+        name = name if name.isidentifier() else f"x{i}"
+        names.append(name if name not in names else f"{name}_{i}")
+    return names

@@ -1,0 +1,147 @@
+"""Graphs of JAX functions: every dtype is the jaxpr's, and values are JAX's within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import Graph, Symbol
+from passes import cast_report, lower
+from passes.rewriter import bodies_of
+from runtime import from_jax, interpret
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((4, 5)).astype("float32")
+Y = RNG.random((4, 5)).astype("float32") + 0.5
+N = RNG.integers(-5, 9, (4, 5)).astype("int32")
+B = X.astype(jnp.bfloat16)
+
+UNARY = """
+    abs negative sign exp expm1 exp2 log1p sqrt cbrt square reciprocal sin cos tan arctan sinh cosh
+    tanh arcsinh deg2rad floor ceil trunc rint round isnan isinf isfinite nan_to_num sum prod mean
+    var std max min argmax argmin any all cumsum cumprod ptp median sort argsort diff ravel flip
+    rot90 transpose trace tril triu diag nansum nanmean nanmax nanstd count_nonzero gradient
+    logical_not average trapezoid cov nanmedian sinc
+"""
+BINARY = """
+    add subtract multiply divide floor_divide remainder fmod float_power maximum minimum fmax
+    arctan2 hypot logaddexp equal less greater_equal logical_and isclose divmod
+"""
+OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "where": (lambda x, n: jnp.where(x > 0, x, n), (X, N)),
+    "index": (lambda x: x[1:3, ::2], (X,)),
+    "take": (lambda x, i: x[i], (X, np.array([0, -1, 9], "int32"))),
+    "take along two axes": (lambda x, i: x[i, i], (X, np.array([0, 3], "int32"))),
+    "set": (lambda x: x.at[1].set(0), (X,)),
+    "set at computed places": (lambda x, i: x.at[i, 1].set(7), (X, np.array([0, 8], "int32"))),
+    "add at": (lambda x, i: x.at[i].add(1), (X, np.array([0, 1, 0], "int32"))),
+    "dynamic slice": (lambda x, i: jax.lax.dynamic_slice(x, (i, 0), (2, 5)), (X, np.int32(9))),
+    "dynamic update": (
+        lambda x, i: jax.lax.dynamic_update_slice(x, jnp.zeros((2, 2)), (i, i)),
+        (X, np.int32(2)),
+    ),
+    "pad": (lambda x: jax.lax.pad(x, 1.0, ((-1, 2, 1), (1, -2, 0))), (X,)),
+    "einsum": (lambda x, y: jnp.einsum("ij,kj->ik", x, y), (X, Y)),
+    "matmul of bfloat16": (lambda x: jnp.matmul(x, x.T), (B,)),
+    "softmax": (jax.nn.softmax, (B,)),
+    "gelu": (jax.nn.gelu, (X,)),
+    "logsumexp": (jax.scipy.special.logsumexp, (X,)),
+    "random": (lambda k: jax.random.uniform(k, (3,)), (np.array([0, 7], "uint32"),)),
+    "weak": (lambda x: x * 2 + 1.5, (3,)),
+    "fori_loop of a weak carry": (
+        lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * 2 + x[i, 0], 0.0),
+        (X,),
+    ),
+    "scan": (lambda x: jax.lax.scan(lambda c, r: (c + r.sum(), c * r), 0.0, x), (X,)),
+    "while_loop": (
+        lambda x: jax.lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * x), (0, x)),
+        (X,),
+    ),
+    "cond": (lambda x: jax.lax.cond(x[0, 0] > 0, lambda: x, lambda: x * 2), (X,)),
+    "switch": (
+        lambda i, x: jax.lax.switch(i, [lambda x: x, lambda x: -x, lambda x: x * 3], x),
+        (np.int32(7), X),
+    ),
+    "map": (lambda x: jax.lax.map(lambda r: r.sum(), x), (X,)),
+    "associative_scan": (lambda x: jax.lax.associative_scan(jnp.add, x), (X,)),
+    "vmap": (jax.vmap(lambda x: jnp.dot(x, x)), (X,)),
+    "grad": (jax.grad(lambda x: jnp.sum(jnp.tanh(x) ** 2)), (X,)),
+    "remat": (jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)).sum())), (X,)),
+    "custom_jvp": (jax.grad(lambda x: jax.nn.relu(x).sum()), (X,)),
+    "solve": (lambda x: jnp.linalg.solve(x @ x.T + 4 * jnp.eye(4), x[:, 0]), (X,)),
+}
+CASES = {
+    **{
+        f"{name} of {x.dtype}": (getattr(jnp, name), (x,)) for name in UNARY.split() for x in (X, N)
+    },
+    **{
+        f"{name} of {x.dtype}, {getattr(y, 'dtype', y)}": (getattr(jnp, name), (x, y))
+        for name in BINARY.split()
+        for x, y in ((X, N), (N, X), (N, N[::-1]), (B, Y), (X, 2), (N, 2.5))
+    },
+    **OTHERS,
+}
+
+
+def symbols(graph: Graph) -> Iterator[Symbol]:
+    for symbol in graph.symbols:
+        yield symbol
+        for body in bodies_of(symbol):
+            yield from symbols(body)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_graphs_have_the_values_of_jax(name: str) -> None:
+    function, args = CASES[name]
+    graph = from_jax(function, *args).verify()
+    values = interpret(graph, *args)
+    lowered = interpret(lower(graph, verify_each=True), *args)
+    expected = [np.asarray(each) for each in jax.tree.leaves(jax.jit(function)(*args))]
+    several = values if isinstance(values, tuple) else (values,)
+    after = lowered if isinstance(lowered, tuple) else (lowered,)
+    for value, same, right in zip(several, after, expected, strict=True):
+        assert (value.dtype, value.shape) == (right.dtype, right.shape)
+        np.testing.assert_array_equal(value, same)
+        if right.dtype.kind in "bui":
+            np.testing.assert_array_equal(value, right)
+        else:
+            wide = [np.asarray(each, np.float64) for each in (value, right)]
+            bound = 2e-2 if right.dtype == B.dtype else 1e-4
+            np.testing.assert_allclose(*wide, rtol=bound, atol=bound)
+
+
+def test_implicit_casts_come_back_with_their_reasons() -> None:
+    def loss(x: Any, n: Any) -> Any:
+        y = n * x
+        z = y.astype(jnp.bfloat16) + jnp.mean(n)
+        return jnp.where(z > 0, z, n), jnp.asarray(n, jnp.float32)
+
+    report = cast_report(from_jax(loss, X, N))
+    line = loss.__code__.co_firstlineno
+    told = {
+        (row.location.line - line, row.kind, row.operand, row.op, str(row.source), str(row.target))
+        for row in report
+    }
+    assert told == {
+        (1, "implicit", "lhs", "multiply", "int32", "float32"),
+        (2, "explicit", "x", "cast", "float32", "bfloat16"),
+        (2, "implicit", "intermediate", "jnp.mean", "int32", "float32"),
+        (2, "implicit", "lhs", "add", "bfloat16", "float32"),
+        (3, "implicit", "y", "where", "int32", "float32"),
+        (3, "explicit", "x", "cast", "int32", "float32"),
+    }
+
+
+def test_a_primitive_without_a_row_is_a_call_of_jax() -> None:
+    graph = from_jax(lambda x: jnp.fft.fft(x), X)
+    (call,) = (symbol for symbol in symbols(graph) if symbol.op.name == "call")
+    assert call.attrs["callee"].name == "jax.fft" and "fft_type" in call.attrs["parameters"]
+    text = str(graph)
+    assert str(Graph.parse(text)) == text
+    np.testing.assert_allclose(interpret(graph, X), np.fft.fft(X), rtol=1e-4, atol=1e-4)
