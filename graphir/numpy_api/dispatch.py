@@ -224,9 +224,7 @@ def applied(
         takes = ", ".join(signature(function_).parameters)
         raise GraphError(f"of symbols it takes ({takes}): {error}") from error
     symbols = graph.symbols[before:]
-    if any(x.op is ops.cast for x in symbols):
-        arguments = signature(function_).bind(*args, **kwargs).arguments
-        _attribute_casts(_name(function), arguments, result, symbols)
+    attribute_casts(function, function_, args, kwargs, result, symbols)
     _compound(symbols)
     return result
 
@@ -235,17 +233,27 @@ def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
 
 
-def _attribute_casts(
-    name: str,
-    arguments: Mapping[str, Any],
+def attribute_casts(
+    function: Callable[..., Any],
+    body: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
     result: Any,
     symbols: Sequence[Symbol],
 ) -> None:
     """Give each cast that a NumPy function makes by itself an origin that names the function.
 
-    `symbols` are those that the call on `arguments` has added. A cast to the call's `dtype=` is the
-    user's own.
+    `symbols` are those that the call of the function's `body` on `args` and `kwargs` has added. A
+    cast to the call's `dtype=` is the user's own, and so are those of functions among the operands.
     """
+    if any(x.op is ops.cast for x in symbols) and not any(map(callable, args)):
+        arguments = signature(body).bind(*args, **kwargs).arguments
+        _attribute_casts(_name(function), arguments, result, symbols)
+
+
+def _attribute_casts(
+    name: str, arguments: Mapping[str, Any], result: Any, symbols: Sequence[Symbol]
+) -> None:
     whole = isinstance(result, tuple)
     parts = cast("tuple[object, ...]", result) if whole else (cast("object", result),)
     results = {id(_root(part)) for part in parts}

@@ -292,9 +292,9 @@ class Recorder(NotingBuilder):
 
         A cast is the function's own if the function's code, and not the user's, has asked for it.
         """
-        if not (self.calls and self.here.compound and len(self.arguments[0][0]) == 3):
+        if not (self.calls and self.here.compound and len(self.arguments[0][0]) in (3, 4)):
             return self.here
-        function, args, kwargs = self.arguments[0][0]
+        function, *_, args, kwargs = self.arguments[0][0]
         try:
             bound = signature(function).bind(*args, **kwargs).arguments
         except (TypeError, ValueError):  # the outermost call is no NumPy function

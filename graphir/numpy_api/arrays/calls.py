@@ -648,10 +648,13 @@ def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tupl
     if body is None or function in memory.bodies or function.__name__ in _COMPILED:
         return None
     memory.bodies.add(function)
-    refusal = memory.refusal
+    refusal, since = memory.refusal, len(memory.graph.symbols)
+    operands = symbols(args), symbols(kwargs)
     try:
         with memory.graph.at(user_location()):
             result = body(*mapped(_number, args), **mapped(_number, kwargs))
+        steps = memory.graph.symbols[since:]
+        dispatch.attribute_casts(function, body, *operands, symbols(result), steps)
         return (result,) if memory.refusal is refusal else None  # else the body has caught it
     except OrderError:
         raise
