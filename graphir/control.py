@@ -8,8 +8,11 @@ op. Values are symbols, arrays, Python numbers, and nested tuples, lists and dic
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
+
+import numpy as np
 
 from graphir import ops
 from graphir.errors import GraphError, ShapeError
@@ -18,6 +21,7 @@ from graphir.ir.literals import is_literal
 from graphir.ir.operands import own, symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.location import placing
+from graphir.numpy_api.arrays.memory import ArrayValue, active_memory
 from graphir.numpy_api.trace import Slot, Static, children, filled, mapped, name_of
 from graphir.ops.control import bodies, with_bodies
 from graphir.ops.dims import DimLike
@@ -63,14 +67,15 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     graph = _graph_of("while_loop", init)
     values = _Values(graph, (init,))
     loop, types = _settled(graph, "while_loop", body, values, len(values.symbols))
-    verdict = _Body(graph, condition, values.tree, types)
+    verdict = _Body(graph, condition, values, types)
     results = verdict.results.symbols
     if len(results) != 1:
         got = f"{len(results)} values"
         raise GraphError("the condition must give one 0-d value", got=got, op="while_loop")
     results[0] = _truth(verdict, results[0], ops.control.while_loop)
     attrs = {"condition": verdict, "body": loop}
-    return _emitted(graph, ops.control.while_loop, values.symbols, attrs, values.tree[0])
+    results = _emitted(graph, ops.control.while_loop, values.symbols, attrs)
+    return values.like(graph, results)[0]
 
 
 @placing
@@ -113,7 +118,8 @@ def scan(
     loop, _ = _settled(graph, "scan", function, values, carries)
     counts = {"carries": carries, "scanned": len(values.symbols) - carries}
     attrs = {"body": loop, **counts, "length": length, "reverse": reverse}
-    return _emitted(graph, ops.control.scan, values.symbols, attrs, loop.results.tree)
+    results = _emitted(graph, ops.control.scan, values.symbols, attrs)
+    return loop.results.like(graph, results)
 
 
 @placing
@@ -137,14 +143,12 @@ def _graph_of(op: str, *values: Any) -> Graph:
     graphs = graphs or list(CURRENT.get()[-1:])
     if not graphs:
         raise GraphError(
-            "no operand is a symbol, so that its graph is not known",
-            fix="call it inside `with g:`",
+            "no operand is a symbol, and no graph is being built",
+            fix="call it in a function under runtime.jit or trace, or inside `with g:`; on arrays, "
+            "write Python's own if, for and while",
             op=op,
         )
-    graph = graphs[0]
-    while graph.body is not None:
-        graph = graph.body
-    return graph
+    return graphs[0].innermost
 
 
 def _entered(graph: Graph, value: Any) -> Symbol:
@@ -156,18 +160,33 @@ def _entered(graph: Graph, value: Any) -> Symbol:
 
 
 class _Values:
-    """Nested values as symbols of a graph: `tree` has a Slot for each, and None as it is."""
+    """Nested values as symbols of a graph: `tree` has a Slot for each, and None as it is.
+
+    In a function that computes on symbolic arrays, bodies do so too. `are_arrays` says which values
+    are arrays: a 0-d value of those that are none is a NumPy scalar.
+    """
 
     def __init__(self, graph: Graph, values: Any) -> None:
         self.symbols: list[Symbol] = []
+        self.are_arrays: list[bool] = []
 
         def slot(leaf: Any, _: str) -> Slot | Static:
             if leaf is None:
                 return Static(None)
             self.symbols.append(_entered(graph, leaf))
+            self.are_arrays.append(isinstance(leaf, (ArrayValue, np.ndarray)))
             return Slot(len(self.symbols) - 1)
 
         self.tree = mapped(slot, values, "")
+
+    def like(self, graph: Graph, symbols: Sequence[Symbol]) -> Any:
+        """Return symbols of a graph, or symbolic arrays of them, in the structure of the values."""
+        memory, values = active_memory(), list[Any](symbols)
+        if memory is not None and memory.graph.innermost is graph:
+            for i, (x, is_array) in enumerate(zip(symbols, self.are_arrays, strict=True)):
+                if not x.dtype.weak:
+                    values[i] = memory.value_of(x, scalar=None if is_array else True)
+        return filled(self.tree, values)
 
 
 def _truth(graph: Graph, x: Symbol, op: Op) -> Symbol:
@@ -181,30 +200,28 @@ def _truth(graph: Graph, x: Symbol, op: Op) -> Symbol:
 class _Body(Graph):
     """The graph of a function, traced by a call on symbols. Outer symbols become its inputs.
 
-    `trees` are the trees of the arguments, whose Slots stand for inputs of the types. `captures`
-    are the inputs for symbols of the graph outside, by their index there. `results` are the values
-    that the function returns.
+    The function gets values of the types, in the structure of `arguments`. `captures` are the
+    inputs for symbols of the graph outside, by their index there. `results` are the values that the
+    function returns.
     """
 
     def __init__(
         self,
         outer: Graph,
         function: Callable[..., Any],
-        trees: Sequence[Any],
+        arguments: _Values,
         types: Sequence[TensorType],
     ) -> None:
         super().__init__(name_of(function), rules=outer.rules, tf32=outer.tf32)
-        self.tracing, self.outer = outer.tracing, outer
-        self.captures: dict[int, Symbol] = {}
-        arguments = [self.input(type_) for type_ in types]
-        self._arguments = arguments
+        self.tracing, self.numbers, self.outer = outer.tracing, outer.numbers, outer
+        self.is_body, self.captures = True, dict[int, Symbol]()
+        self._arguments = [self.input(type_) for type_ in types]
         outer.body = self
         try:
             with self:
-                result = function(*[filled(tree, arguments) for tree in trees])
+                self.results = _Values(self, function(*arguments.like(self, self._arguments)))
         finally:
             outer.body = None
-        self.results = _Values(self, result)
 
     def captured(self, symbol: Symbol) -> Symbol | None:
         """Return the input for a symbol of a graph outside; a 0-d constant is a constant here."""
@@ -221,6 +238,24 @@ class _Body(Graph):
                     inner = self.input(value.type)
             self.body, self.captures[value.index] = innermost, inner
         return inner
+
+    def entering(self, array: Any) -> Symbol:
+        """Return the symbol of an array operand, which is a symbol of the graph outside."""
+        self.outer.body = None  # the outer graph takes the symbol itself
+        try:
+            symbol = self.captured(self.outer.entering(array))
+        finally:
+            self.outer.body = self
+        assert symbol is not None
+        return symbol
+
+    def withdraw(self, before: int) -> None:
+        """Remove the symbols from an index on, and what they capture."""
+        super().withdraw(before)
+        kept = [place for place, symbol in enumerate(self.inputs) if symbol.index < before]
+        self.inputs = [self.inputs[place] for place in kept]
+        self.input_names = [self.input_names[place] for place in kept]
+        self.captures = {k: each for k, each in self.captures.items() if each.index < before}
 
     def closed(self, captures: Iterable[int]) -> Graph:
         """Return a plain graph whose inputs are the arguments, and then one for each capture."""
@@ -258,7 +293,7 @@ def _settled(
         symbol.type if i < carries else _row(symbol.type) for i, symbol in enumerate(values.symbols)
     ]
     while True:
-        body = _Body(graph, function, values.tree, types)
+        body = _Body(graph, function, values, types)
         tree, carry_tree = body.results.tree, values.tree[0]
         if len(values.tree) > 1:
             items = children(tree)
@@ -297,20 +332,23 @@ def _branches(
 ) -> Any:
     values = _Values(graph, operands)
     types = [symbol.type for symbol in values.symbols]
-    branches = [_Body(graph, function, values.tree, types) for function in functions]
-    tree = branches[0].results.tree
+    branches = [_Body(graph, function, values, types) for function in functions]
+    first = branches[0].results
     for branch in branches:
-        if branch.results.tree != tree:
-            got = f"{_text(tree)} and {_text(branch.results.tree)}"
+        if branch.results.tree != first.tree:
+            got = f"{_text(first.tree)} and {_text(branch.results.tree)}"
             raise GraphError("the branches must return values of one structure", got=got, op="cond")
     attrs = {"branches": tuple(branches)}
-    return _emitted(graph, ops.control.cond, [choice, *values.symbols], attrs, tree)
+    results = _emitted(graph, ops.control.cond, [choice, *values.symbols], attrs)
+    kinds = zip(*[branch.results.are_arrays for branch in branches], strict=True)
+    first.are_arrays = [*builtins.map(any, kinds)]
+    return first.like(graph, results)
 
 
 def _emitted(
-    graph: Graph, op: Op, operands: Sequence[Symbol], attrs: dict[str, Any], tree: Any
-) -> Any:
-    """Add an op of control flow; return its results in a tree's structure."""
+    graph: Graph, op: Op, operands: Sequence[Symbol], attrs: dict[str, Any]
+) -> list[Symbol]:
+    """Add an op of control flow; return its results."""
     own_bodies = cast("list[_Body]", [*bodies(attrs)])
     captures = dict.fromkeys(
         index
@@ -321,7 +359,7 @@ def _emitted(
     captured = [graph.symbols[index] for index in captures]
     closed = [body.closed(captures) for body in own_bodies]
     results = graph.emit(op, (*operands, *captured), with_bodies(attrs, closed))
-    return filled(tree, [ops.control.part(results, i) for i in range(len(results.type.parts))])
+    return [ops.control.part(results, i) for i in range(len(results.type.parts))]
 
 
 def _text(tree: Any) -> str:

@@ -80,6 +80,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.numbers: NumberTrace | None = None
         self.has_bodies = False  # true where symbols may have graphs, or tuples of values
         self.body: Graph | None = None  # while the body of an op of control flow is traced
+        self.is_body = False  # true of the graph of such a body
         for type_ in tensor_types(in_types):
             self.input(type_)
 
@@ -297,7 +298,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
                 return compose(self, op, operands, attrs)
             return self.emit(op, symbols_of(self, op, operands), attrs)
         except GraphirError as error:
-            del self.symbols[before:]  # remove the constants made for the refused op
+            self.withdraw(before)  # remove the constants made for the refused op
             raise self.builder.refuse(error, op, operands, _getframe(1)) from None
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
@@ -305,7 +306,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
 
         The method infers the type and records the user's line as the location.
         """
-        if self.body is not None:
+        if self.body is not None and op is not ops.input:
             inner = self.body
             return inner.emit(op, tuple([own(inner, arg, op.name) for arg in args]), attrs)
         if attrs and self.numbers is not None:
@@ -325,6 +326,18 @@ class Graph(Makers, GraphFacade, BodyGraph):
         elif op.kind == "control":
             self.has_bodies = True
         return symbol
+
+    @property
+    def innermost(self) -> Graph:
+        """The graph that receives new symbols: a body of control flow while it is traced."""
+        graph: Graph = self
+        while graph.body is not None:
+            graph = graph.body
+        return graph
+
+    def withdraw(self, before: int) -> None:
+        """Remove the symbols from an index on, which are those of a refused op."""
+        del self.symbols[before:]
 
     def captured(self, symbol: Symbol) -> Symbol | None:
         """Return this graph's symbol for the symbol of a graph around it; None if there is none."""

@@ -54,7 +54,7 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     if all(isinstance(operand, Symbol) for operand in symbols):
         return tuple(symbols)
     if graph.numbers is not None:
-        return graph.numbers.entered(op, symbols)
+        return tuple([own(graph, each, op.name) for each in graph.numbers.entered(op, symbols)])
     return tuple(
         operand
         if isinstance(operand, Symbol)
@@ -145,16 +145,21 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
 def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
     """Return the symbol if it belongs to the graph; else raise GraphError.
 
-    `what` names the op for the message.
+    While a body of control flow is traced, the graph is that of the body, in which an input stands
+    for an outer symbol. `what` names the op for the message.
     """
     if symbol.graph is not graph:
+        if graph.body is not None:
+            return own(graph.innermost, symbol, what)
         captured = graph.captured(symbol)
         if captured is not None:
             return captured
         raise GraphError(
             f"{what} in graph {graph.name!r} was given {symbol.name}: {symbol.type} ("
             f"{symbol.location}) of graph {symbol.graph.name!r}",
-            fix="symbols of two graphs never mix: make it an input here",
+            fix="return it from the function of control flow"
+            if symbol.graph.is_body
+            else "symbols of two graphs never mix: make it an input here",
         )
     return symbol
 

@@ -301,8 +301,8 @@ class Symbol(SymbolOperators):
 
     def __bool__(self) -> bool:
         fix = (
-            "choose with ops.where(condition, x, y), since a graph has no control flow by values, "
-            "or run the graph first"
+            "choose with ops.where(condition, x, y), branch with graphir.control.cond, loop with "
+            "graphir.control.while_loop, or run the graph first"
         )
         self._valueless("bool", fix)
 
@@ -310,7 +310,11 @@ class Symbol(SymbolOperators):
         self._valueless("float", "keep computing with the symbol, or run the graph first")
 
     def __int__(self) -> int:
-        self._valueless("int", "keep computing with the symbol, or run the graph first")
+        fix = (
+            "keep computing with the symbol, count in a loop with graphir.control.fori_loop, or "
+            "run the graph first"
+        )
+        self._valueless("int", fix)
 
     __index__ = __int__
 
@@ -332,7 +336,10 @@ class Symbol(SymbolOperators):
         return self.shape[0]
 
     def __iter__(self) -> NoReturn:
-        self._valueless("iter", "take slices x[i], or x.split(...), or an op over the axis")
+        self._valueless(
+            "iter",
+            "take slices x[i], or x.split(...), or an op over the axis, or graphir.control.scan",
+        )
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         self._valueless("setitem", "choose with ops.where(mask, value, x), or concat the parts")

@@ -32,7 +32,8 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
     GraphError for an array in a function that is being traced.
     """
     graph: Graph = x.graph
-    before = len(graph.symbols)
+    inner = graph.innermost
+    before = len(inner.symbols)
     result = power(x, other) if op is ops.pow else None
     if result is None:
         result = graph.binary(op, x, other, 3)
@@ -52,7 +53,7 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
             )
         return assigned(op, x, result)
     except GraphirError as error:
-        del graph.symbols[before:]
+        inner.withdraw(before)
         raise graph.builder.refuse(error, op, (x, other), _getframe(1)) from None
 
 

@@ -126,7 +126,7 @@ class TraceMemory(ViewBuilder):
     ) -> None:
         super().__init__()
         self.graph, self.array, self.scalar, self.selection = graph, array, scalar, selection
-        self.layout_use = LayoutUse.NONE
+        self.layout_use, self._constants_of = LayoutUse.NONE, graph
         self.bodies: set[Any] = set()
         """The NumPy functions whose Python bodies are running."""
         self.refusal: GraphirError | None = None
@@ -145,6 +145,12 @@ class TraceMemory(ViewBuilder):
     def array_symbol(self, array: Array) -> Symbol:
         """Return the constant of an array that nobody writes to."""
         return self.graph.constant_of(array_of(array, None))
+
+    def constant_array(self, array: Array) -> Symbol:
+        """Return the symbol of an array that nobody writes to; a graph has one for equal arrays."""
+        if self._constants_of is not self.graph.innermost:
+            self._constants_of, self._constants = self.graph.innermost, {}
+        return super().constant_array(array)
 
     # -- values
 
@@ -196,6 +202,7 @@ class Cell:
         "constant",
         "fill",
         "frozen",
+        "home",
         "memory",
         "symbol",
         "version",
@@ -203,6 +210,8 @@ class Cell:
 
     def __init__(self, memory: TraceMemory, plain: Array | None, symbol: Symbol | None) -> None:
         self.memory, self.buffer, self.symbol = memory, plain, symbol
+        self.home = memory.graph.innermost
+        """The graph that may write to the memory: the body of control flow that made it, say."""
         self.version = 0
         self.fill: Any = None
         """For known values: the number that all elements equal, or None."""
@@ -231,7 +240,7 @@ class Cell:
         """Return the symbol of the whole memory."""
         if self.symbol is not None:
             return self.symbol
-        if self.constant is None:
+        if self.constant is None or self.constant.graph is not self.memory.graph.innermost:
             assert self.buffer is not None
             self.constant = self.constant_of(self.buffer)
         return self.constant
@@ -351,7 +360,9 @@ class ArrayValue(GraphValue):
     def read(self) -> Symbol:
         """Return the symbol of the current values."""
         cell = self.cell
-        if self._read is None or self._version != cell.version:
+        symbol = self._read
+        is_current = symbol is not None and self._version == cell.version
+        if not is_current or symbol.graph is not cell.memory.graph.innermost:
             if cell.symbol is not None or self.prefix:
                 self._read = forward(self.steps, cell.memory, cell.whole())
             elif self._view is None or self._view is cell.buffer:
@@ -359,6 +370,7 @@ class ArrayValue(GraphValue):
             else:
                 self._read = cell.constant_of(self._view)
             self._version = cell.version
+        assert self._read is not None
         return self._read
 
     def write(self, symbol: Symbol) -> None:
@@ -380,6 +392,12 @@ class ArrayValue(GraphValue):
     def check_writable(self) -> None:
         """Raise GraphError if the array is read-only or its memory is frozen."""
         reason = self.cell.frozen
+        if self.cell.home is not self.graph.innermost:
+            raise GraphError(
+                "a function of control flow writes to an array from outside of it",
+                got=str(self.read().type),
+                fix="pass the array to the function, and return its new values",
+            )
         if not reason and self._view is not None and not self._view.flags.writeable:
             reason = "it is read-only"
         if reason:

@@ -160,7 +160,7 @@ def _greatest(x: Any) -> Any:
     ("function", "line"), [(_branch, 1), (_descent, 2), (_assertion, 2), (_greatest, 2)]
 )
 def test_a_branch_on_a_value_is_refused_at_its_line(follow: Any, function: Any, line: int) -> None:
-    words = r"bool\(.*choose with ops\.where\(.*no control flow by values"
+    words = r"bool\(.*choose with ops\.where\(.*branch with graphir\.control\.cond"
     with pytest.raises(GraphirError, match=words) as caught:
         follow(function)(np.arange(6.0))
     place = caught.value.location
