@@ -163,7 +163,7 @@ class _Values:
     """Nested values as symbols of a graph: `tree` has a Slot for each, and None as it is.
 
     In a function that computes on symbolic arrays, bodies do so too. `are_arrays` says which values
-    are arrays: a 0-d value of those that are none is a NumPy scalar.
+    are 0-d arrays: other 0-d values, such as the elements that a scan takes, are NumPy scalars.
     """
 
     def __init__(self, graph: Graph, values: Any) -> None:
@@ -174,7 +174,8 @@ class _Values:
             if leaf is None:
                 return Static(None)
             self.symbols.append(_entered(graph, leaf))
-            self.are_arrays.append(isinstance(leaf, (ArrayValue, np.ndarray)))
+            is_array = isinstance(leaf, (ArrayValue, np.ndarray))
+            self.are_arrays.append(is_array and not self.symbols[-1].rank)
             return Slot(len(self.symbols) - 1)
 
         self.tree = mapped(slot, values, "")
