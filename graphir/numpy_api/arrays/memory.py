@@ -360,18 +360,16 @@ class ArrayValue(GraphValue):
     def read(self) -> Symbol:
         """Return the symbol of the current values."""
         cell = self.cell
-        symbol = self._read
-        is_current = symbol is not None and self._version == cell.version
-        if not is_current or symbol.graph is not cell.memory.graph.innermost:
+        symbol, graph = self._read, cell.memory.graph.innermost
+        if symbol is None or self._version != cell.version or symbol.graph is not graph:
             if cell.symbol is not None or self.prefix:
-                self._read = forward(self.steps, cell.memory, cell.whole())
+                symbol = forward(self.steps, cell.memory, cell.whole())
             elif self._view is None or self._view is cell.buffer:
-                self._read = cell.whole()
+                symbol = cell.whole()
             else:
-                self._read = cell.constant_of(self._view)
-            self._version = cell.version
-        assert self._read is not None
-        return self._read
+                symbol = cell.constant_of(self._view)
+            self._read, self._version = symbol, cell.version
+        return symbol
 
     def write(self, symbol: Symbol) -> None:
         """Replace the values by the values of a symbol with the same dtype and shape."""
