@@ -100,8 +100,11 @@ def _call(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
         raise ExecutionError(
             f"{callee.name} must give {len(call.types)} results", got=str(len(results))
         )
-    for result, type_ in zip(results, call.types, strict=True):
-        if type(type_) is TensorType:
+    are_arrays = [type(type_) is TensorType for type_ in call.types]
+    both = zip(results, are_arrays, strict=True)
+    results = tuple([np.asarray(x) if is_array else x for x, is_array in both])
+    for result, type_, is_array in zip(results, call.types, are_arrays, strict=True):
+        if is_array:
             _bind(callee.name, result, type_, call.sizes)
     return results
 

@@ -4,17 +4,20 @@ Their dims have the names of the graph around them, so a plan binds them to its 
 therefore has one plan for all iterations, whose function needs no guards and keeps 0-d values as
 NumPy scalars. What a body gives may share memory with its operands: the program copies the results
 of a call at the end.
+
+A `call` may bind dims. A program with such a call has no plan: it binds and runs step by step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphir import Symbol, TensorType, ops
+from graphir import Graph, Symbol, TensorType, ops
+from graphir.ops.dims import Dim
 from graphir.semantics.control import ControlCall
 from runtime.program.memory import Lane, take
 from runtime.program.steps import CallStep, shape_of
@@ -38,7 +41,7 @@ class ControlStep(CallStep):
         self,
         symbol: Symbol,
         cells: Mapping[int, int],
-        sizes: Mapping[str, int],
+        sizes: dict[str, int],
         bodies: Sequence[BoundBody],
         free: list[Lane],
     ) -> None:
@@ -47,7 +50,8 @@ class ControlStep(CallStep):
         self.write = cells[symbol.index]
         self.settings, self.fits = {}, False
         parts = [part for part in symbol.type.parts if type(part) is TensorType]
-        shapes = [shape_of(symbol, sizes, part) for part in parts]
+        late = set(own_dims(symbol)).difference(sizes)
+        shapes = [shape_of(symbol, sizes, part) for part in parts if not late]
         self.shape = max(shapes, key=np.prod, default=())  # of the largest part
         self._bodies, self._free = bodies, free
         is_part = symbol.op is ops.control.part
@@ -56,9 +60,9 @@ class ControlStep(CallStep):
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)
         functions = [body.on(lane) for body in self._bodies]
-        run = ControlCall(symbol.op, symbol.attrs, symbol.type.parts, {**self._sizes}, functions)
+        run = ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, functions)
         try:
-            results = run(_unboxed(operands))
+            results = run(_unboxed(operands) if functions else operands)
         except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
         finally:
@@ -69,8 +73,9 @@ class ControlStep(CallStep):
 class BoundBody:
     """The program of a graph of control flow, with its dims bound to sizes."""
 
-    def __init__(self, program: Program, sizes: Mapping[str, int]) -> None:
-        self._program, self._plan = program, program.plan(sizes, inner=True)
+    def __init__(self, program: Program, sizes: dict[str, int]) -> None:
+        self._program, self._sizes = program, sizes
+        self._plan = None if program.binds_late else program.plan(sizes, inner=True)
 
     def on(self, lane: Lane) -> Callable[[Values], Values]:
         """Return the function of operands that runs the program with a lane.
@@ -79,6 +84,8 @@ class BoundBody:
         memory with operands and with each other.
         """
         plan, outputs_of = self._plan, self._program.outputs_of
+        if plan is None:
+            return lambda values: _unboxed(self._program.bind_and_run(lane, values, self._sizes))
         function = _function_of(plan)
 
         def run(values: Values) -> Values:
@@ -94,6 +101,26 @@ class BoundBody:
             return outputs
 
         return run
+
+
+def binds_dims(graph: Graph) -> bool:
+    """Whether a `call` of a graph gives arrays with dims that no input of the graph has."""
+    bound = {name for symbol in graph.inputs for name in _names(symbol.type)}
+    return any(not bound.issuperset(own_dims(symbol)) for symbol in graph.symbols)
+
+
+def own_dims(symbol: Symbol) -> Iterator[str]:
+    """Yield the names of the dims of a `call`'s results."""
+    if symbol.op is ops.control.call:
+        for part in symbol.type.parts:
+            if type(part) is TensorType:
+                yield from _names(part)
+
+
+def _names(type_: TensorType) -> Iterator[str]:
+    for dim in type_.shape:
+        if isinstance(dim, Dim):
+            yield from dim.names()
 
 
 def _function_of(plan: Plan) -> Callable[..., Any] | None:

@@ -9,7 +9,7 @@ code, one Python function for small steps, or the steps one by one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
@@ -30,7 +30,8 @@ from runtime.program.blocks import cores, require_count
 from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
-from runtime.program.control import BoundBody, ControlStep
+from runtime.program.codegen.straight import alone
+from runtime.program.control import BoundBody, ControlStep, binds_dims
 from runtime.program.cost_model import (
     BIT_ARITHMETIC,
     KEPT_PLANS,
@@ -111,6 +112,7 @@ class Program:
         self._kernels: dict[int, CompiledRegion] = {}
         self._shared: dict[Any, Any] = {}
         self._body_programs: dict[Graph, Program] = {}
+        self.binds_late = binds_dims(self.lowered)
         self._outside: Program | None = None  # of the graph around a graph of control flow
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None
@@ -198,8 +200,14 @@ class Program:
     def _run(
         self, lane: Lane, inputs: Sequence[Any], keywords: Any, out: Any, progress: Progress | None
     ) -> Any:
-        plan, inputs = self._prepare(inputs, keywords)
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
+        if self.binds_late:
+            bound, sizes = bind(self.graph, inputs, keywords)
+            outputs = self.bind_and_run(lane, self._entering(bound), sizes, progress)
+            shapes = [x.shape for x in outputs]
+            arrays = [] if out is None else check_outputs(out, dtypes, shapes)
+            return self._results(owned(outputs, bound), arrays, out)
+        plan, inputs = self._prepare(inputs, keywords)
         arrays = [] if out is None else check_outputs(out, dtypes, plan.shapes)
         outputs = None if progress else self._at_once(plan, lane, inputs)
         if outputs is None:
@@ -210,6 +218,10 @@ class Program:
             }
             outputs = self._stepwise(plan, lane, inputs, targets, progress)
         outputs = outputs if self.owns_outputs else owned(outputs, inputs)
+        return self._results(outputs, arrays, out)
+
+    def _results(self, outputs: Sequence[Any], arrays: Sequence[Any], out: Any) -> Any:
+        """Return the outputs, or write them into the arrays of `out`."""
         if out is None:
             return outputs[0] if self._single else outputs
         for array, value in zip(arrays, outputs, strict=True):
@@ -252,6 +264,26 @@ class Program:
             arrays = self._stepwise(plan, lane, list(map(np.asarray, values)), {}, None)
             outputs = tuple([x if x.ndim else x[()] for x in arrays])
         return outputs
+
+    def bind_and_run(
+        self,
+        lane: Lane,
+        inputs: Sequence[Any],
+        sizes: Mapping[str, int],
+        progress: Progress | None = None,
+    ) -> tuple[Any, ...]:
+        """Return the outputs of a program that has dims which its steps bind.
+
+        Each step binds its dims when the steps before it have run.
+        """
+        values = self.values(list(map(np.asarray, inputs)))
+        run = PlanRun(values, lane, self._free, self._recycler, {})
+        for number, step in enumerate(self.bound(sizes), 1):
+            runs = step if isinstance(step, RegionStep) and step.size else alone(step)
+            runs.run(run)
+            if progress:
+                progress(number, len(self.steps))
+        return tuple([values[cell] for cell in self.exit])
 
     def _stepwise(
         self,
@@ -343,21 +375,18 @@ class Program:
 
     # -- plans
 
+    @uncollected
     def plan(self, sizes: Mapping[str, int], inner: bool = False) -> Plan:
         """Return a new plan; `inner` is that of `Plan`."""
-        return Plan(self.bound(sizes), sizes, self, self._recycler.empty, inner)
+        return Plan(list(self.bound(sizes)), sizes, self, self._recycler.empty, inner)
 
-    @uncollected
-    def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> list[Step]:
-        """Return the steps with their symbolic dims bound to sizes."""
-        return [
-            self._bound(number, step, sizes, threads or self.threads)
-            for number, step in enumerate(self.steps)
-        ]
+    def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> Iterator[Step]:
+        """Yield the steps with their symbolic dims bound to sizes, and to those of calls before."""
+        sizes = dict(sizes)
+        for number, step in enumerate(self.steps):
+            yield self._bound(number, step, sizes, threads or self.threads)
 
-    def _bound(
-        self, number: int, step: Region | Call, sizes: Mapping[str, int], threads: int
-    ) -> Step:
+    def _bound(self, number: int, step: Region | Call, sizes: dict[str, int], threads: int) -> Step:
         if isinstance(step, Call):
             if step.symbol.op.kind != "control":
                 return CallStep(step.symbol, self.cells, sizes)

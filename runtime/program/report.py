@@ -160,7 +160,7 @@ def machine_code(
     if kernels is None:
         raise ExecutionError(f"no region has machine code: {program.why_numpy}")
     args_bound = _bind(program, inputs, keywords)
-    bound: Any = program.bound(args_bound[1])[number] if args_bound else None
+    bound: Any = [*program.bound(args_bound[1])][number] if args_bound else None
     values = _values(program, *args_bound) if args_bound else []
     listing = kernels.listing(bound, values)
     if not listing:
@@ -187,7 +187,9 @@ def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -
 
 
 def _bind(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Binding | None:
-    return bind(program.graph, inputs, keywords) if inputs or keywords else None
+    """Return the bound inputs, unless there are none or the program binds dims as it runs."""
+    is_bound = (inputs or keywords) and not program.binds_late
+    return bind(program.graph, inputs, keywords) if is_bound else None
 
 
 def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> str:
@@ -200,7 +202,7 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
     """
     args_bound = _bind(program, inputs, keywords)
     count = len(program.steps)
-    steps: Sequence[Any] = [None] * count if args_bound is None else program.bound(args_bound[1])
+    steps: Sequence[Any] = [*program.bound(args_bound[1])] if args_bound else [None] * count
     values = _values(program, *args_bound) if args_bound else []
     graph = program.lowered
     where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
@@ -225,7 +227,7 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
 
 def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
     """Return the steps of a plan with updates as they run: views, updates and copies, as text."""
-    steps = Plan(program.bound(sizes), sizes, program, np.empty).bound
+    steps = Plan([*program.bound(sizes)], sizes, program, np.empty).bound
     regions = [step for step in steps if isinstance(step, RegionStep)]
     stores = [store for region in regions for store in region.stores.values()]
     calls = [step for step in steps if isinstance(step, CallStep) and step.symbol.op in UPDATES]

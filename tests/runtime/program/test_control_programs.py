@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from graphir import DType, ExecutionError, Graph, control, ops
+from graphir import DType, ExecutionError, Graph, TensorType, control, ops
+from graphir.ops.control import Callee
+from graphir.ops.types import OpaqueType, TupleType
 from runtime import Program, execute, interpret
 from runtime.program.blocks import cores
 from tests.support.control_flow import flow_programs
@@ -176,3 +178,60 @@ def test_the_plan_has_the_bodies() -> None:
     names = [line.split(":")[0].split("program ")[1] for line in lines if " steps, " in line]
     assert names == ["built", "<lambda>", "advanced"]
     assert any(line.startswith("       ") and "region [n]: sin, add" in line for line in lines)
+
+
+def called(function: Any, operands: Any, *types: Any) -> list[Any]:
+    attrs = {"callee": Callee("library.function", function), "types": TupleType(types)}
+    results = ops.control.call(operands, **attrs)
+    return [ops.control.part(results, i) for i in range(len(types))]
+
+
+VECTOR, NUMBER = TensorType("float64", ("n",)), TensorType("float64")
+
+
+def test_calls_of_a_library() -> None:
+    """In a body too, and of 0-d operands, which reach the function as arrays."""
+    kinds: set[type] = set()
+
+    def moments(x: Any) -> Any:
+        kinds.add(type(x))
+        return x + 1, x.sum()
+
+    def function(x: Any) -> Any:
+        y, total = called(moments, [x * 2], VECTOR, NUMBER)
+        more = control.fori_loop(0, 3, lambda i, v: called(moments, [v], NUMBER, NUMBER)[0], total)
+        (handle,) = called(lambda a: ({"a": a},), [y], OpaqueType("handle"))
+        return y, total, more, *called(lambda handle: (handle["a"],), [handle], VECTOR)
+
+    graph = built(function, np.ones(3))
+    is_interpreted(Program(graph), graph, np.arange(3.0))
+    assert kinds == {np.ndarray}
+
+
+def test_dims_that_calls_bind() -> None:
+    found = TensorType("float64", ("k",))
+
+    def positive(x: Any) -> Any:
+        (y,) = called(lambda a: (a[a > 0],), [x], found)
+        more = control.fori_loop(0, 2, lambda i, v: v * 2 + y.sum(), y)
+        return y * 3, y.graph.full(1.0, ("k",), DType.float64) + y, more, x
+
+    def within(x: Any) -> Any:
+        def body(c: Any, _: Any) -> Any:
+            (y,) = called(lambda a: (a[a > 0],), [c], found)
+            return c - 1, y.sum()
+
+        return control.scan(body, x, length=4)
+
+    for function in (positive, within):
+        graph = built(function, np.ones(3))
+        program = Program(graph)
+        for x in (np.arange(5.0), -np.ones(2), np.ones(4), np.ones(0)):
+            is_interpreted(program, graph, x)
+
+
+def test_a_call_of_another_type_is_refused() -> None:
+    graph = built(lambda x: called(lambda a: (a[:1],), [x], VECTOR), np.ones(3))
+    for run in (interpret, execute):
+        with pytest.raises(ExecutionError, match=r"library.function must give float64\[n\]"):
+            run(graph, np.ones(3))
