@@ -35,13 +35,15 @@ class Junction(Op):
 
     The operands at the promoted positions join with the types `beside`; the others are values on
     which the result depends. `enters` is true for an operand of the op of control flow, and
-    `gathers` for the symbol on which all results of a loop depend.
+    `gathers` for the symbol on which all results of a loop depend. `place` is the number of the
+    result that leaves.
     """
 
     result: TensorType = _TRUTH
     beside: tuple[TensorType, ...] = ()
     enters: bool = False
     gathers: bool = False
+    place: int = 0
 
     def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inference:
         """Return the result's type in the common dtype, to which the promoted operands convert."""
@@ -89,6 +91,12 @@ def runs_of(symbol: Symbol) -> Size:
     """Return how often a symbol runs in a run of its graph."""
     graph = symbol.graph
     return graph.runs[symbol.index] if type(graph) is InlinedGraph else 1
+
+
+def original_of(symbol: Symbol) -> Symbol | None:
+    """Return the symbol of which a symbol of a view is a copy; see InlinedGraph."""
+    graph = symbol.graph
+    return graph.originals[symbol.index] if type(graph) is InlinedGraph else symbol
 
 
 def roles(symbol: Symbol) -> list[str]:
@@ -233,8 +241,8 @@ class _Inlining:
             return self.append(new, original, runs)
 
         if not graphs:
-            for type_ in symbol.type.parts:
-                yield junction((), args, type_, symbol)
+            for i, type_ in enumerate(symbol.type.parts):
+                yield junction((), args, type_, symbol, place=i)
             return
         entering = [
             junction((op.operand(first + i),), (arg,), x.type, x, beside=(x.type,), enters=True)
@@ -250,7 +258,7 @@ class _Inlining:
             for i, type_ in enumerate(symbol.type.parts):
                 branches = [outputs[i] for outputs in results]
                 names = [f"result[{i}]"] * len(branches)
-                yield junction(names, (*branches, args[0]), type_, symbol)
+                yield junction(names, (*branches, args[0]), type_, symbol, place=i)
             return
         # Each result depends on all values that the body gives, which enter it again.
         values = [x for outputs in results for x in outputs]
@@ -260,7 +268,7 @@ class _Inlining:
         for i, type_ in enumerate(symbol.type.parts):
             candidates = (results[-1][i], *entering[i:][: i < carries])
             names = (f"result[{i}]", op.operand(i))[: len(candidates)]
-            yield junction(names, (*candidates, *verdict, end), type_, symbol, beside=(type_,))
+            yield junction(names, (*candidates, *verdict, end), type_, symbol, beside=(type_,), place=i)
 
     def counts(self, symbol: Symbol) -> Iterator[Size]:
         """Yield how often each graph of an op of control flow runs."""

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, TypeAlias, overload
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
+from graphir.ir.inlining import Junction, inlined, original_of
 from graphir.rule_reports.tables import VERSION, aligned
 from graphir.text.printer import names_of
 from passes.analysis.rebuild import Rebuilt, rebuilt
 from passes.analysis.written_literals import Literals
+from passes.rewriter import bodies_of
 
 End: TypeAlias = "DType | GraphirError"
 """The outcome of a symbol under a rule set: its dtype, or the error that the rule set raises."""
@@ -45,12 +47,14 @@ class GraphDiff(Sequence[Change]):
 
     `str()` lists first causes, then their consequences. `both_refused` are the symbols that both
     rule sets refuse; they are not changes. `broken` is the error of outputs that differ from the
-    graph's `out_types` under the second rule set, or None.
+    graph's `out_types` under the second rule set, or None. `view` is the graph with its control
+    flow inline, whose symbols the changes have.
     """
 
     def __init__(self, graph: Graph, before: PromotionRules, after: PromotionRules) -> None:
         self.graph, self.before, self.after = graph, before, after
-        changes, self.broken = _compare(graph, before, after)
+        self.view = inlined(graph)
+        changes, self.broken = _compare(graph, self.view, before, after)
         self.changes = tuple(change for change in changes if len(change.errors) < 2)
         self.both_refused = tuple(change for change in changes if len(change.errors) == 2)
 
@@ -90,8 +94,8 @@ class GraphDiff(Sequence[Change]):
 
     def facts(self) -> dict[str, Any]:
         """Return the content of the JSON document as a dict."""
-        names = names_of(self.graph)
-        document: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.graph)}
+        names = names_of(self.view)
+        document: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.view)}
         document |= {"before": self.before.name, "after": self.after.name}
         document["changes"] = [_json(change, names) for change in self]
         document["both_refused"] = [_json(change, names) for change in self.both_refused]
@@ -106,7 +110,7 @@ class GraphDiff(Sequence[Change]):
         """
         first, rest = self.causes, [change for change in self if change.causes]
         head = ("where", "symbol", self.before.name, self.after.name, "because of")
-        return [head, *_rows((*first, *rest), names_of(self.graph))]
+        return [head, *_rows((*first, *rest), names_of(self.view))]
 
     def __str__(self) -> str:
         rows = self.table()
@@ -118,7 +122,7 @@ class GraphDiff(Sequence[Change]):
     def headline(self) -> str:
         """Return the line that counts changed symbols, first causes and refusals."""
         counts = [
-            f"{len(self)} of {len(self.graph)} symbols change",
+            f"{len(self)} of {len(self.view)} symbols change",
             f"{len(self.causes)} of them first causes",
             f"{self.after.name} refuses {_refusals(change.after for change in self)}",
             f"{self.before.name} {_refusals(change.before for change in self)}",
@@ -152,16 +156,17 @@ def _error_texts(ends: Iterable[End]) -> dict[str, None]:
 
 @uncollected
 def _compare(
-    graph: Graph, before: PromotionRules, after: PromotionRules
+    graph: Graph, view: Graph, before: PromotionRules, after: PromotionRules
 ) -> tuple[list[Change], GraphirError | None]:
     """Return the symbols that differ or that both refuse, and the second's out_types error."""
     first = _as_it_is(graph) if before is graph.rules else rebuilt(graph, before)
     second = rebuilt(graph, after, first.twins)
+    all_ends = _ends(graph, first), _ends(graph, second)
     changes: dict[int, Change] = {}
-    for symbol, twin, other in zip(graph.symbols, first.twins, second.twins, strict=True):
-        if twin is None or other is None:
+    for symbol in view.symbols:
+        ends = tuple(_end(side, symbol) for side in all_ends)
+        if None in ends:
             continue  # a literal in an expression: its user shows the change
-        ends = _end(first, twin, symbol.index), _end(second, other, symbol.index)
         if ends[0] is not ends[1]:
             causes = [arg for arg in dict.fromkeys(symbol.args) if arg.index in changes]
             changes[symbol.index] = Change(symbol, *ends, tuple(causes))
@@ -174,12 +179,31 @@ def _as_it_is(graph: Graph) -> Rebuilt:
         return rebuilt(graph, graph.rules)  # raises the GraphError for explicit graphs
     inside = Literals(graph).inside
     twins = [None if symbol.index in inside else symbol for symbol in graph.symbols]
-    return Rebuilt(graph, twins, {}, None)
+    flow = (symbol for symbol in graph.symbols if symbol.op.kind == "control")
+    bodies = {symbol.index: list(map(_as_it_is, bodies_of(symbol))) for symbol in flow}
+    return Rebuilt(graph, twins, {}, None, bodies)
 
 
-def _end(rebuilt: Rebuilt, twin: Symbol, place: int) -> End:
-    refusal = rebuilt.refusals.get(place)
-    return twin.dtype if refusal is None else refusal.error
+def _ends(graph: Graph, rebuilt: Rebuilt) -> dict[Symbol, Sequence[End]]:
+    """Return the outcome of each symbol of a graph and of its control flow, one for each part."""
+    ends: dict[Symbol, Sequence[End]] = {}
+    for symbol, twin in zip(graph.symbols, rebuilt.twins, strict=True):
+        if twin is not None:
+            refusal, parts = rebuilt.refusals.get(symbol.index), twin.type.parts
+            tensors = (getattr(part, "dtype", DType.bool) for part in parts)
+            ends[symbol] = [*tensors] if refusal is None else [refusal.error] * len(parts)
+        for body, inner in zip(
+            bodies_of(symbol), rebuilt.bodies.get(symbol.index, ()), strict=False
+        ):
+            ends |= _ends(body, inner)
+    return ends
+
+
+def _end(ends: Mapping[Symbol, Sequence[End]], symbol: Symbol) -> End | None:
+    """Return the outcome of a symbol of the view; None for a literal in an expression."""
+    original = original_of(symbol)
+    place = symbol.op.place if type(symbol.op) is Junction else 0
+    return None if original is None or original not in ends else ends[original][place]
 
 
 def _rows(changes: Iterable[Change], names: Mapping[int, str]) -> list[tuple[str, ...]]:

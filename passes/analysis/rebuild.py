@@ -2,7 +2,8 @@
 
 The walk re-applies each op to the twins of its operands, so that the new rules infer the dtypes.
 Literals enter the ops as Python numbers again. Where the new rules refuse an op, a stand-in of an
-assumed type takes its place, so that the walk finds all refusals.
+assumed type takes its place, so that the walk finds all refusals. The graphs of control flow are
+rebuilt too; the weak carries of a loop are promoted to what its body makes of them.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from graphir import (
     PromotionError,
     PromotionRules,
     Symbol,
+    TensorType,
     ops,
 )
 from graphir.errors import OperandInfo
 from graphir.gc_pause import uncollected
+from graphir.ir.inlining import inlined
 from graphir.ir.literals import literal_array
 from graphir.ir.operands import operand_infos, symbols_of
 from graphir.ir.operators.in_place import assigned
 from graphir.location import ASSIGN
+from graphir.ops.control import with_bodies
 from graphir.promotion import rules as rules_named
 from passes.analysis.written_literals import Literals, is_literal
+from passes.rewriter import bodies_of
 
 MAX_SHOWN = 100
 """The most refusals that one error lists."""
@@ -49,12 +54,20 @@ class Rebuilt(NamedTuple):
     A literal in an expression has no twin, since each expression gives it a dtype. The twin of a
     refused symbol is a stand-in with an assumed type and no operands. `refusals` is keyed by the
     index of the old symbol. `broken` is the error of outputs that differ from `out_types`, or None.
+    `bodies` has the graphs of control flow, by the index of the old symbol.
     """
 
     graph: Graph
     twins: list[Symbol | None]
     refusals: dict[int, Refusal]
     broken: GraphirError | None
+    bodies: dict[int, list[Rebuilt]]
+
+    def all_refusals(self) -> list[Refusal]:
+        """Return the refusals in the graph and in those of its control flow."""
+        inner = [body for bodies in self.bodies.values() for body in bodies]
+        refusals = (refusal for body in inner for refusal in body.all_refusals())
+        return [*self.refusals.values(), *refusals]
 
 
 def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
@@ -70,7 +83,7 @@ def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
     if target is graph.rules:
         return graph
     new = rebuilt(graph, target)
-    if new.refusals or new.broken:
+    if new.all_refusals() or new.broken:
         raise refusal_error(graph, new)
     return new.graph
 
@@ -111,6 +124,8 @@ class Rebuilding:
         self.names = dict(zip(places, graph.input_names, strict=True))
         self.twins: list[Symbol | None] = []
         self.refusals: dict[int, Refusal] = {}
+        self.bodies: dict[int, list[Rebuilt]] = {}
+        self.input_types: Mapping[int, TensorType] = {}  # of the graph of control flow
         # Equal ops are refused alike, and raising an error costs more than this look-up.
         self._refusal_cache: dict[tuple[Any, ...] | None, GraphirError] = {}
         self._error_operands: Sequence[Any] = ()
@@ -129,7 +144,7 @@ class Rebuilding:
         new.inputs = self._map_all(old.inputs)
         new.input_names = list(old.input_names)
         new.outputs = tuple(self._map_all(old.outputs))
-        return Rebuilt(new, self.twins, self.refusals, _broken_promise(new))
+        return Rebuilt(new, self.twins, self.refusals, _broken_promise(new), self.bodies)
 
     def _map_all(self, symbols: Iterable[Symbol]) -> list[Symbol]:
         """Return the twins of symbols; note a refusal for a literal that the rules refuse."""
@@ -172,6 +187,8 @@ class Rebuilding:
         self._error_operands = symbol.args
         if symbol.op is ops.cast and symbol.origins:
             return self._reinsert_cast(symbol, self._map(symbol.args[0]))
+        if bodies_of(symbol):
+            return self._reapply_control(symbol)
         operands, attrs = self._operands(symbol), self._attrs(symbol)
         self._error_operands = operands
         cacheable = not (self.new.rules.by_value or symbol.location.in_place)
@@ -186,6 +203,49 @@ class Rebuilding:
             if key is not None and self._error_operands is operands:
                 self._refusal_cache[key] = error.having()
             raise
+
+    def _reapply_control(self, symbol: Symbol) -> Symbol:
+        """Return the twin of an op of control flow, whose graphs are rebuilt for its operands."""
+        args = tuple(self._map_all(symbol.args))
+        self._error_operands = args
+        rebuilt_bodies = self.bodies[symbol.index] = self._bodies(symbol, args)
+        attrs = with_bodies(symbol.attrs, [body.graph for body in rebuilt_bodies])
+        inference = self.new.infer(symbol.op, args, attrs)
+        self.new.has_bodies = True
+        return self.new.append(symbol.op, args, inference.attrs, inference.type, symbol.source)
+
+    def _bodies(self, symbol: Symbol, args: Sequence[Symbol]) -> list[Rebuilt]:
+        """Return the graphs of control flow on operands; weak carries are promoted."""
+        bodies, loop = bodies_of(symbol), bodies_of(symbol)[-1]
+        first = len(args) - len(loop.inputs)
+        types = [
+            _entering_type(*operands)
+            for operands in zip(symbol.args[first:], args[first:], loop.inputs, strict=True)
+        ]
+        carries = symbol.attrs.get("carries", len(symbol.type.parts))
+        while True:
+            result = [self._body(body, types) for body in bodies]
+            if symbol.op is ops.control.cond:
+                return result
+            given = [x.type for x in result[-1].graph.outputs[:carries]]
+            promoted = [self._promoted(*both) for both in zip(types, given, strict=False)]
+            if promoted == types[: len(promoted)]:
+                return result
+            types[: len(promoted)] = promoted
+
+    def _body(self, body: Graph, types: Sequence[TensorType]) -> Rebuilt:
+        rebuilding = Rebuilding(body, self.new.rules, body.symbols)
+        places = [x.index for x in body.inputs]
+        rebuilding.input_types = dict(zip(places, types, strict=True))
+        for symbol in body.symbols:
+            rebuilding.add(symbol)
+        return rebuilding.finished()
+
+    def _promoted(self, carry: TensorType, output: TensorType) -> TensorType:
+        """Return the type with which a weak carry enters a loop's body again."""
+        if carry is output or not carry.dtype.weak or carry.shape != output.shape:
+            return carry
+        return carry.cast(self.new.rules.common((carry, output)))
 
     def _emit(self, symbol: Symbol, operands: list[Any], attrs: Mapping[str, Any]) -> Symbol:
         new, op, before = self.new, symbol.op, len(self.new.symbols)
@@ -235,6 +295,8 @@ class Rebuilding:
     def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
         """Return the attributes; a `full` whose literal gave the dtype gets a new dtype."""
         attrs, rules = symbol.attrs, self.new.rules
+        if symbol.index in self.input_types:
+            return {**attrs, "dtype": self.input_types[symbol.index].dtype}
         if symbol.op is not ops.full or attrs["literal"] is None:
             return attrs
         return {**attrs, "dtype": rules.literal(attrs["literal"])}
@@ -271,6 +333,16 @@ def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:
     return (symbol.op, symbol.attrs, *types)
 
 
+def _entering_type(operand: Symbol, twin: Symbol, entering: Symbol) -> TensorType:
+    """Return the type of a body's input for the twin of an operand.
+
+    An input that takes another dtype than its operand keeps it, unless the operand is weak: then
+    the body has promoted it.
+    """
+    keeps = operand.dtype is not entering.dtype and not operand.dtype.weak
+    return entering.type if keeps else entering.type.cast(twin.dtype)
+
+
 def _broken_promise(graph: Graph) -> GraphError | None:
     """Return the error of a graph whose outputs differ from its `out_types`, or None."""
     types = tuple(symbol.type for symbol in graph.outputs)
@@ -286,17 +358,18 @@ def _broken_promise(graph: Graph) -> GraphError | None:
 
 def refusal_error(graph: Graph, new: Rebuilt) -> PromotionError:
     """Return one PromotionError for all refusals: first causes, then their consequences."""
-    first = [refusal for refusal in new.refusals.values() if not refusal.follows]
-    rest = [refusal for refusal in new.refusals.values() if refusal.follows]
-    rules = new.graph.rules.name
-    head = f"{rules!r} refuses {len(new.refusals)} of {len(graph)} symbols of graph {graph.name!r}"
+    refusals = new.all_refusals()
+    first = [refusal for refusal in refusals if not refusal.follows]
+    rest = [refusal for refusal in refusals if refusal.follows]
+    rules, count = new.graph.rules.name, len(inlined(graph))
+    head = f"{rules!r} refuses {len(refusals)} of {count} symbols of graph {graph.name!r}"
     lines = [f"{head}:" if first else f"{rules!r} breaks a promise:"]
     lines += [f"  {refusal.error}" for refusal in first[:MAX_SHOWN]]
     if rest:
         lines.append(f"  {len(rest)} of them follow from operands that are refused:")
         lines += [f"  {refusal.error}" for refusal in rest[: max(MAX_SHOWN - len(first), 0)]]
-    if len(new.refusals) > MAX_SHOWN:
-        lines.append(f"  ... passes.diff(graph, {rules!r}) has all {len(new.refusals)}")
+    if len(refusals) > MAX_SHOWN:
+        lines.append(f"  ... passes.diff(graph, {rules!r}) has all {len(refusals)}")
     if new.broken:
         lines.append(f"  {new.broken}")
     lines.append(f"Cast there, or keep rules={graph.rules.name!r}.")

@@ -46,13 +46,13 @@ def differences(diff: GraphDiff) -> list[str]:
     """
     changes = {change.symbol.index: change for change in diff}
     texts: dict[str, None] = {}
-    for number, output in enumerate(diff.graph.outputs):
+    for number, output in enumerate(diff.view.outputs):
         change = cause = changes.get(output.index)
         while cause is not None and cause.causes:
             cause = changes.get(cause.causes[0].index)
         if change is None or cause is None or change.errors or cause.errors:
             continue
-        name = f"output{number}" if len(diff.graph.outputs) > 1 else "the result"
+        name = f"output{number}" if len(diff.view.outputs) > 1 else "the result"
         dtypes = f"{change.after} under {diff.after.name} and {change.before} under "
         location, source = cause.symbol.location, expression(cause.symbol.location)
         text = f": {printable(source.brief)}" if source else ""
