@@ -114,7 +114,7 @@ def scan(
     """
     graph = _graph_of("scan", init, xs)
     values = _Values(graph, (init, xs))
-    carries = len(_Values(graph, init).symbols)
+    carries = _slots(values.tree[0])
     loop, _ = _settled(graph, "scan", function, values, carries)
     counts = {"carries": carries, "scanned": len(values.symbols) - carries}
     attrs = {"body": loop, **counts, "length": length, "reverse": reverse}
@@ -157,6 +157,12 @@ def _entered(graph: Graph, value: Any) -> Symbol:
         symbol = value if isinstance(value, Symbol) else value.read()
         return own(graph, symbol, "control flow")
     return graph.scalar(value) if is_literal(value) else graph.entering(value)
+
+
+def _slots(tree: Any) -> int:
+    """Return the number of symbols in a tree."""
+    items = children(tree)
+    return int(type(tree) is Slot) if items is None else sum(_slots(item) for _, item in items)
 
 
 class _Values:

@@ -240,8 +240,9 @@ class _Inlining:
             )
             return self.append(new, original, runs)
 
+        parts = list(enumerate(symbol.type.parts))
         if not graphs:
-            for i, type_ in enumerate(symbol.type.parts):
+            for i, type_ in parts:
                 yield junction((), args, type_, symbol, place=i)
             return
         entering = [
@@ -255,7 +256,7 @@ class _Inlining:
             values = self.symbols(body, entering, inner, runs * count, owner)
             results.append([values[output.index] for output in body.outputs])
         if op is control.cond:
-            for i, type_ in enumerate(symbol.type.parts):
+            for i, type_ in parts:
                 branches = [outputs[i] for outputs in results]
                 names = [f"result[{i}]"] * len(branches)
                 yield junction(names, (*branches, args[0]), type_, symbol, place=i)
@@ -264,11 +265,12 @@ class _Inlining:
         values = [x for outputs in results for x in outputs]
         end = junction((), values, _TRUTH, None, gathers=True)
         verdict = results[0][:1] if op is control.while_loop else ()
-        carries = symbol.attrs.get("carries", len(symbol.type.parts))
-        for i, type_ in enumerate(symbol.type.parts):
+        carries = symbol.attrs.get("carries", len(parts))
+        for i, type_ in parts:
             candidates = (results[-1][i], *entering[i:][: i < carries])
             names = (f"result[{i}]", op.operand(i))[: len(candidates)]
-            yield junction(names, (*candidates, *verdict, end), type_, symbol, beside=(type_,), place=i)
+            operands = (*candidates, *verdict, end)
+            yield junction(names, operands, type_, symbol, beside=(type_,), place=i)
 
     def counts(self, symbol: Symbol) -> Iterator[Size]:
         """Yield how often each graph of an op of control flow runs."""

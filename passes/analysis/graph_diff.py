@@ -164,12 +164,12 @@ def _compare(
     all_ends = _ends(graph, first), _ends(graph, second)
     changes: dict[int, Change] = {}
     for symbol in view.symbols:
-        ends = tuple(_end(side, symbol) for side in all_ends)
-        if None in ends:
+        first_end, second_end = (_end(ends, symbol) for ends in all_ends)
+        if first_end is None or second_end is None:
             continue  # a literal in an expression: its user shows the change
-        if ends[0] is not ends[1]:
+        if first_end is not second_end:
             causes = [arg for arg in dict.fromkeys(symbol.args) if arg.index in changes]
-            changes[symbol.index] = Change(symbol, *ends, tuple(causes))
+            changes[symbol.index] = Change(symbol, first_end, second_end, tuple(causes))
     return list(changes.values()), second.broken
 
 

@@ -30,7 +30,7 @@ from graphir.ir.operators.in_place import assigned
 from graphir.location import ASSIGN
 from graphir.ops.control import with_bodies
 from graphir.promotion import rules as rules_named
-from passes.analysis.written_literals import Literals, is_literal
+from passes.analysis.written_literals import Literals, is_literal, own_dtype
 from passes.rewriter import bodies_of
 
 MAX_SHOWN = 100
@@ -118,7 +118,7 @@ class Rebuilding:
     ) -> None:
         self.old, self.assumed_types = graph, assumed_types
         self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
-        self.new.policy = graph.policy
+        self.new.policy, self.new.has_bodies = graph.policy, graph.has_bodies
         self.literals = Literals(graph)
         places = [symbol.index for symbol in graph.inputs]
         self.names = dict(zip(places, graph.input_names, strict=True))
@@ -211,7 +211,6 @@ class Rebuilding:
         rebuilt_bodies = self.bodies[symbol.index] = self._bodies(symbol, args)
         attrs = with_bodies(symbol.attrs, [body.graph for body in rebuilt_bodies])
         inference = self.new.infer(symbol.op, args, attrs)
-        self.new.has_bodies = True
         return self.new.append(symbol.op, args, inference.attrs, inference.type, symbol.source)
 
     def _bodies(self, symbol: Symbol, args: Sequence[Symbol]) -> list[Rebuilt]:
@@ -298,6 +297,8 @@ class Rebuilding:
         if symbol.index in self.input_types:
             return {**attrs, "dtype": self.input_types[symbol.index].dtype}
         if symbol.op is not ops.full or attrs["literal"] is None:
+            return attrs
+        if own_dtype(self.old.rules, attrs["literal"]) is not symbol.dtype:
             return attrs
         return {**attrs, "dtype": rules.literal(attrs["literal"])}
 
