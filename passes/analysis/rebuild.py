@@ -226,8 +226,8 @@ class Rebuilding:
             result = [self._body(body, types) for body in bodies]
             if symbol.op is ops.control.cond:
                 return result
-            given = [x.type for x in result[-1].graph.outputs[:carries]]
-            promoted = [self._promoted(*both) for both in zip(types, given, strict=False)]
+            results = [x.type for x in result[-1].graph.outputs[:carries]]
+            promoted = [self._promoted(*both) for both in zip(types, results, strict=False)]
             if promoted == types[: len(promoted)]:
                 return result
             types[: len(promoted)] = promoted
