@@ -94,7 +94,7 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
 
 def slice_update(x: Array, updates: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
     """Return a copy of x with `updates`, broadcast, written to x[start:stop:step] on every axis."""
-    return write_slice(x.copy(), updates, start, stop, step)
+    return write_slice(np.array(x, order="C"), updates, start, stop, step)
 
 
 def write_slice(x: Array, updates: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
@@ -184,7 +184,7 @@ def index_update(x: Array, updates: Array, indices: Array, axis: int | None) -> 
     With axis None the indices count the elements in row-major order. The last of several updates
     to one place wins.
     """
-    return write_indices(x.copy(), updates, indices, axis)
+    return write_indices(np.array(x, order="C"), updates, indices, axis)
 
 
 def write_indices(x: Array, updates: Array, indices: Array, axis: int | None) -> Array:

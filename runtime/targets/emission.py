@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import compress
 from typing import TypeVar
 
-from graphir import DType, Graph, GraphirError, Symbol
+from graphir import DType, Graph, GraphirError, Symbol, ops
 from graphir.errors import OperandInfo
 from graphir.ir.liveness import live_mask
 from graphir.ops.dims import Dim
+from passes.rewriter import bodies_of
 from runtime.binding import unknown_of
 from runtime.results import require_outputs
 
@@ -46,9 +47,33 @@ def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) 
     return row
 
 
+def live_arrays(graph: Graph) -> Iterator[Symbol]:
+    """Yield the live symbols of a graph and of the graphs of control flow in it.
+
+    It leaves out the ops of control flow, whose values are tuples: the outputs of their graphs have
+    the types of the parts. The graph must have no calls.
+    """
+    for symbol in live_symbols(graph):
+        bodies = bodies_of(symbol)
+        for body in bodies:
+            yield from live_arrays(body)
+        if not bodies:
+            yield symbol
+
+
+def require_no_calls(target: str, graph: Graph) -> None:
+    """Raise TargetError for a live call of another library, also in the graphs of control flow."""
+    for symbol in live_symbols(graph):
+        for body in bodies_of(symbol):
+            require_no_calls(target, body)
+        if symbol.op is ops.control.call:
+            why = f"cannot call {symbol.attrs['callee']}, a function of another library"
+            raise lacking(target, symbol, why, "write it with ops of graphir")
+
+
 def dtypes_of(graph: Graph) -> set[DType]:
-    """Return the dtypes of all live symbols."""
-    return {symbol.dtype for symbol in live_symbols(graph)}
+    """Return the dtypes of all live symbols, with those of the graphs of control flow."""
+    return {symbol.dtype for symbol in live_arrays(graph)}
 
 
 def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:

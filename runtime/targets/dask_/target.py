@@ -19,10 +19,11 @@ from runtime.binding import check_input, match_inputs, require_type, sizes_of
 from runtime.optional import optional
 from runtime.program.cutting import Call, cut
 from runtime.results import require_outputs
+from runtime.targets.dask_.control import ControlTask
 from runtime.targets.dask_.movement import as_dask, solid
 from runtime.targets.dask_.ops import COMPOSITES, BlockStep, step_of
 from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
-from runtime.targets.emission import lacking, live_symbols
+from runtime.targets.emission import lacking, live_symbols, require_no_calls
 
 
 def dask(graph: Graph) -> Callable[..., Any]:
@@ -49,7 +50,9 @@ def dask(graph: Graph) -> Callable[..., Any]:
     """
     require_outputs(graph)
     dask_array()
-    lowered_graph = decompose(lower(graph), COMPOSITES)
+    lowered_graph = lower(graph)
+    require_no_calls("Dask", lowered_graph)
+    lowered_graph = decompose(lowered_graph, COMPOSITES)
     steps = _ordered(_steps(lowered_graph))
     symbols_sent = [*lowered_graph.inputs, *(symbol for step in steps for symbol in step.results)]
     unsendable = [symbol for symbol in symbols_sent if symbol.dtype is DType.float8_e5m2]
@@ -122,6 +125,9 @@ def _steps(graph: Graph) -> Iterator[BlockStep]:
     )
     for step in cut(graph):
         if isinstance(step, Call):
+            if step.symbol.op.kind == "control":
+                yield from _control_steps(step.symbol, users)
+                continue
             symbol = step.symbol  # an elementwise symbol is a call if it may refuse its operands
             elementwise = symbol.op.kind == "elementwise"
             yield region([symbol], [symbol]) if elementwise else step_of(symbol)
@@ -132,6 +138,14 @@ def _steps(graph: Graph) -> Iterator[BlockStep]:
             yield region(
                 part, [symbol_ for symbol_ in part if any(x not in inside for x in users[symbol_])]
             )
+
+
+def _control_steps(
+    symbol: Symbol, users: Mapping[Symbol, Sequence[Symbol | None]]
+) -> Iterator[BlockStep]:
+    """Yield the step of an op of control flow, which computes all live parts of its result."""
+    if symbol.op is not ops.control.part:
+        yield ControlTask(symbol, [user for user in users[symbol] if user is not None])
 
 
 def _users(graph: Graph) -> Mapping[Symbol, list[Symbol | None]]:

@@ -12,8 +12,15 @@ from graphir.semantics.evaluation import settings_of
 from passes import decompose, lower
 from runtime.binding import match_inputs, numpy_name, sizes_of
 from runtime.optional import optional
-from runtime.targets.emission import emitter, lacking, live_symbols
+from runtime.targets.emission import (
+    emitter,
+    lacking,
+    live_arrays,
+    live_symbols,
+    require_no_calls,
+)
 from runtime.targets.jax_.casts import cast_values, jnp_
+from runtime.targets.jax_.control import CONTROL, JaxControl
 from runtime.targets.jax_.ops import COMPOSITES, table
 
 
@@ -33,18 +40,19 @@ def jax(graph: Graph) -> Callable[..., Any]:
 def function_of(graph: Graph) -> Callable[..., Any]:
     """Return the function of a graph without lowering, which runs if all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
+    require_no_calls("JAX", graph)
     graph = decompose(graph, COMPOSITES)
-    symbols = list(live_symbols(graph))
+    symbols = list(live_arrays(graph))
     for symbol in symbols:
         _check(symbol)
-        if symbol.op not in (ops.input, ops.cast):
+        if symbol.op not in (ops.input, ops.cast, ops.control.part):
             emitter("JAX", table(), symbol)
 
     def run(*inputs: Any, **keywords: Any) -> Any:
         values = match_inputs(graph, inputs, keywords)
         _check_x64(module, symbols)
         with module.numpy_dtype_promotion("strict"):
-            outputs = _values(graph, symbols, values)
+            outputs = _values(graph, values)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     run.__name__ = run.__qualname__ = graph.name
@@ -75,13 +83,17 @@ def _check_x64(module: Any, symbols: Sequence[Symbol]) -> None:
             )
 
 
-def _values(graph: Graph, symbols: Sequence[Symbol], inputs: Sequence[Any]) -> list[Any]:
+def _values(graph: Graph, inputs: Sequence[Any]) -> Sequence[Any]:
     arrays = [
         _entered(*triple) for triple in zip(graph.inputs, graph.input_names, inputs, strict=True)
     ]
-    sizes = sizes_of(graph, arrays)
+    return _outputs(graph, arrays, sizes_of(graph, arrays))
+
+
+def _outputs(graph: Graph, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Sequence[Any]:
+    """Return the outputs of a graph, the main one or one of control flow, for some inputs."""
     values: dict[Symbol, Any] = dict(zip(graph.inputs, arrays, strict=True))
-    for symbol in symbols:
+    for symbol in live_symbols(graph):
         if symbol.op is not ops.input:
             values[symbol] = _value(symbol, [values[arg] for arg in symbol.args], sizes)
     return [values[symbol] for symbol in graph.outputs]
@@ -105,6 +117,8 @@ def _entered(symbol: Symbol, name: str, value: Any) -> Any:
 
 def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
     op, tf32 = symbol.op, symbol.graph.tf32
+    if op.kind == "control":
+        return _control_value(symbol, values, sizes)
     if op is ops.cast:
         return cast_values(values[0], symbol.args[0].dtype, symbol.dtype, tf32)
     settings = settings_of(op, symbol.dtype, symbol.attrs, sizes, tf32)
@@ -115,3 +129,14 @@ def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> A
     if result.dtype == symbol.dtype.storage:
         return result
     return cast_values(result, DType.from_numpy(result.dtype), symbol.dtype, tf32)
+
+
+def _control_value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
+    """Return the results of control flow, a tuple of arrays, or one part of such a tuple."""
+    if symbol.op is ops.control.part:
+        return values[0][symbol.attrs["index"]]
+
+    def run(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
+        return _outputs(graph, arrays, {**sizes, **sizes_of(graph, arrays)})
+
+    return CONTROL[symbol.op.name](JaxControl(symbol, sizes, run), values)

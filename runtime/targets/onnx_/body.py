@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, Symbol
+from graphir import DType, Graph, Symbol, TensorType
 from graphir.ops.attribute_record import array_content
 from graphir.ops.dims import Dim, Size
 from runtime.optional import optional
@@ -52,6 +53,11 @@ _ALL_DTYPES = ("Cast", "Shape", "Identity")
 def onnx_dtype(dtype: DType) -> DType:
     """Return the dtype in ONNX: uint64 for index and address, float32 for tensor_float32."""
     return DType.from_numpy(dtype.storage)
+
+
+def passing_dtype(dtype: DType) -> DType:
+    """Return the dtype as which values enter and leave subgraphs; narrow dtypes detour."""
+    return _detour("If", dtype) or onnx_dtype(dtype)
 
 
 class OnnxBody:
@@ -112,13 +118,24 @@ class OnnxBody:
         attrs: Mapping[str, Any],
     ) -> OnnxValue:
         place, count = of
-        names = [self.names.new(f"{self.prefix}/{kind}") for _ in range(count)]
+        return self.outputs_of(kind, args, [dtype] * count, attrs, place)[place]
+
+    def outputs_of(
+        self,
+        kind: str,
+        args: Sequence[OnnxValue],
+        dtypes: Sequence[DType],
+        attrs: Mapping[str, Any],
+        place: int = 0,
+    ) -> list[OnnxValue]:
+        """Add a node without a detour, named as its output at `place`, and return its outputs."""
+        names = [self.names.new(f"{self.prefix}/{kind}") for _ in dtypes]
         inputs = [x.name for x in args]
         node = self.helper.make_node(kind, inputs, names, names[place], self.doc or None, **attrs)
         self.helper.set_metadata_props(node, self.metadata)
         self.nodes.append(node)
         self.node_outputs.update(names)
-        return OnnxValue(self, names[place], dtype)
+        return [OnnxValue(self, *pair) for pair in zip(names, dtypes, strict=True)]
 
     def cast(self, x: OnnxValue, dtype: DType) -> OnnxValue:
         """Add the format's own conversion: float8 overflows as in IEEE 754, and e8m0 rounds."""
@@ -126,6 +143,42 @@ class OnnxBody:
         is_scale = dtype.format is not None and dtype.format.specials == "scale"
         scale = {"round_mode": "nearest"} if is_scale else {}
         return self._node("Cast", [x], dtype, (0, 1), {"to": self.element(dtype), **small, **scale})
+
+    # -- graphs
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Collect the nodes of a subgraph, whose values cannot be used outside of it.
+
+        Inside, `nodes` are those of the subgraph; constants belong to the main graph.
+        """
+        outside = self.nodes, self.node_outputs, self._sizes, self._shapes
+        self.nodes, self.node_outputs = [], set()
+        self._sizes, self._shapes = self._sizes.copy(), self._shapes.copy()
+        try:
+            yield
+        finally:
+            self.nodes, self.node_outputs, self._sizes, self._shapes = outside
+
+    def distinct(self, values: Sequence[OnnxValue]) -> list[str]:
+        """Return the names of values as outputs of the graph.
+
+        An Identity node copies a value that no node of the graph makes, or that comes twice.
+        """
+        names: list[str] = []
+        for value in values:
+            if value.name in names or value.name not in self.node_outputs:
+                value = self.op("Identity", [value], value.dtype)
+            names.append(value.name)
+        return names
+
+    def described(self, name: str, type_: TensorType) -> Any:
+        """Return a value's name and type; graphir's dtype is metadata if ONNX lacks the dtype."""
+        shape = [dim if isinstance(dim, int) else str(dim) for dim in type_.shape]
+        info = self.helper.make_tensor_value_info(name, self.element(type_.dtype), shape)
+        if onnx_dtype(type_.dtype) is not type_.dtype:
+            self.helper.set_metadata_props(info, {"graphir.dtype": str(type_.dtype)})
+        return info
 
     # -- what is known
 

@@ -62,7 +62,11 @@ def _sliced(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
 
 
 def _flipped(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    (x,), axes = args, symbol.attrs["axis"]
+    return reversed_along(body, args[0], symbol.attrs["axis"])
+
+
+def reversed_along(body: OnnxBody, x: OnnxValue, axes: Sequence[int]) -> OnnxValue:
+    """Return x reversed along axes."""
     if not axes:
         return x
     ends = [[value] * len(axes) for value in (-1, -(2**63), -1)]

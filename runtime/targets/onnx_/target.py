@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from graphir import DType, Graph, Origin, Symbol, ops
@@ -14,9 +15,17 @@ from graphir.location import CAST
 from graphir.semantics.evaluation import machine
 from passes import decompose, lower
 from passes.analysis.casts.conversion import cast_conversion
-from runtime.targets.emission import dtypes_of, emitter, lacking, live_symbols
+from runtime.targets.emission import (
+    dtypes_of,
+    emitter,
+    lacking,
+    live_arrays,
+    live_symbols,
+    require_no_calls,
+)
 from runtime.targets.onnx_.body import OnnxBody, onnx_dtype
 from runtime.targets.onnx_.casts import cast_values
+from runtime.targets.onnx_.control import CONTROL, ControlNode
 from runtime.targets.onnx_.ops import COMPOSITES, ONNX
 from runtime.targets.onnx_.values import OnnxValue
 from runtime.targets.specialize import specialized
@@ -38,19 +47,18 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
     TargetError for complex arithmetic, for dtypes that ONNX lacks, and if nothing binds a dim.
     """
     lowered_graph = lower(graph)
+    require_no_calls("ONNX", lowered_graph)
     return model(specialized("ONNX", lowered_graph, sizes) if sizes else lowered_graph)
 
 
 def model(graph: Graph) -> Any:
     """Return the model of a graph without lowering, which is valid if all casts are explicit."""
-    for symbol in live_symbols(graph):
+    for symbol in live_arrays(graph):
         _check(symbol)
     graph = decompose(graph, COMPOSITES)
     body = OnnxBody(graph)
     values = {symbol: _entered(body, symbol) for symbol in graph.inputs}
-    for symbol in live_symbols(graph):
-        if symbol.op is not ops.input:
-            values[symbol] = _value(body, symbol, [values[arg] for arg in symbol.args])
+    _add_nodes(body, graph, values)
     return _assembled(body, values)
 
 
@@ -59,14 +67,14 @@ def model(graph: Graph) -> Any:
 
 def _check(symbol: Symbol) -> None:
     """Raise TargetError for a symbol that the format cannot express."""
-    if symbol.dtype in _NO_DTYPE:
+    if symbol.dtype in NO_DTYPE:
         raise lacking("ONNX", symbol, f"has no {symbol.dtype} at opset {OPSET}", _NARROW_FIX)
     computes = symbol.op.computes or symbol.op in (ops.cast, ops.range, ops.eye)
     if computes and any(operand.dtype.is_complex for operand in (symbol, *symbol.args)):
         raise lacking("ONNX", symbol, "moves complex numbers alone", _COMPLEX_FIX)
 
 
-_NO_DTYPE = (
+NO_DTYPE = (
     *(DType.float8_e3m4, DType.float8_e4m3, DType.float8_e4m3b11fnuz),
     *(DType.float6_e2m3fn, DType.float6_e3m2fn),
 )
@@ -88,8 +96,37 @@ def _entered(body: OnnxBody, symbol: Symbol) -> OnnxValue:
     return value
 
 
+def _add_nodes(body: OnnxBody, graph: Graph, values: dict[Symbol, OnnxValue]) -> None:
+    """Add the nodes of a graph; `values`, which has its inputs, gets the value of each symbol."""
+    parts: dict[Symbol, list[OnnxValue]] = {}
+    for symbol in live_symbols(graph):
+        if symbol.op is ops.input:
+            continue
+        if symbol.op is ops.control.part:
+            values[symbol] = parts[symbol.args[0]][symbol.attrs["index"]]
+            continue
+        _tell(body, symbol)
+        args = [values[arg] for arg in symbol.args]
+        if symbol.op.kind == "control":
+            node = ControlNode(body, symbol, partial(_outputs, body))
+            parts[symbol] = CONTROL[symbol.op.name](node, args)
+        else:
+            values[symbol] = _value(body, symbol, args)
+
+
+def _outputs(body: OnnxBody, graph: Graph, arguments: Sequence[OnnxValue]) -> list[OnnxValue]:
+    """Add the nodes of a graph of control flow, and return its outputs.
+
+    The next nodes have the metadata of the op of control flow.
+    """
+    outside = body.prefix, body.metadata, body.doc
+    values: dict[Symbol, OnnxValue] = dict(zip(graph.inputs, arguments, strict=True))
+    _add_nodes(body, graph, values)
+    body.prefix, body.metadata, body.doc = outside
+    return [values[output] for output in graph.outputs]
+
+
 def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    _tell(body, symbol)
     result = emitter("ONNX", ONNX, symbol)(body, symbol, args)
     if result.dtype is not onnx_dtype(symbol.dtype):  # places and sizes, which ONNX gives as int64
         return cast_values(result, result.dtype, symbol.dtype, symbol.graph.tf32)
@@ -102,13 +139,15 @@ def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVal
 def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
     graph, helper = body.graph, body.helper
     body.prefix, body.metadata, body.doc = "output", {}, ""
-    outputs = _outputs(body, [values[symbol] for symbol in graph.outputs])
-    inputs = [_described(body, body.inputs[x].name, x) for x in graph.inputs]
-    results = [_described(body, *pair) for pair in zip(outputs, graph.outputs, strict=True)]
-    symbols_by_name = {
-        values[x].name: x for x in live_symbols(graph) if values[x].name in body.node_outputs
-    }
-    value_infos = [_described(body, name, symbol) for name, symbol in symbols_by_name.items()]
+    outputs = _name_outputs(body, [values[symbol] for symbol in graph.outputs])
+    inputs = [body.described(body.inputs[x].name, x.type) for x in graph.inputs]
+    results = [body.described(name, x.type) for name, x in zip(outputs, graph.outputs, strict=True)]
+    symbols_by_name = {values[x].name: x for x in live_symbols(graph) if x in values}
+    value_infos = [
+        body.described(name, symbol.type)
+        for name, symbol in symbols_by_name.items()
+        if name in body.node_outputs
+    ]
     whole = helper.make_graph(
         body.nodes,
         graph.name or "graph",
@@ -125,32 +164,24 @@ def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
     return new
 
 
-def _outputs(body: OnnxBody, values: Sequence[OnnxValue]) -> list[str]:
-    """Return the names of the outputs, by which their nodes are renamed.
+def _name_outputs(body: OnnxBody, values: Sequence[OnnxValue]) -> list[str]:
+    """Name the outputs output0, output1, ... in all nodes, and return these names."""
+    renames = {
+        name: body.names.new(f"output{place}") for place, name in enumerate(body.distinct(values))
+    }
+    _rename(body.nodes, renames)
+    body.node_outputs -= {*renames}
+    return [*renames.values()]
 
-    An Identity node copies an output that no node makes, or that has a name already.
-    """
-    renames: dict[str, str] = {}
-    names: list[str] = []
-    for place, value in enumerate(values):
-        if value.name in renames or value.name not in body.node_outputs:
-            value = body.op("Identity", [value], value.dtype)
-        renames[value.name] = body.names.new(f"output{place}")
-        names.append(renames[value.name])
-    for node in body.nodes:
+
+def _rename(nodes: Iterable[Any], renames: Mapping[str, str]) -> None:
+    """Rename the inputs and outputs of nodes, and of the nodes in their subgraphs."""
+    for node in nodes:
         node.input[:] = [renames.get(name, name) for name in node.input]
         node.output[:] = [renames.get(name, name) for name in node.output]
-    body.node_outputs -= {*renames}
-    return names
-
-
-def _described(body: OnnxBody, name: str, symbol: Symbol) -> Any:
-    """Return a value's name and type, with graphir's dtype as metadata if ONNX lacks the dtype."""
-    shape = [dim if isinstance(dim, int) else str(dim) for dim in symbol.shape]
-    info = body.helper.make_tensor_value_info(name, body.element(symbol.dtype), shape)
-    if onnx_dtype(symbol.dtype) is not symbol.dtype:
-        body.helper.set_metadata_props(info, {"graphir.dtype": str(symbol.dtype)})
-    return info
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _rename(attribute.g.node, renames)
 
 
 def _notes(graph: Graph) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 
 from graphir import DType, Graph, Symbol, ops
@@ -12,7 +12,15 @@ from graphir.location import Location
 from graphir.ops.dims import Dim, Size
 from passes import decompose, lower
 from runtime.binding import numpy_name
-from runtime.targets.emission import bindings, emitter, live_symbols, unbound
+from runtime.targets.emission import (
+    bindings,
+    emitter,
+    lacking,
+    live_symbols,
+    require_no_calls,
+    unbound,
+)
+from runtime.targets.python_.control import STATEMENTS, Block, ControlLine
 from runtime.targets.python_.excerpts import excerpt
 from runtime.targets.python_.names import Identifiers, dim_text
 from runtime.targets.python_.ops import COMPOSITES, PYTHON, Line
@@ -28,7 +36,9 @@ def python(graph: Graph) -> str:
     of that use. The source imports numpy, and ml_dtypes for dtypes of that package; it contains a
     copy of all other code that it needs. Raises TargetError if nothing binds a dim.
     """
-    return _Writer(decompose(lower(graph), COMPOSITES)).source()
+    lowered_graph = lower(graph)
+    require_no_calls("Python", lowered_graph)
+    return _Writer(decompose(lowered_graph, COMPOSITES)).source()
 
 
 class _Writer:
@@ -45,11 +55,17 @@ class _Writer:
         self.sizes: dict[str, str] = {}
         self.values: dict[Symbol, str] = dict(self.inputs)
         self.views = {*self.inputs.values()}
+        self.depth, self.constants = 0, list[str]()
         self.uses: set[str] = {"checked_input"} if graph.inputs else set()
 
     def source(self) -> str:
         """Return the source of the whole module."""
-        body = [*self._bound(), *self._checked(), *self._lines(), self._returned()]
+        body = [
+            *self._bound(),
+            *self._checked(),
+            *self._lines(self.graph, self.values),
+            self._returned(),
+        ]
         text = "\n".join(f"    {line}" for line in body)
         imports, pieces = excerpt(self.uses)
         imports.setdefault("", set()).update({"numpy as np", *self._modules(text)})
@@ -112,25 +128,68 @@ class _Writer:
 
     # -- values
 
-    def _lines(self) -> Iterator[str]:
-        for symbol in live_symbols(self.graph):
+    def _lines(self, graph: Graph, values: dict[Symbol, str]) -> Iterator[str]:
+        """Yield the lines that compute a graph; `values` gets the expressions of its symbols."""
+        parts: dict[Symbol, list[str]] = {}
+        for symbol in live_symbols(graph):
             if symbol.op is ops.input:
                 continue
-            line = Line(
-                symbol, tuple(self.values[arg] for arg in symbol.args), self.size, self.uses
-            )
+            if symbol.op is ops.control.part:
+                values[symbol] = parts[symbol.args[0]][symbol.attrs["index"]]
+                continue
+            args = tuple(values[arg] for arg in symbol.args)
+            line = Line(symbol, args, self.size, self.uses)
+            if symbol.op.kind == "control":
+                parts[symbol] = self._results(symbol)
+                yield from self._statements(line, parts[symbol])
+                continue
             text = emitter("Python", PYTHON, symbol)(line)
             if symbol.op is ops.constant and not symbol.rank and text.startswith("np."):
-                self.values[symbol] = text
+                values[symbol] = text
                 continue
-            yield from (f"# {reason}" for reason in _reasons(symbol))
             if text in line.args:
-                self.values[symbol] = text
+                yield from _comments(symbol)
+                values[symbol] = text
                 continue
-            self.values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
+            values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
             if symbol.op in _VIEWS:
                 self.views.add(name)
-            yield f"{name} = {text}"
+            lines = [*_comments(symbol), f"{name} = {text}"]
+            if symbol.op is ops.constant and self.depth:
+                self.constants += lines
+            else:
+                yield from lines
+
+    # -- control flow
+
+    def _results(self, symbol: Symbol) -> list[str]:
+        """Return names for the results of control flow, which may share memory."""
+        base = f"v{symbol.name[1:]}"
+        names = [self.names.new(f"{base}_{i}") for i in range(len(symbol.type.parts))]
+        self.views.update(names)
+        return names
+
+    def _statements(self, line: Line, results: Sequence[str]) -> Iterator[str]:
+        """Yield the statements of control flow, after the constants of its graphs.
+
+        The constants stand outside of all loops.
+        """
+        if self.depth == _MAX_DEPTH:
+            why = f"nests at most {_MAX_DEPTH} blocks"
+            raise lacking("Python", line.symbol, why, "use fewer loops within loops")
+        self.depth += 1
+        row = STATEMENTS[line.symbol.op.name]
+        lines = [*row(ControlLine(line, results, self._block, self.names.new))]
+        self.depth -= 1
+        if not self.depth:
+            yield from self.constants
+            self.constants.clear()
+        yield from lines
+
+    def _block(self, graph: Graph, args: Sequence[str]) -> Block:
+        values = dict(zip(graph.inputs, args, strict=True))
+        lines = [*self._lines(graph, values)]
+        return Block(lines, [values[output] for output in graph.outputs])
 
     def _returned(self) -> str:
         """Return the return statement, with copies of results that share memory."""
@@ -142,6 +201,9 @@ class _Writer:
             shared_names.add(text)
         return f"return {', '.join(results)}"
 
+
+_MAX_DEPTH = 20
+"""The most blocks within blocks: Python refuses more than 20 nested loops."""
 
 _VIEWS = (ops.constant, ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze, ops.tile)
 """Ops whose results may be read-only or share memory; NumPy's tile of an empty array is a view."""
@@ -159,16 +221,16 @@ def _imports(names: Mapping[str, set[str]]) -> str:
     return "\n\n".join("\n".join(part) for part in (own, rest) if part)
 
 
-def _reasons(symbol: Symbol) -> Iterator[str]:
+def _comments(symbol: Symbol) -> Iterator[str]:
     """Yield the comments for the uses that a cast serves."""
     if symbol.op is not ops.cast:
         return
     source = symbol.args[0].type
     if not symbol.origins:
-        yield f"{_line(symbol.location)}: cast: {source.dtype} -> {symbol.dtype}"
+        yield f"# {_line(symbol.location)}: cast: {source.dtype} -> {symbol.dtype}"
     for origin in symbol.origins:
         where = f"{origin.operand} of {origin.op} at {_line(origin.location)}"
-        yield f"{where}, {_ascii(origin.rule)}: {origin.source} -> {origin.target}"
+        yield f"# {where}, {_ascii(origin.rule)}: {origin.source} -> {origin.target}"
 
 
 def _line(location: Location) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from textwrap import indent
 from typing import Any
 
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Symbol, ops
 from graphir.semantics.evaluation import apply, settings_of
 from passes import decompose, lower
-from runtime.targets.emission import emitter, lacking, live_symbols
+from runtime.targets.emission import emitter, lacking, live_symbols, require_no_calls
 from runtime.targets.specialize import specialized
 from runtime.targets.stablehlo_.casts import cast_values
+from runtime.targets.stablehlo_.control import CONTROL, HloControl
 from runtime.targets.stablehlo_.ops import COMPOSITES, STABLEHLO
 from runtime.targets.stablehlo_.text import location_text, signature_text, type_text
 from runtime.targets.stablehlo_.values import HloBody, HloValue
@@ -32,24 +34,53 @@ def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
     and integers to a negative power, raise no error. Raises TargetError if an op is undefined at
     these sizes, and for a dim without a size.
     """
-    return module_text(specialized("StableHLO", lower(graph), sizes))
+    lowered_graph = lower(graph)
+    require_no_calls("StableHLO", lowered_graph)
+    return module_text(specialized("StableHLO", lowered_graph, sizes))
 
 
 def module_text(graph: Graph) -> str:
     """Return the module of a graph of known sizes without lowering; all casts must be explicit."""
     graph = decompose(graph, COMPOSITES)
-    body, values, parameters = HloBody(), dict[int, HloValue](), list[str]()
+    body, arguments, parameters = HloBody(), list[HloValue](), list[str]()
     for position, symbol in enumerate(graph.inputs):
-        values[symbol.index] = argument = HloValue(body, f"%arg{position}", symbol.type)
-        parameters.append(
-            f"{argument.name}: {type_text(argument.type)} {body.at(location_text(symbol))}"
-        )
+        type_ = symbol.type.with_dtypes(_passed)
+        arguments.append(HloValue(body, f"%arg{position}", type_))
+        parameters.append(f"%arg{position}: {type_text(type_)} {body.at(location_text(symbol))}")
+    return _function(graph.name, body, parameters, _outputs(body, graph, arguments))
+
+
+def _passed(dtype: DType) -> DType:
+    """Return the dtype of an input before its load conversion."""
+    return DType.from_numpy(dtype.storage) if dtype.emulated else dtype
+
+
+def _outputs(body: HloBody, graph: Graph, arguments: Sequence[HloValue]) -> list[HloValue]:
+    """Add the lines of a graph, the main one or one of control flow, and return its outputs."""
+    values: dict[Symbol, HloValue] = dict(zip(graph.inputs, arguments, strict=True))
+    parts: dict[Symbol, list[HloValue]] = {}
     for symbol in live_symbols(graph):
+        if symbol.op is ops.input and values[symbol].dtype is symbol.dtype:
+            continue
+        if symbol.op is ops.control.part:
+            values[symbol] = parts[symbol.args[0]][symbol.attrs["index"]]
+            continue
         body.at(location_text(symbol))
-        values[symbol.index] = _value(body, symbol, values)
-    return _function(
-        graph.name, body, parameters, [values[output.index] for output in graph.outputs]
-    )
+        args = [values[arg] for arg in ((symbol,) if symbol.op is ops.input else symbol.args)]
+        if symbol.op.kind == "control":
+            control = HloControl(body, symbol, partial(_nested_outputs, body))
+            parts[symbol] = CONTROL[symbol.op.name](control, args)
+        else:
+            values[symbol] = _value(body, symbol, args)
+    return [values[output] for output in graph.outputs]
+
+
+def _nested_outputs(body: HloBody, graph: Graph, arguments: Sequence[HloValue]) -> list[HloValue]:
+    """Add the lines of a graph of control flow; the next lines have the location of the op."""
+    location = body.location
+    outputs = _outputs(body, graph, arguments)
+    body.location = location
+    return outputs
 
 
 def _function(
@@ -66,13 +97,13 @@ def _function(
     return f"{module} {{\n  {head} {{\n{lines}\n  }} {body.location}\n{end}\n"
 
 
-def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> HloValue:
-    """Return the value of a symbol: an input after its load conversion, or an op's result."""
+def _value(body: HloBody, symbol: Symbol, args: Sequence[HloValue]) -> HloValue:
+    """Return the value of a symbol: an op's result, or an input after its load conversion.
+
+    A tensor_float32 input is rounded, as the caller may pass any float32.
+    """
     op, tf32 = symbol.op, symbol.graph.tf32
-    args = [values[arg.index] for arg in symbol.args]
-    if op is ops.input:
-        return _entered(values[symbol.index], tf32)
-    if op is ops.cast:
+    if op in (ops.cast, ops.input):
         return cast_values(args[0], symbol.dtype, tf32)
     if op is ops.shape_of or op.kind == "creation":
         return body.constant(_numpy_constant(symbol), symbol.dtype)
@@ -83,11 +114,6 @@ def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> Hlo
     except NotImplementedError as error:
         raise lacking("StableHLO", symbol, str(error), "give other sizes") from None
     return cast_values(result, symbol.dtype, tf32)
-
-
-def _entered(x: HloValue, tf32: str) -> HloValue:
-    """Return an input; a tensor_float32 input is rounded, as the caller may pass any float32."""
-    return cast_values(x.astype(x.dtype.storage), x.dtype, tf32) if x.dtype.emulated else x
 
 
 def _numpy_constant(symbol: Symbol) -> NDArray[Any]:

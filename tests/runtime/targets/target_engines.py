@@ -10,6 +10,7 @@ import numpy as np
 
 from graphir import DType, Graph, Symbol
 from runtime import interpret, targets
+from runtime.targets.emission import dtypes_of
 from tests.support.strategies import pool
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +54,7 @@ def _stablehlo(graph: Graph) -> Run:
     from tests.runtime.targets import hlo
 
     text, dtypes = targets.stablehlo(graph), [x.dtype.storage for x in graph.outputs]
-    if any(x.dtype.bits == 6 for x in graph.symbols):
+    if any(dtype.bits == 6 for dtype in dtypes_of(graph)):
         return lambda *inputs: hlo.interpreted(text, inputs, dtypes)
     with jax.enable_x64(True):
         compiled = hlo.compiled(text)
@@ -75,13 +76,15 @@ def _onnx(graph: Graph) -> Run:
 
 def _dask(graph: Graph) -> Run:
     """The function of Dask, on arrays cut in two or three."""
+    import dask
     import dask.array as da
 
     function = targets.dask(graph)
 
     def run(*inputs: Array) -> list[Array]:
         cut = [da.from_array(x, chunks=[max(1, (n + 1) // 2) for n in x.shape]) for x in inputs]
-        return listed(function(*cut).compute())
+        results = function(*cut)
+        return listed(dask.compute(*results) if type(results) is tuple else results.compute())
 
     return run
 
