@@ -218,6 +218,11 @@ class DType(Enum):
         return self.family == "complex"
 
     @property
+    def is_inexact(self) -> Bool:
+        """Whether values are floats or complex numbers, NumPy's `inexact`."""
+        return self.family in ("float", "complex")
+
+    @property
     def part(self) -> DType:
         """The dtype of the real and imaginary parts; for a real dtype, the dtype itself."""
         return _PARTS[self] if self.family == "complex" else self

@@ -106,7 +106,7 @@ def _mean(
     a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True
 ) -> Symbol:
     to = None if dtype is None else DType(numpy_code(dtype))
-    if to is not None and not (to.is_float or to.is_complex):
+    if to is not None and not to.is_inexact:
         raise GraphError(
             f"a mean computed in {to} has no op",
             fix="leave dtype out, and .astype(...) the mean",

@@ -160,7 +160,7 @@ def _gradient(f: Symbol, *varargs: Any, axis: Any = None, edge_order: int = 1) -
     spacings = list(varargs) * (len(axes) if len(varargs) == 1 else 1) or [1.0] * len(axes)
     if len(spacings) != len(axes):
         raise GraphError("gradient takes one spacing, or one for each axis")
-    f = f if f.dtype.is_float or f.dtype.is_complex else f.cast("float64")
+    f = f if f.dtype.is_inexact else f.cast("float64")
     results = tuple(
         _slope(f, spacing, each, edge_order).cast(f.dtype)
         for spacing, each in zip(spacings, axes, strict=True)

@@ -57,7 +57,7 @@ def quantiles(
         difference = high - low
         upper = np.asarray(gamma >= 0.5).reshape(virtual.shape + (1,) * (x.rank - 1))
         result = ops.where(upper, high - difference * (1 - weight), low + difference * weight)
-    if not (x.dtype.is_float or x.dtype.is_complex):
+    if not x.dtype.is_inexact:
         return result
     if result.dtype is not x.dtype and not result.rank:
         raise GraphError("the dtype depends on whether an element is NaN", fix="cast x first")
@@ -99,7 +99,7 @@ def demanded(x: Symbol, valid: Symbol) -> Symbol:
 
 def _nan_located(op: Op, least: float) -> Function:
     def locate(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
-        if not (a.dtype.is_float or a.dtype.is_complex):
+        if not a.dtype.is_inexact:
             return op(a, axis=axis, keepdims=keepdims)
         missing = ops.is_nan(a)
         x = ops.where(missing, a.graph.full(least, (), a.dtype), a)

@@ -230,7 +230,7 @@ def _isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Symbol:
     a, b = as_symbols(a, b)
-    if not (b.dtype.is_float or b.dtype.is_complex):
+    if not b.dtype.is_inexact:
         b = b.cast("float64")
     near = (ops.abs(a - b) <= ops.abs(b) * rtol + atol) & ops.is_finite(b)
     close = near | (a == b)

@@ -103,7 +103,7 @@ def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol
 
 def wide(x: Symbol) -> Symbol:
     """Return integers as float64, as NumPy's functions other than ufuncs do; floats stay."""
-    return x if x.dtype.is_float or x.dtype.is_complex else x.cast(DType.float64)
+    return x if x.dtype.is_inexact else x.cast(DType.float64)
 
 
 def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002

@@ -24,10 +24,6 @@ from graphir.ops.op import Op
 Function = Callable[..., Any]
 
 
-def _inexact(dtype: DType) -> bool:
-    return dtype.is_float or dtype.is_complex
-
-
 def _like(x: Symbol, value: float) -> Symbol:
     """Return a number as a symbol in the dtype of a symbol."""
     return x.graph.full(value, (), x.dtype)
@@ -38,7 +34,7 @@ def _like(x: Symbol, value: float) -> Symbol:
 
 def _without_nan(a: Symbol, instead: float) -> Symbol:
     """Return a symbol with each NaN replaced by a number."""
-    return ops.where(ops.is_nan(a), _like(a, instead), a) if _inexact(a.dtype) else a
+    return ops.where(ops.is_nan(a), _like(a, instead), a) if a.dtype.is_inexact else a
 
 
 def _nan_adding(op: Op, neutral: int) -> Function:
@@ -61,7 +57,7 @@ def _nan_choosing(op: Op, least: float) -> Function:
     """Return the function of an extreme without NaN; it gives NaN where all elements are NaN."""
 
     def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
-        if not _inexact(a.dtype):
+        if not a.dtype.is_inexact:
             return op(a, axis=axis, keepdims=keepdims)
         none = ops.all(ops.is_nan(a), axis=axis, keepdims=keepdims)
         extreme = op(_without_nan(a, least), axis=axis, keepdims=keepdims)
@@ -83,7 +79,7 @@ def _shared_out(total: Symbol, count: Symbol) -> Symbol:
 
 def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
     build = DirectAdder(a.graph)
-    if not _inexact(a.dtype):
+    if not a.dtype.is_inexact:
         to = None if dtype is None else DType(dtype)
         return masked.mean(build, a, axis, keepdims, to)
     total = masked.reduced(build, ops.sum, _without_nan(a, 0), axis, keepdims, dtype)
@@ -94,7 +90,7 @@ def _nanvar(
     a: Symbol, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: Any = False
 ) -> Symbol:
     to = spread_dtype(a, dtype)
-    if not _inexact(a.dtype):
+    if not a.dtype.is_inexact:
         return masked.spread(DirectAdder(a.graph), ops.var, a, axis, keepdims, to, correction=ddof)
     a = a if to is None else a.cast(to)
     off = ops.where(ops.is_nan(a), _like(a, 0), a - _nanmean(a, axis, keepdims=True))
@@ -132,7 +128,7 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     line, kept_shape = gathered_axes(a, axis)
     line, count = ops.sort(line, axis=-1), int(str(line.shape[-1]))
     middle = ops.mean(line[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
-    if count and _inexact(a.dtype):
+    if count and a.dtype.is_inexact:
         middle = ops.where(ops.is_nan(line[..., -1]), _like(middle, np.nan), middle)
     return ops.reshape(middle, kept_shape) if keepdims else middle
 

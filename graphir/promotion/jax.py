@@ -182,7 +182,7 @@ class Jax(LibraryRules):
             return (
                 float(value) if abs(value) < 2**1023 else value
             )  # no integer dtype of JAX holds it
-        if first.is_float or first.is_complex:
+        if first.is_inexact:
             return value
         self.exponent(value, first)
         return bool(value) if first is DType.bool else _exponent(value, self.concrete_dtype(first))

@@ -22,7 +22,7 @@ class Jep(LibraryRules):
 
     def floating(self, dtype: DType, op: str) -> DType:
         """Return the join of the dtype with a Python float."""
-        if dtype.is_float or dtype.is_complex:
+        if dtype.is_inexact:
             return dtype
         return self.common((Operand(dtype), Operand(DType.weak_float)))
 

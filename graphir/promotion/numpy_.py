@@ -204,7 +204,7 @@ class Numpy(LibraryRules):
         if op in _COMPARISONS and place.partners and integers:
             return math.inf if value > 0 else -math.inf
         dtype = self._literal_dtype(self.common(place.operands), op)
-        if op in OF_ARRAYS or not (dtype.is_float or dtype.is_complex):
+        if op in OF_ARRAYS or not dtype.is_inexact:
             return value
         number = float_of(value)
         if math.isinf(number):
@@ -232,7 +232,7 @@ class Numpy(LibraryRules):
 
     def fits(self, value: Any, dtype: DType) -> bool:
         """Whether a scalar may take `dtype`; an int rounds to every float and complex dtype."""
-        rounds = isinstance(value, int) and (dtype.is_float or dtype.is_complex)
+        rounds = isinstance(value, int) and dtype.is_inexact
         return rounds or super().fits(value, dtype)
 
     # -- NumPy's dtype rules of single ops

@@ -197,7 +197,7 @@ def _quick(value: Any, place: Place) -> bool:
     base, rank = place.operands[0].dtype, place.operands[0].rank
     if not rank and (place.is_result or base is DType.bool):
         return False
-    if base.is_float or base.is_complex:
+    if base.is_inexact:
         return value in (-1, 0, 0.5, 1, 2)
     return (base is DType.bool or isinstance(value, int)) and value == 2
 

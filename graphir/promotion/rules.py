@@ -257,14 +257,14 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def division(self, dtype: DType, op: str) -> DType:
         """Return the dtype in which `/` computes: float64 for bool and integers, as in MAX."""
-        return dtype if dtype.is_float or dtype.is_complex else DType.float64
+        return dtype if dtype.is_inexact else DType.float64
 
     def floating(self, dtype: DType, op: str) -> DType:
         """Return the float dtype in which functions such as sin and mean compute.
 
         "max" refuses bool and integers.
         """
-        if dtype.is_float or dtype.is_complex:
+        if dtype.is_inexact:
             return dtype
         problem = f"its operands must be floats under {self.name!r}"
         raise PromotionError(problem, got=str(dtype), fix=cast_first(DType.float32), op=op)

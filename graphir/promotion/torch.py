@@ -264,7 +264,7 @@ class Torch(LibraryRules):
 
     def floating(self, dtype: DType, op: str) -> DType:
         """Return float32 for bool and integers; a float or complex dtype stays."""
-        return dtype if dtype.is_float or dtype.is_complex else DType.float32
+        return dtype if dtype.is_inexact else DType.float32
 
     def division(self, dtype: DType, op: str) -> DType:
         """Return the dtype of functions of floats."""

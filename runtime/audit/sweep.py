@@ -41,7 +41,7 @@ BLOCK = 1 << 16
 
 def may_round(symbol: Symbol, dtype: DType) -> bool:
     """Whether a step of arithmetic may round its result to a narrow float `dtype`."""
-    is_float = dtype.is_float or dtype.is_complex
+    is_float = dtype.is_inexact
     return is_float and symbol.op.computes and not is_wide(dtype) and symbol.op not in EXACT_OPS
 
 

@@ -256,7 +256,7 @@ class WideRun(BlockedRun):
 
     def _local_operand(self, symbol: Symbol) -> Array:
         storage = self.graph.storage_dtype(symbol)
-        if storage.is_float or storage.is_complex:
+        if storage.is_inexact:
             return self.beside.floats(symbol)
         return widen(self.beside.cached_value(symbol), storage)
 

@@ -205,7 +205,7 @@ class RecordingBuilder(ViewBuilder):
 
 def is_truncation(source: DType, to: DType) -> bool:
     """Whether a cast converts floats to integers; some floats are beyond the integer range."""
-    return (source.is_float or source.is_complex) and to.is_integer
+    return source.is_inexact and to.is_integer
 
 
 def beyond_range(array: Array, to: DType) -> NDArray[np.bool_]:

@@ -103,7 +103,7 @@ def _quick(base: Symbol, exponent: Any) -> Symbol | None:
     place = Place((base.type, Number(beside)), 1, ops.pow.name, base.op.kind != "creation")
     if type(number) not in (int, float) or not rules.shortcut(beside, place):
         return None
-    op = _OF_FLOATS.get(number) if base.dtype.is_float or base.dtype.is_complex else None
+    op = _OF_FLOATS.get(number) if base.dtype.is_inexact else None
     return ops.pow(base, number) if op is None else op(base)
 
 

@@ -496,7 +496,7 @@ def _of_selection(
     if function is np.count_nonzero:
         function, x = np.sum, x.cast(DType.bool).cast(DType.int64)
     if function in (np.sum, np.mean, np.var, np.std):
-        if axis is None and not selection.in_order and _is_inexact(x):
+        if axis is None and not selection.in_order and x.dtype.is_inexact:
             raise OrderError("NumPy adds x[mask] as x lies in memory", fix="pass x.copy()")
         build, name = DirectAdder(memory.graph), function.__name__
         total = reduction_in_order(build, name, x, settings, SumOrder(selection=True))
@@ -506,10 +506,6 @@ def _of_selection(
     settings |= {"initial": selection.bound(name in ("min", "amin"))}
     extreme = dispatch.call_function(memory.graph, function, (x,), settings)
     return results(memory, selection.not_empty(extreme), True)
-
-
-def _is_inexact(x: Symbol) -> bool:
-    return x.dtype.is_float or x.dtype.is_complex
 
 
 _EXTREMES = ("max", "amax", "min", "amin")

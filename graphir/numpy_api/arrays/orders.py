@@ -92,7 +92,7 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     if view is None or view.ndim < 2:
         return None
     if function.__name__ in _SUMS_OF_COPIES:
-        if not (array.element.is_float or array.element.is_complex):  # without NaN, nor copies
+        if not array.element.is_inexact:  # without NaN, nor copies
             return _in_memory_order(getattr(np, function.__name__[len("nan") :]), args, kwargs)
         view = np.empty_like(view)
     if 0 in view.strides:
@@ -104,7 +104,7 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     whole = kwargs.get("where", True) is True and kwargs.get("initial") is None
     if not whole and name in _SUMS - {"prod"}:
         return _strided(function, args, kwargs)
-    exact = name == "prod" and not (array.element.is_float or array.element.is_complex)
+    exact = name == "prod" and not array.element.is_inexact
     if not whole and not exact:
         raise OrderError(
             f"np.{name} with where= or initial= adds along the axes as they lie in memory",

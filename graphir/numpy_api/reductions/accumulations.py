@@ -112,9 +112,7 @@ def _operand(ufunc: np.ufunc, x: Symbol, dtype: Any) -> Symbol:
         return x.cast(DType.bool)
     if dtype is not None:
         return x.cast(dtype)
-    if ufunc in (np.divide, np.hypot, np.logaddexp) and not (
-        x.dtype.is_float or x.dtype.is_complex
-    ):
+    if ufunc in (np.divide, np.hypot, np.logaddexp) and not x.dtype.is_inexact:
         return x.cast(x.graph.rules.floating(x.dtype, ufunc.__name__))
     return x
 

@@ -64,7 +64,7 @@ def reduced(
     axes = list(range(x.rank)) if axis is None else axes_of(x, axis)
     settings["axis"] = tuple(axes)
     result = build.graph.infer(op, (x,), settings).type
-    inexact = op in (ops.sum, ops.prod) and _is_inexact(result.dtype)
+    inexact = op in (ops.sum, ops.prod) and result.dtype.is_inexact
     if op is ops.sum and inexact:
         return _sum_of_floats(build, x, initial, where, settings, result.dtype, order)
     if initial is UNSET and where is True:
@@ -209,7 +209,7 @@ def spread(
 
 def _start(build: OpAdder, op: Op, initial: Any, to: DType) -> Any:
     """Return the start of a reduction as a symbol in the result's dtype, as NumPy casts it."""
-    if isinstance(initial, Symbol) and not (op is ops.prod and _is_inexact(to)):
+    if isinstance(initial, Symbol) and not (op is ops.prod and to.is_inexact):
         if initial.rank:
             raise GraphError("initial= takes a number", got=str(initial.type))
         return build.cast(initial, to)
@@ -293,11 +293,7 @@ def _is_buffered(x: Symbol, axis: Any, to: DType) -> bool:
     count = prod(sizes) if len(sizes) == len(axes) else 1 << to.precision
     if count <= BUFFER:
         return False
-    return _is_inexact(x.dtype) or x.dtype.precision + count.bit_length() > to.precision
-
-
-def _is_inexact(dtype: DType) -> bool:
-    return dtype.is_float or dtype.is_complex
+    return x.dtype.is_inexact or x.dtype.precision + count.bit_length() > to.precision
 
 
 def _refuse(op: Op, got: str, fix: str) -> NoReturn:

@@ -78,7 +78,7 @@ class _Search:
     ) -> None:
         self.explicit = explicit
         dtypes = [x.dtype for x in inputs if x.dtype.family != "bool"]
-        self.floats = [x.part.precision for x in dtypes if x.is_float or x.is_complex]
+        self.floats = [x.part.precision for x in dtypes if x.is_inexact]
         self.bits = max((x.bits for x in dtypes), default=8)
         self._data = {x.index for x in (*inputs, *step_results)}
         for symbol in explicit.symbols:
@@ -97,7 +97,7 @@ class _Search:
 
     def is_wide(self, dtype: DType) -> bool:
         """Whether a dtype is wider than all inputs."""
-        if dtype.is_float or dtype.is_complex:
+        if dtype.is_inexact:
             return not self.floats or dtype.part.precision > max(self.floats)
         return dtype.is_integer and not self.floats and dtype.bits > self.bits
 

@@ -112,7 +112,7 @@ def _reduced(
 ) -> Symbol:
     axes = axis_of(axis, x.rank)
     initial = UNSET if initial is np._NoValue else plain(initial)  # pyright: ignore
-    rounds = x.dtype.is_float or x.dtype.is_complex or (dtype is not None and dtype.is_float)
+    rounds = x.dtype.is_inexact or (dtype is not None and dtype.is_float)
     adds = x.rank > 1 and rounds and op in (ops.sum, ops.prod)
     order = memory_order(values, x.rank) if adds else []
     plain_sum = initial is UNSET and where is True
