@@ -328,10 +328,14 @@ def _row(type_: TensorType) -> TensorType:
 
 
 def _promoted(graph: Graph, carry: TensorType, output: Symbol) -> TensorType:
-    """Return the type with which a carry enters the body again; the op refuses other changes."""
+    """Return the type with which a carry enters the body again; the op refuses other changes.
+
+    The promoted dtype is a strong one, as in jax.lax.
+    """
     if carry is output.type or not carry.dtype.weak or carry.shape != output.shape:
         return carry
-    return carry.cast(graph.rules.common((carry, output.type)))
+    common = graph.rules.common((carry, output.type))
+    return carry if common is carry.dtype else carry.cast(graph.concrete_dtype(common))
 
 
 def _branches(

@@ -204,10 +204,12 @@ def _carried(
             same_shape = output.shape == carry.shape
             error = PromotionError if same_shape else ShapeError
             cause = _change(output, carry.type, same_shape)
+            name = (cause.args[0] if cause.op is part else cause).op.name
             operands = ", ".join(str(arg.type) for arg in cause.args)
+            call = f"{name} of {operands}" if operands else name
             raise error(
                 f"the body must keep the type of carry {i}, {carry.type}",
-                reason=f"{cause.op.name} of {operands} ({cause.location}) makes it {cause.type}",
+                reason=f"{call} ({cause.location}) makes it {cause.type}",
                 got=str(output.type),
                 fix=Fix("return x{cast}", carry.dtype) if same_shape else (),
                 op=op.name,
@@ -219,13 +221,40 @@ def _change(output: Symbol, carry: TensorType, same_shape: bool) -> Symbol:
     """Return the first op on the way to an output that gives its dtype, or else its shape."""
     symbol = output
     while True:
-        for arg in symbol.args:
-            is_inner = arg.op.kind not in ("creation", "control")
-            if is_inner and (arg.dtype is output.dtype if same_shape else arg.shape != carry.shape):
-                symbol = arg
+        find = _leaving if symbol.op is part else _unchanged
+        sources = find(symbol, same_shape)
+        for source in sources:
+            is_inner = source.op is part or source.op.kind not in ("creation", "control")
+            if is_inner and (
+                source.dtype is output.dtype if same_shape else source.shape != carry.shape
+            ):
+                symbol = source
                 break
         else:
             return symbol
+
+
+def _unchanged(symbol: Symbol, same_shape: bool) -> Sequence[Symbol]:
+    """Return the operands from which a symbol may have its dtype or shape: none if it converts."""
+    if same_shape:
+        dtypes = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs).operands
+        for arg, dtype in zip(symbol.args, dtypes, strict=True):
+            if dtype is symbol.dtype and arg.dtype is not dtype and not arg.dtype.weak:
+                return ()
+    return symbol.args
+
+
+def _leaving(symbol: Symbol, same_shape: bool) -> Sequence[Symbol]:
+    """Return the values that may give a part of control flow its type, there or in a graph."""
+    control, place = symbol.args[0], symbol.attrs["index"]
+    carries: int = control.attrs.get("carries", 0)
+    count = len(control.type.parts) if control.op is while_loop else carries
+    if place < count:
+        return control.args[place : place + 1]
+    if control.op is scan and not same_shape:
+        return control.args[count : count + control.attrs["scanned"]]
+    leaving: list[Symbol] = [graph.outputs[place] for graph in bodies(control.attrs)]
+    return leaving
 
 
 def _while(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Results:
