@@ -282,6 +282,10 @@ def _slice_update(step: StepValues, adjoint: Array, at: int) -> Array:
     return result
 
 
+def _stack(step: StepValues, adjoint: Array, at: int) -> Array:
+    return np.take(adjoint, at, axis=step.settings["axis"])
+
+
 def _pull_movement(step: StepValues, adjoint: Array, at: int) -> Array | None:
     """Return the adjoint of an operand that an op moves, by moving the numbers of its places."""
     if step.symbol.op.operand(at) == "indices":
@@ -318,6 +322,7 @@ _RULES: dict[Op, Callable[[StepValues, Array, int], Array]] = {
     ops.slice: _slice,
     ops.item: _item,
     ops.slice_update: _slice_update,
+    ops.stack: _stack,
 }
 
 
