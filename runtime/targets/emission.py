@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import compress
 from typing import TypeVar
 
-from graphir import DType, Graph, GraphirError, Symbol, ops
+from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.errors import OperandInfo
 from graphir.ir.liveness import live_mask
 from graphir.ops.dims import Dim
@@ -50,24 +50,29 @@ def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) 
 def live_arrays(graph: Graph) -> Iterator[Symbol]:
     """Yield the live symbols of a graph and of the graphs of control flow in it.
 
-    It leaves out the ops of control flow, whose values are tuples: the outputs of their graphs have
-    the types of the parts. The graph must have no calls.
+    It leaves out values that are no arrays: tuples, whose parts have the types of outputs of graphs,
+    and opaque values.
     """
     for symbol in live_symbols(graph):
-        bodies = bodies_of(symbol)
-        for body in bodies:
+        for body in bodies_of(symbol):
             yield from live_arrays(body)
-        if not bodies:
+        if type(symbol.type) is TensorType:
             yield symbol
 
 
-def require_no_calls(target: str, graph: Graph) -> None:
-    """Raise TargetError for a live call of another library, also in the graphs of control flow."""
+def require_no_calls(target: str, graph: Graph, library: str | None = None) -> None:
+    """Raise TargetError for a live call, also in the graphs of control flow.
+
+    Calls of `library` are allowed if they have their function.
+    """
     for symbol in live_symbols(graph):
         for body in bodies_of(symbol):
-            require_no_calls(target, body)
+            require_no_calls(target, body, library)
         if symbol.op is ops.control.call:
-            why = f"cannot call {symbol.attrs['callee']}, a function of another library"
+            callee = symbol.attrs["callee"]
+            if callee.name.split(".")[0] == library and callee.function is not None:
+                continue
+            why = f"cannot call {callee}, a function of another library"
             raise lacking(target, symbol, why, "write it with ops of graphir")
 
 

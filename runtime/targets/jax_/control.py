@@ -75,9 +75,15 @@ def _scan(call: JaxControl, operands: Arrays) -> Arrays:
     return *values, *stacked
 
 
+def _call(call: JaxControl, operands: Arrays) -> Arrays:
+    """Return the results of a function of JAX, which takes and gives JAX arrays in `run`."""
+    return call.symbol.attrs["callee"].function.run(*operands)
+
+
 CONTROL: Mapping[str, Callable[[JaxControl, Arrays], Arrays]] = {
     "cond": _cond,
     "while_loop": _while_loop,
     "scan": _scan,
+    "call": _call,
 }
 """The function of each op of control flow."""

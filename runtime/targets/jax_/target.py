@@ -40,7 +40,7 @@ def jax(graph: Graph) -> Callable[..., Any]:
 def function_of(graph: Graph) -> Callable[..., Any]:
     """Return the function of a graph without lowering, which runs if all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
-    require_no_calls("JAX", graph)
+    require_no_calls("JAX", graph, "jax")
     graph = decompose(graph, COMPOSITES)
     symbols = list(live_arrays(graph))
     for symbol in symbols:

@@ -292,6 +292,30 @@ def test_calls_of_other_libraries_are_refused(target: str) -> None:
         TARGETS[target].emit(graph)
 
 
+def test_jax_runs_calls_of_its_own_functions() -> None:
+    """Also in bodies, and of opaque values such as keys; a graph read from text has no function."""
+    jax = pytest.importorskip("jax", reason="JAX is not installed, so that nothing calls it")
+    from runtime import from_jax
+
+    def function(x: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            value = jax.lax.cond(row > 0, lambda: jax.lax.digamma(row), lambda: row)
+            return carry + jax.lax.lgamma(row), value
+
+        keys = jax.random.key(x.sum().astype(np.int32))
+        return *jax.lax.scan(step, x[0], x), jax.random.bits(keys, (3,), np.uint32)
+
+    x = np.float32([3, -0.5, 7])
+    graph = from_jax(function, x)
+    expected = jax.jit(function)(x)
+    for theirs in (targets.jax(graph)(x), jax.jit(targets.jax(graph))(x)):
+        assert all(map(np.array_equal, theirs, expected))
+    with pytest.raises(TargetError, match=r'cannot call "jax\.'):
+        targets.jax(Graph.parse(str(graph)))
+    with pytest.raises(TargetError, match=r'cannot call "jax\.'):
+        targets.python(graph)
+
+
 def test_python_refuses_more_blocks_than_it_can_nest() -> None:
     def nested(depth: int, x: Any) -> Any:
         if not depth:
