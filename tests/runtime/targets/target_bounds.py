@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import DType, Symbol
+from graphir import DType, Symbol, ops
 from graphir.semantics.evaluation import machine, settings_of
 from graphir.semantics.kernels import KERNELS
 from tests.support.accuracy import BOUNDS
@@ -59,7 +59,9 @@ class Asked(NamedTuple):
 
     @property
     def wide(self) -> DType:
-        """The dtype that is computed in."""
+        """The dtype that is computed in; control flow moves its arrays alone."""
+        if self.symbol.op is ops.control.part:
+            return self.symbol.dtype
         return machine(self.symbol.args[0].dtype) if self.symbol.args else self.symbol.dtype
 
     @property

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import DType, Graph, GraphirError, Op, ops
+from graphir import DType, Graph, GraphirError, Op, TensorType, ops
 from graphir.ops.dtype_rules import COMPARISON, LOOKUP, ORDER, SCATTER
 from runtime import targets
 from runtime.targets import TargetError
@@ -88,7 +88,9 @@ class Row(NamedTuple):
         inputs = [graph.input(*one) for one in operands]
         attrs = {n: x(dtype) if callable(x) else x for n, x in self.call.attrs.items()}
         with suppress(GraphirError), graph:
-            graph.output(self.op(*([inputs] if self.op.variadic else inputs), **attrs))
+            result = self.op(*([inputs] if self.op.variadic else inputs), **attrs)
+            is_tuple = self.op.kind == "control"
+            graph.output(ops.control.part(result, 0) if is_tuple else result)
             return graph
         return None
 
@@ -98,7 +100,7 @@ _ASKED: dict[str, Any] = {"dtype": lambda dtype: dtype}
 
 
 def _rows() -> Iterator[Row]:
-    """Every op of the catalogue, in its order; some in more ways than one."""
+    """Every op of the catalogue, in its order; some in more ways than one. Then control flow."""
     for name, op in ops.CATALOGUE.items():
         if op is ops.cast:
             yield from (Row(f"cast to {to}", op, Call((LONG,), {"to": to})) for to in STRONG)
@@ -108,6 +110,7 @@ def _rows() -> Iterator[Row]:
                 call = call._replace(shapes=(LONG,) * len(call.shapes))
             yield Row(name, op, call)
             yield from _others(name, op, call)
+    yield from (Row(name, ops.CONTROL[name], call) for name, call in _CONTROL.items())
 
 
 def _others(name: str, op: Op, call: Call) -> Iterator[Row]:
@@ -129,6 +132,40 @@ _CREATED: dict[str, dict[str, Any]] = {
     "range": {"start": 1, "step": 0, "size": 3},
     "eye": {"rows": 2, "columns": 3, "offset": 1},
 }
+
+
+def _body(*types: TensorType, gives: Callable[..., Any]) -> Graph:
+    graph = Graph("body", rules="explicit")
+    results = gives(*map(graph.input, types))
+    graph.output(*(results if isinstance(results, tuple) else [results]))
+    return graph
+
+
+def _choosing(dtype: DType) -> tuple[Graph, Graph]:
+    whole = TensorType(dtype, LONG)
+    return _body(whole, whole, gives=lambda x, y: x), _body(whole, whole, gives=lambda x, y: y)
+
+
+def _going(dtype: DType) -> Graph:
+    types = TensorType(dtype, LONG), TensorType(DType.bool)
+    return _body(*types, gives=lambda x, going: going)
+
+
+def _stopping(dtype: DType) -> Graph:
+    types = TensorType(dtype, LONG), TensorType(DType.bool)
+    return _body(*types, gives=lambda x, going: (x, ~going))
+
+
+def _keeping(dtype: DType) -> Graph:
+    return _body(TensorType(dtype, LONG[1:]), gives=lambda row: row)
+
+
+_CONTROL: dict[str, Call] = {
+    "cond": Call(((), LONG, LONG), {"branches": _choosing}, {0: DType.bool}),
+    "while_loop": Call((LONG, ()), {"condition": _going, "body": _stopping}, {1: DType.bool}),
+    "scan": Call((LONG,), {"body": _keeping, "carries": 0, "scanned": 1}),
+}
+"""Control flow that moves arrays alone; the result is the first of its parts."""
 
 
 @cache
