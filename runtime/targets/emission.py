@@ -50,8 +50,8 @@ def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) 
 def live_arrays(graph: Graph) -> Iterator[Symbol]:
     """Yield the live symbols of a graph and of the graphs of control flow in it.
 
-    It leaves out values that are no arrays: tuples, whose parts have the types of outputs of graphs,
-    and opaque values.
+    It leaves out values that are no arrays: opaque ones and tuples, whose parts have the types of
+    outputs of graphs.
     """
     for symbol in live_symbols(graph):
         for body in bodies_of(symbol):

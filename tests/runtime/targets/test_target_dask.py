@@ -31,6 +31,7 @@ from runtime.targets import TargetError
 from runtime.targets.dask_.movement import MOVES
 from runtime.targets.dask_.ops import LABELS
 from tests.runtime.targets.chunks import INEXACT, agree, compare, computed, cut
+from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG, arrays, pool
@@ -43,6 +44,12 @@ EXACT = tuple(op for name, op in ops.CATALOGUE.items() if name not in (*INEXACT,
 @settings(max_examples=10)
 def test_programs_of_every_op_give_the_same_bits(name: str, data: st.DataObject) -> None:
     agree(data.draw(programs(op=ops.CATALOGUE[name], steps=3, catalogue=EXACT)), data)
+
+
+@given(st.data())
+@settings(max_examples=20)
+def test_control_flow_gives_the_same_bits(data: st.DataObject) -> None:
+    agree(data.draw(flow_programs(catalogue=EXACT)), data)
 
 
 @pytest.mark.parametrize("name", ["range", "eye", "full", "constant", "broadcast_to", "pad"])

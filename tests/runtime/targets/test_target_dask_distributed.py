@@ -20,7 +20,7 @@ import dask
 import dask.array as da
 from distributed import Client, LocalCluster, progress, wait
 
-from graphir import DType, ExecutionError, Graph, ops
+from graphir import DType, ExecutionError, Graph, control, ops
 from runtime import interpret, targets
 from runtime.targets import TargetError
 from tests.support.evaluator import same
@@ -130,3 +130,14 @@ def test_every_dtype_travels(client: Any, dtype: DType) -> None:
             assert same(function(chunks).compute(), interpret(graph, x))
         return
     assert same(function(chunks).compute(), interpret(graph, x))
+
+
+def test_control_flow_runs_on_a_cluster(client: Any) -> None:
+    graph = Graph("rooted", rules="numpy")
+    x = graph.input("float64", ("n",), name="x")
+    halves = control.scan(lambda total, row: (total + row, total), x[0], x)
+    graph.output(*halves, control.cond(x[0] > 0, lambda: x, lambda: -x))
+    given = np.arange(5.0)
+    results = dask.compute(*targets.dask(graph)(da.from_array(given, chunks=2)))
+    for result, expected in zip(results, interpret(graph, given), strict=True):
+        assert same(np.asarray(result), expected)
