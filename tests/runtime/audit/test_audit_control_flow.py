@@ -1,6 +1,6 @@
 """Audits of graphs with control flow: a run is a straight graph of the same values and lines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,3 +152,33 @@ def test_long_loops_are_refused_with_a_way_round() -> None:
     g.output(cf.while_loop(lambda v: v, lambda v: v, x))
     with pytest.raises(ExecutionError, match="too many ops"):
         run_of(g, np.bool_(True), most=50)
+
+
+FUNCTIONS: dict[str, Callable[[Symbol, Symbol], Any]] = {
+    "cond": lambda x, n: cf.cond(n > 0, lambda: x + 1, lambda: x * 2),
+    "switch": lambda x, n: cf.switch(n, [lambda: x, lambda: x * x, lambda: x - x]),
+    "while_loop": lambda x, n: cf.while_loop(
+        lambda s: s[0].sum() < 9, lambda s: (s[0] * x, s[1] + n), (x, n)
+    ),
+    "fori_loop": lambda x, n: cf.fori_loop(0, n, lambda i, v: v * x, x),
+    "scan": lambda x, n: cf.scan(lambda c, r: (c + r, c * r), x[0], x),
+    "map": lambda x, n: cf.map(lambda r: r * r, x),
+}
+
+RULES = ["numpy", "jax", "jax_x32", "torch", "max", "array_api", "tensorflow", "python", "explicit"]
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_under_rules(function: str, rules: str) -> None:
+    g = Graph("t", rules=rules)
+    is_python = rules == "python"
+    x = g.input(DType.weak_float if is_python else DType.float32, (3,), name="x")
+    n = g.input(DType.weak_int if is_python else DType.int32, (), name="n")
+    with g:
+        results = FUNCTIONS[function](x, n)
+    g.output(*(results if isinstance(results, tuple) else (results,)))
+    arrays = [x.astype(np.float64 if is_python else np.float32) for x in (X + 1,)]
+    inputs = (*arrays, np.array(2, np.int64 if is_python else np.int32))
+    assert cast_report(g).graph is g
+    assert agree(audit(g, *inputs).results, outcome(interpret, g, *inputs))
