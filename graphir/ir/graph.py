@@ -81,6 +81,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.has_bodies = False  # true where symbols may have graphs, or tuples of values
         self.body: Graph | None = None  # while the body of an op of control flow is traced
         self.is_body = False  # true of the graph of such a body
+        self.notes: Sequence[str] = ()  # what a source says of the program, for reports of it
         for type_ in tensor_types(in_types):
             self.input(type_)
 

@@ -129,6 +129,19 @@ def with_dtype(text: str, dtype: str, always: bool = False) -> str:
     return f"{text[:end]}{separator}dtype={dtype}{text[end:]}" if always else ""
 
 
+@lru_cache(maxsize=4096)
+def default_dtype(text: str) -> tuple[int, int] | None:
+    """Return the span of `float`, `int` or `complex` as an argument of a call; None without it."""
+    node = statement(text)
+    call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
+    if not isinstance(call, ast.Call) or "\n" in text:
+        return None
+    for value in (*call.args, *(keyword.value for keyword in call.keywords)):
+        if isinstance(value, ast.Name) and value.id in ("float", "int", "complex"):
+            return value.col_offset, value.end_col_offset or 0
+    return None
+
+
 def statement(text: str) -> ast.stmt | None:
     """Parse a text as exactly one statement; None if it does not parse or has several."""
     try:

@@ -18,6 +18,7 @@ from passes.analysis.casts.ranking import is_cause, is_modular
 from passes.analysis.casts.widening import Widening, in_call, next_values, uncast
 from passes.analysis.expressions import (
     call_argument,
+    default_dtype,
     expression,
     primary,
     whole_expression,
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 def sentences(report: CastReport) -> list[str]:
     """Return the sentences of a report, the gravest first; none if nothing is to be explained."""
     lossy = dict.fromkeys(_loss(report, site, number) for site, number in _causes(report))
-    return [*lossy, *(_widened(report, widening) for widening in report.widenings)]
+    widened = (_widened(report, widening) for widening in report.widenings)
+    return [*report.graph.notes, *lossy, *widened]
 
 
 def differences(diff: GraphDiff) -> list[str]:
@@ -143,6 +145,12 @@ def _widened(report: CastReport, widening: Widening) -> str:
     head = f"{name} is {dtype} because {_place(report, step.location)}"
     source = expression(step.location)
     origin = f" of {_place(report, maker.location)}" if maker is not None else ""
+    if step.op is ops.cast and source is not None and (span := default_dtype(source.text)):
+        start, end = span
+        narrow, name = values[0].dtype, source.text[start:end]
+        fix = f'{source.text[:start]}"{narrow}"{source.text[end:]}'
+        rule = f"`{name}`, which is {dtype} under {report.graph.rules.name}"
+        return f"{head} converts {narrow} to {rule}; write {printable(fix)}"
     call = None if argument is None else _argument(report, widening)
     if argument is not None and call is not None:
         wide = _article(str(argument.dtype))
@@ -242,7 +250,8 @@ def _narrow(widening: Widening) -> DType | None:
     family = values[widening.position or 0].dtype.family
     narrow = [x.dtype for x in values if x.dtype is not values[widening.position or 0].dtype]
     floats = [x for x in narrow if x.family == family and not x.weak]
-    return max(floats, key=lambda x: x.bits, default=None)
+    unsigned = [x for x in narrow if (x.family, family) == ("uint", "int") and not x.weak]
+    return max(floats or unsigned, key=lambda x: x.bits, default=None)
 
 
 def _place(report: CastReport, location: Location) -> str:

@@ -15,6 +15,7 @@ from graphir import DType, Graph, Symbol, ops
 from graphir.ir.inlining import Junction
 from graphir.location import Location
 from graphir.ops import dtype_rules as signatures
+from passes.analysis.expressions import default_dtype, expression
 
 
 class Widening(NamedTuple):
@@ -47,7 +48,10 @@ def widenings(
     """
     if inputs:
         data = _as_loaded(explicit, inputs)
-        yield from _Search(explicit, data, step_results).widenings()
+        search = _Search(explicit, data, step_results)
+        yield from search.widenings()
+        if len(data) != len(inputs) or any(x is not y for x, y in zip(data, inputs, strict=True)):
+            yield from _Search(explicit, inputs, step_results).introductions(search)
 
 
 def _as_loaded(explicit: Graph, inputs: Sequence[Symbol]) -> list[Symbol]:
@@ -80,6 +84,7 @@ class _Search:
         dtypes = [x.dtype for x in inputs if x.dtype.family != "bool"]
         self.floats = [x.part.precision for x in dtypes if x.is_inexact]
         self.bits = max((x.bits for x in dtypes), default=8)
+        self.is_unsigned = bool(dtypes) and all(x.family == "uint" for x in dtypes)
         self._data = {x.index for x in (*inputs, *step_results)}
         for symbol in explicit.symbols:
             if any(arg.index in self._data for arg in symbol.args):
@@ -99,7 +104,44 @@ class _Search:
         """Whether a dtype is wider than all inputs."""
         if dtype.is_inexact:
             return not self.floats or dtype.part.precision > max(self.floats)
-        return dtype.is_integer and not self.floats and dtype.bits > self.bits
+        has_new_sign = self.is_unsigned and dtype.family == "int"
+        return dtype.is_integer and not self.floats and (dtype.bits > self.bits or has_new_sign)
+
+    def introductions(self, loaded: _Search) -> Iterator[Widening]:
+        """Yield the steps that widen outputs beside casts of inputs to as wide a dtype.
+
+        The outputs are those that are narrow for the search `loaded`, to which such casts count as
+        inputs. A step counts if its wide operand depends on no input, or if the program left the
+        width of its cast to the rules.
+        """
+        steps: set[int] = set()
+        for number, output in enumerate(self.explicit.outputs):
+            if not self.is_wide(output.dtype) or loaded.is_wide(output.dtype):
+                continue
+            widening = self._introduction(number, output)
+            if widening is not None and widening.step.index not in steps:
+                steps.add(widening.step.index)
+                yield widening
+
+    def _introduction(self, number: int, output: Symbol) -> Widening | None:
+        queue, visited = [output], {output.index}
+        while queue:
+            symbol = queue.pop(0)
+            if symbol.index not in self._data or not symbol.args or in_call(symbol):
+                continue
+            positions = symbol.op.signature.promoted or range(len(symbol.args))
+            operands = [uncast(symbol.args[i]) for i in positions]
+            narrow = [x.index in self._data and not self.is_wide(x.dtype) for x in operands]
+            if any(narrow) and has_default_dtype(symbol):
+                return Widening(number, symbol, None, None)
+            for i, operand in zip(positions, operands, strict=True):
+                is_wide = self.is_wide(operand.dtype)
+                if is_wide and operand.index not in self._data and any(narrow):
+                    return Widening(number, symbol, i, _maker(symbol, operand))
+                if is_wide and operand.index not in visited:
+                    visited.add(operand.index)
+                    queue.append(operand)
+        return None
 
     def _of(self, number: int, output: Symbol) -> Widening | None:
         symbol, meeting = output, None
@@ -194,6 +236,15 @@ def demanding(junction: Symbol, dtype: DType) -> Symbol | None:
         operands = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
         following = next(operands, None)
     return symbol
+
+
+def has_default_dtype(symbol: Symbol) -> bool:
+    """Whether a cast is to `float` or `int`, whose width is a setting of the library."""
+    rules = symbol.graph.rules_before or symbol.graph.rules.name
+    if symbol.op is not ops.cast or symbol.origins or not rules.startswith("jax"):
+        return False
+    source = expression(symbol.location)
+    return source is not None and default_dtype(source.text) is not None
 
 
 def in_call(symbol: Symbol) -> bool:

@@ -9,7 +9,7 @@ conversion is implicit.
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -20,12 +20,14 @@ from graphir.location import Location
 class EquationSite(NamedTuple):
     """The place of an equation: the user's location, and the function of JAX, such as `jnp.mean`.
 
-    `is_conversion` says that the function converts dtypes: `x.astype`, `jnp.asarray`, `jnp.int32`.
+    `is_conversion` says that the user asked for a dtype: `x.astype`, `jnp.int32(x)`, `dtype=`.
+    `place` identifies the user's instruction, whatever the layer.
     """
 
     location: Location
     function: str
     is_conversion: bool
+    place: tuple[int, int] = (0, 0)
 
 
 class Sites:
@@ -37,11 +39,14 @@ class Sites:
         self._locations: dict[tuple[int, int, str], Location] = {}
         self._verdicts: dict[int, tuple[CodeType, bool]] = {}
 
-    def of(self, equation: Any, outer: EquationSite | None) -> EquationSite:
+    def of(
+        self, equation: Any, outer: EquationSite | None, within: tuple[str, str] | None = None
+    ) -> EquationSite:
         """Return the site of an equation.
 
-        `outer` is the site of the equation whose jaxpr has this one: JAX traces functions of its
-        own apart from their callers, so that a traceback may end before the user's frame.
+        `outer` is the site of the equation whose jaxpr has this one, and `within` the library
+        function of that jaxpr, if it is one (see `traced_function`). JAX traces such a function
+        once for several callers, so that the frames outside of it may be those of another call.
         """
         info = equation.source_info
         if info.traceback is None:
@@ -50,9 +55,30 @@ class Sites:
         for code, offset in zip(*info.traceback.raw_frames(), strict=True):
             if not self._is_library(code):
                 location = self._location(code, offset, str(info.name_stack))
-                return EquationSite(location, *self._function(library))
+                function, is_conversion = self._function(library)
+                place = id(code), offset
+                return EquationSite(location, function, is_conversion, place)
             library.append(code)
+            if outer is not None and (code.co_filename, code.co_name) == within:
+                return outer
         return outer or EquationSite(Location.at("", 1), *self._function(library))
+
+    def of_frames(self, frames: Iterable[tuple[CodeType, int]]) -> EquationSite:
+        """Return the site of the user's innermost frame."""
+        library: list[CodeType] = []
+        for code, offset in frames:
+            if not self._is_library(code):
+                location = self._location(code, offset, "")
+                return EquationSite(location, *self._function(library), (id(code), offset))
+            library.append(code)
+        return EquationSite(Location.at("", 1), "", False)
+
+    def traced_function(self, jaxpr: Any) -> tuple[str, str] | None:
+        """Return the file and the name of the function of a jaxpr if it is a library's."""
+        info = jaxpr.debug_info
+        file: str = getattr(info, "func_filename", None) or ""
+        name: str = getattr(info, "func_name", None) or ""
+        return (file, name) if file.startswith(self._libraries) else None
 
     def _location(self, code: CodeType, offset: int, layer: str) -> Location:
         key = id(code), offset, layer  # the Location keeps the code object, and so its id

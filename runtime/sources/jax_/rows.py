@@ -391,7 +391,8 @@ def _dot_general(e: Equation) -> Any:
     free_x = [i for i in range(x.rank) if i not in (*summed_x, *batch_x)]
     free_y = [i for i in range(y.rank) if i not in (*summed_y, *batch_y)]
     to = e.type.dtype
-    x, y = (z if z.dtype is to else e.emit(ops.cast, z, to=to) for z in (x, y))
+    if e.graph.rules.answer(x.dtype, y.dtype) is not to:
+        x, y = (z if z.dtype is to else e.emit(ops.cast, z, to=to) for z in (x, y))
     size = prod([known_shape(x)[int(i)] for i in summed_x])
     batch: list[Any] = [x.shape[i] for i in batch_x]
     rows, columns = prod(known_shape(x)[i] for i in free_x), prod(known_shape(y)[i] for i in free_y)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from graphir.ops.types import TupleType
 from runtime.optional import optional
 from runtime.sources.jax_.frames import EquationSite, Sites
 from runtime.sources.jax_.indexing import INDEXING
+from runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
 from runtime.sources.jax_.rows import INLINED, PROMOTING, ROWS, Equation, Row, array_type
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
@@ -34,11 +36,13 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     The arguments are arrays, jax.ShapeDtypeStructs, Python scalars, and pytrees of these. Inputs
     have the names of the parameters; outputs are the leaves of the result, in the order of
     jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says. A
-    primitive that has no op becomes the op `call`. Raises the errors of jax.make_jaxpr.
+    primitive that has no op becomes the op `call`. Leaves that are no arrays, such as texts, are no
+    outputs. Raises GraphError for a loop that JAX refuses since its carry changes its dtype, with
+    the op that changes it, and the other errors of jax.make_jaxpr.
     """
     jax = optional("jax", "jax", "from_jax")
-    jaxpr = jax.make_jaxpr(function)(*args, **keywords)
     name = getattr(function, "__name__", "traced")
+    jaxpr = _traced(jax, function, args, keywords)
     graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
     values = [
         Value(graph.input(array_type(variable.aval), name=name))
@@ -46,7 +50,59 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     ]
     importer = Importer(graph, Sites(jax), jax)
     graph.output(*importer.closed(jaxpr, values, None))
+    graph.notes = [*importer.skipped, *importer.calls.notes(graph)]
     return graph
+
+
+def _traced(
+    jax: Any, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """Return the jaxpr of a function; GraphError for a loop whose carry changes its dtype."""
+    trace = jax.make_jaxpr(_arrays_of(jax, function))
+    try:
+        return trace(*args, **keywords)
+    except TypeError:
+        filtering = jax.config.jax_traceback_filtering
+        jax.config.update("jax_traceback_filtering", "off")  # keep the frames that JAX hides
+        try:
+            return trace(*args, **keywords)
+        except TypeError as error:
+            loop = refused_loop(error)
+            if loop is None:
+                raise
+            raise _refusal(jax, loop, function.__name__) from error
+        finally:
+            jax.config.update("jax_traceback_filtering", filtering)
+
+
+def _arrays_of(jax: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that returns the leaves of another one's result that are arrays."""
+
+    @wraps(function)
+    def arrays(*args: Any, **keywords: Any) -> list[Any]:
+        leaves = jax.tree.leaves(function(*args, **keywords))
+        return [x for x in leaves if isinstance(x, _NUMBERS) or hasattr(x, "__jax_array__")]
+
+    _NUMBERS = (jax.Array, np.ndarray, np.generic, bool, int, float, complex)
+    return arrays
+
+
+def _refusal(jax: Any, loop: RefusedLoop, name: str) -> GraphError:
+    """Return the error for a loop whose carry changes its dtype, with the op that changes it."""
+    graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
+    sites = Sites(jax)
+    site = sites.of_frames(loop.frames)
+    is_tracer = [isinstance(x, jax.core.Tracer) for x in loop.constants]
+    variables = loop.body.jaxpr.invars
+    with graph.at(site.location):
+        operands = [
+            ClosedConstant(loop.constants[i])
+            if i < len(is_tracer) and not is_tracer[i]
+            else Value(graph.input(array_type(variable.aval)))
+            for i, variable in enumerate(variables)
+        ]
+        graph.output(*Importer(graph, sites, jax).closed(loop.body, operands, site))
+    return loop.refusal(graph, [x.symbol for x in operands], site.location)
 
 
 class PendingCast(NamedTuple):
@@ -63,6 +119,14 @@ class Value(NamedTuple):
     cast: PendingCast | None = None
 
 
+class ClosedConstant:
+    """An array that a jaxpr closes over: a constant at the line that first uses it."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.symbol: Symbol | None = None
+
+
 class Importer:
     """Adds the equations of jaxprs to a graph. `jax` is the module."""
 
@@ -70,36 +134,50 @@ class Importer:
         self.graph, self.sites, self.jax = graph, sites, jax
         self._literal: type = optional("jax.extend.core", "jax", "from_jax").Literal
         self._site: EquationSite | None = None
+        self.calls = JittedCalls()
+        self.skipped: list[str] = []
 
     def closed(
-        self, jaxpr: Any, values: Iterable[Value], outer: EquationSite | None
+        self, jaxpr: Any, values: Iterable[Operand], outer: EquationSite | None
     ) -> list[Symbol]:
         """Return the symbols of a jaxpr's results for the values of its inputs."""
         return [self._symbol(value) for value in self._inlined(jaxpr, values, outer)]
 
     def _inlined(
-        self, jaxpr: Any, values: Iterable[Value], outer: EquationSite | None
+        self, jaxpr: Any, values: Iterable[Operand], outer: EquationSite | None
     ) -> list[Value]:
         constants: Sequence[Any] = getattr(jaxpr, "consts", ())
         block: Any = getattr(jaxpr, "jaxpr", jaxpr)
-        environment: dict[Any, Value] = dict(zip(block.invars, values, strict=True))
+        environment: dict[Any, Operand] = dict(zip(block.invars, values, strict=True))
         for variable, constant in zip(block.constvars, constants, strict=True):
-            environment[variable] = Value(self._constant(constant))
-        needed = _needed(block)
+            environment[variable] = ClosedConstant(constant)
+        needed, within = _needed(block), self.sites.traced_function(block)
         for equation, is_needed in zip(block.eqns, needed, strict=True):
+            site = self.sites.of(equation, outer, within)
             if is_needed:
-                self._equation(equation, environment, outer)
+                self._equation(equation, environment, site)
+            elif equation.effects:
+                line = f"line {site.location.line}"
+                self.skipped.append(f"{equation.primitive.name} of {line} is left out of the graph")
         return [self._value(variable, environment) for variable in block.outvars]
 
     # -- values
 
-    def _value(self, variable: Any, environment: Mapping[Any, Value]) -> Value:
+    def _operand(self, variable: Any, environment: Mapping[Any, Operand]) -> Operand:
         if not isinstance(variable, self._literal):
             return environment[variable]
         type_ = array_type(variable.aval)
         if type_.dtype.weak:
             return Value(self.graph.scalar(np.asarray(variable.val).item()))
         return Value(self._constant(variable.val, type_.dtype))
+
+    def _value(self, variable: Any, environment: Mapping[Any, Operand]) -> Value:
+        operand = self._operand(variable, environment)
+        if isinstance(operand, Value):
+            return operand
+        if operand.symbol is None:
+            operand.symbol = self._constant(operand.array)
+        return Value(operand.symbol)
 
     def _constant(self, value: Any, dtype: DType | None = None) -> Symbol:
         array = np.asarray(value, None if dtype is None else dtype.storage)
@@ -110,7 +188,7 @@ class Importer:
         symbol, pending = value
         if pending is None:
             return symbol
-        to, (location, function, is_conversion) = pending.type.dtype, pending.site
+        to, (location, function, is_conversion, _) = pending.type.dtype, pending.site
         with self.graph.at(location):
             cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
         if not is_conversion:
@@ -121,17 +199,24 @@ class Importer:
 
     # -- equations
 
-    def _equation(
-        self, equation: Any, environment: dict[Any, Value], outer: EquationSite | None
-    ) -> None:
-        site = self.sites.of(equation, outer)
+    def _equation(self, equation: Any, environment: dict[Any, Operand], site: EquationSite) -> None:
         name, params = equation.primitive.name, equation.params
         self._site = site
         with self.graph.at(site.location):
-            values = [self._value(variable, environment) for variable in equation.invars]
             if name in INLINED and INLINED[name] in params:
-                results = self._inlined(params[INLINED[name]], values, site)
-            elif name == "convert_element_type":
+                operands = [self._operand(variable, environment) for variable in equation.invars]
+                jaxpr = params[INLINED[name]]
+                if name in ("jit", "pjit") and not self.sites.traced_function(jaxpr.jaxpr):
+                    operands = [
+                        x if isinstance(x, ClosedConstant) else Value(self._symbol(x))
+                        for x in operands
+                    ]
+                    self.calls.add(jaxpr, [x.symbol for x in operands])
+                results = self._inlined(jaxpr, operands, site)
+                environment.update(zip(equation.outvars, results, strict=True))
+                return
+            values = [self._value(variable, environment) for variable in equation.invars]
+            if name == "convert_element_type":
                 results = [self._conversion(values[0], array_type(equation.outvars[0].aval), site)]
             else:
                 types = [array_type(variable.aval) for variable in equation.outvars]
@@ -151,6 +236,14 @@ class Importer:
     ) -> Sequence[Symbol]:
         """Return the results of a primitive, by its row or as a call."""
         name = equation.primitive.name
+        assert self._site is not None
+        place = self._site.place
+        values = [  # the rules imply conversions of the function that has the op, and no others
+            value
+            if value.cast is None or value.cast.site.place == place
+            else Value(self._symbol(value))
+            for value in values
+        ]
         if name in CONTROL:
             results = CONTROL[name](self, equation.params, [*map(self._symbol, values)], types)
             if results is not None:
@@ -270,6 +363,8 @@ class Importer:
         results = self.graph.emit(op, tuple(args), attrs)
         return [ops.control.part(results, i) for i in range(len(results.type.parts))]
 
+
+Operand: TypeAlias = Value | ClosedConstant
 
 Control: TypeAlias = Callable[
     [Importer, Mapping[str, Any], Sequence[Symbol], Sequence[TensorType]], "Sequence[Symbol] | None"
