@@ -19,6 +19,7 @@ import numpy as np
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
 from graphir.semantics.control import ControlCall
+from passes.rewriter import bodies_of
 from runtime.program.memory import Lane, take
 from runtime.program.steps import CallStep, shape_of
 from runtime.results import REFUSAL_ERRORS, refused
@@ -61,8 +62,11 @@ class ControlStep(CallStep):
         symbol, lane = self.symbol, take(self._free)
         functions = [body.on(lane) for body in self._bodies]
         run = ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, functions)
+        values = _unboxed(operands) if functions else list(operands)
+        for place in {place for body in self._bodies for place in body.donated}:
+            values[place] = np.array(values[place], order="C")
         try:
-            results = run(_unboxed(operands) if functions else operands)
+            results = run(values)
         except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
         finally:
@@ -71,11 +75,17 @@ class ControlStep(CallStep):
 
 
 class BoundBody:
-    """The program of a graph of control flow, with its dims bound to sizes."""
+    """The program of a graph of control flow, with its dims bound to sizes.
 
-    def __init__(self, program: Program, sizes: dict[str, int]) -> None:
+    The first `carries` inputs are the first outputs of the run before. `donated` are those to which
+    the program may write.
+    """
+
+    def __init__(self, program: Program, carries: int, sizes: dict[str, int]) -> None:
         self._program, self._sizes = program, sizes
-        self._plan = None if program.binds_late else program.plan(sizes, inner=True)
+        self._plan = None if program.binds_late else program.plan(sizes, True, carries)
+        cells = self._plan.donated if self._plan else ()
+        self.donated = [place for place, cell in enumerate(program.entry) if cell in cells]
 
     def on(self, lane: Lane) -> Callable[[Values], Values]:
         """Return the function of operands that runs the program with a lane.
@@ -95,7 +105,8 @@ class BoundBody:
                 try:
                     return function(lane, *values)
                 except MemoryError:
-                    pass  # step by step, the error names the op
+                    if plan.donated:
+                        raise  # step by step, the error names the op, but operands may have changed
             outputs = outputs_of(plan, lane, values)
             function = _function_of(plan)
             return outputs
@@ -128,6 +139,13 @@ def _function_of(plan: Plan) -> Callable[..., Any] | None:
     return plan.straight.function if plan.straight and not plan.stepwise else None
 
 
-def _unboxed(values: Values) -> Values:
+def carries_of(symbol: Symbol) -> Sequence[int]:
+    """Return the numbers of carries of the graphs of an op of control flow, in order."""
+    if symbol.op is ops.control.while_loop:
+        return 0, len(symbol.type.parts)
+    return [symbol.attrs.get("carries", 0)] * len(bodies_of(symbol))
+
+
+def _unboxed(values: Values) -> list[Any]:
     """Return values with NumPy scalars in place of 0-d arrays."""
     return [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in values]

@@ -30,7 +30,7 @@ from runtime.program.cost_model import (
 from runtime.program.cutting import UPDATES
 from runtime.program.rewrites.copies import limit_copies, read_inputs
 from runtime.program.rewrites.flattening import Flattener
-from runtime.program.rewrites.ownership import mark_updates
+from runtime.program.rewrites.ownership import donated_carries, mark_updates
 from runtime.program.rewrites.stores import merge_stores
 from runtime.program.rewrites.views import merge_views, view_steps
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
@@ -47,7 +47,8 @@ class Plan:
     code, and `price` is the time of a `straight` call in nanoseconds. A plan with large results
     runs its steps one by one, because steps reuse memory (see `Recycler`). `empty` makes the memory
     of results. The `straight` function of an `inner` plan, of a graph of control flow, has no
-    guards, and 0-d values come and go as NumPy scalars.
+    guards, and 0-d values come and go as NumPy scalars. The first `carries` inputs of such a plan
+    are the first outputs of the run before; `donated` are those whose memory the plan may write to.
     """
 
     def __init__(
@@ -57,12 +58,19 @@ class Plan:
         program: Program,
         empty: Callable[..., Any],
         inner: bool = False,
+        carries: int = 0,
     ) -> None:
         self.exit = frozenset(program.exit)
+        self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
+        self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
+        self.donated = frozenset[int]()
         self.origins: dict[int, int] = {}
         if any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps):
-            read_inputs(steps, frozenset(program.entry))
-            memory = mark_updates(steps, self.exit)
+            pairs = zip(program.entry[:carries], program.exit, strict=False)
+            arrays = [pair for pair, shape in zip(pairs, self.inputs, strict=False) if shape]
+            self.donated = donated_carries(steps, self.exit, arrays)
+            read_inputs(steps, frozenset(program.entry) - self.donated)
+            memory = mark_updates(steps, self.exit, self.donated)
             flattener = Flattener(steps, self.exit, len(program.cells))
             steps = merge_stores(steps, self.exit, memory, flattener.is_stencil)
             steps, self.origins = flattener.flatten(steps), flattener.origins
@@ -78,8 +86,6 @@ class Plan:
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._views = sizes, list[Any]()
         self._empty = empty
-        self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
-        self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.straight = self._write_straight(program) if fits(steps) else None
         self.blocks = sum(step.blocks for step in steps)
         sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)

@@ -31,7 +31,7 @@ from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.straight import alone
-from runtime.program.control import BoundBody, ControlStep, binds_dims
+from runtime.program.control import BoundBody, ControlStep, binds_dims, carries_of
 from runtime.program.cost_model import (
     BIT_ARITHMETIC,
     KEPT_PLANS,
@@ -249,6 +249,8 @@ class Program:
         try:
             outputs = plan.straight.function(lane, *inputs)
         except MemoryError:
+            if plan.donated:
+                raise
             return None  # step by step, the error names the op
         took = perf_counter_ns() - start
         plan.price = min(plan.price or took, took)
@@ -376,9 +378,9 @@ class Program:
     # -- plans
 
     @uncollected
-    def plan(self, sizes: Mapping[str, int], inner: bool = False) -> Plan:
-        """Return a new plan; `inner` is that of `Plan`."""
-        return Plan(list(self.bound(sizes)), sizes, self, self._recycler.empty, inner)
+    def plan(self, sizes: Mapping[str, int], inner: bool = False, carries: int = 0) -> Plan:
+        """Return a new plan; `inner` and `carries` are those of `Plan`."""
+        return Plan(list(self.bound(sizes)), sizes, self, self._recycler.empty, inner, carries)
 
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> Iterator[Step]:
         """Yield the steps with their symbolic dims bound to sizes, and to those of calls before."""
@@ -391,7 +393,8 @@ class Program:
             if step.symbol.op.kind != "control":
                 return CallStep(step.symbol, self.cells, sizes)
             programs = map(self.body_program, bodies_of(step.symbol))
-            bodies = [BoundBody(program, sizes) for program in programs]
+            counts = carries_of(step.symbol)
+            bodies = [BoundBody(*each, sizes) for each in zip(programs, counts, strict=True)]
             return ControlStep(step.symbol, self.cells, sizes, bodies, self._free)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)

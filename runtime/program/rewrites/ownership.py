@@ -4,10 +4,14 @@ Each cell has a root: the cell whose memory its value may share. A view has the 
 and so has the result of an update in place. An update may write into its operand if the plan owns
 the memory of the root, and no later step and no output reads a cell of that root. Inputs, constants
 and results of kernels that may return an operand are never owned.
+
+The body of a loop may own its carries: the loop copies them once, and then each iteration takes
+memory that only the iteration before has written. Such carries are donated.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
@@ -26,18 +30,48 @@ RESHAPES = frozenset({ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze})
 """The views of a contiguous operand that are contiguous themselves."""
 
 
-def mark_updates(steps: Sequence[Step], outputs: Container[int]) -> Memory:
+def donated_carries(
+    steps: Sequence[Step], outputs: Container[int], carries: Sequence[tuple[int, int]]
+) -> frozenset[int]:
+    """Return the inputs of a plan whose memory the plan may write to.
+
+    `carries` are pairs of cells: that of an input, and that of the output which is this input of
+    the next iteration. An input is donated if each iteration leaves it an array of its own.
+    """
+    donated = frozenset([source for source, _ in carries])
+    while donated:
+        memory = mark_updates(steps, outputs, donated)
+        roots = Counter([memory.roots.get(target, target) for _, target in carries])
+        exclusive = frozenset(
+            source
+            for source, target in carries
+            if source in donated and memory.owns(target) and roots[memory.roots[target]] == 1
+        )
+        if exclusive == donated:
+            break
+        donated = exclusive
+    return donated
+
+
+def mark_updates(
+    steps: Sequence[Step], outputs: Container[int], donated: Iterable[int] = ()
+) -> Memory:
     """Set `in_place` of each update of a plan that may write into its operand.
 
-    `outputs` are the cells of the plan's outputs. The result is the memory of the cells.
+    `outputs` are the cells of the plan's outputs, and `donated` the inputs whose memory the plan
+    owns. The result is the memory of the cells.
     """
     last = {cell: number for number, step in enumerate(steps) for cell in step.reads}
     memory = Memory()
     latest = memory.latest
+    for cell in donated:
+        memory.enter_fresh([cell])
+        latest[cell] = float("inf") if cell in outputs else last.get(cell, -1)
     for number, step in enumerate(steps):
         if isinstance(step, CallStep):
-            if step.symbol.op in UPDATES and memory.owns(step.reads[0]):
-                step.in_place = latest[memory.roots[step.reads[0]]] <= number
+            if step.symbol.op in UPDATES:
+                source = step.reads[0]
+                step.in_place = memory.owns(source) and latest[memory.roots[source]] <= number
             memory.enter_call(step)
             targets = [step.write]
         elif isinstance(step, LayoutStep):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphError, ShapeError, control, trace
 from graphir.control import cond, fori_loop, scan, while_loop
@@ -15,42 +16,47 @@ from runtime import jit, record
 from tests.support.evaluator import same
 
 
+def copied(value: Any) -> Any:
+    """Arrays with memory of their own, in the same nested tuples."""
+    return tuple(copied(each) for each in value) if isinstance(value, tuple) else np.copy(value)[()]
+
+
 class PlainControl:
     """The functions of graphir.control as Python's own control flow; bodies get copies."""
 
     @staticmethod
     def cond(pred: Any, on_true: Any, on_false: Any, *operands: Any) -> Any:
-        return (on_true if pred else on_false)(*copy.deepcopy(operands))
+        return (on_true if pred else on_false)(*copied(operands))
 
     @staticmethod
     def switch(index: Any, branches: Any, *operands: Any) -> Any:
-        return branches[min(max(index, 0), len(branches) - 1)](*copy.deepcopy(operands))
+        return branches[min(max(index, 0), len(branches) - 1)](*copied(operands))
 
     @staticmethod
     def while_loop(condition: Any, body: Any, init: Any) -> Any:
-        value = copy.deepcopy(init)
-        while condition(copy.deepcopy(value)):
-            value = copy.deepcopy(body(copy.deepcopy(value)))
+        value = copied(init)
+        while condition(copied(value)):
+            value = copied(body(copied(value)))
         return value
 
     @staticmethod
     def fori_loop(lower: Any, upper: Any, body: Any, init: Any) -> Any:
-        value = copy.deepcopy(init)
+        value = copied(init)
         for i in range(lower, upper):
-            value = copy.deepcopy(body(np.int64(i), copy.deepcopy(value)))
+            value = copied(body(np.int64(i), copied(value)))
         return value
 
     @staticmethod
     def scan(function: Any, init: Any, xs: Any, reverse: bool = False) -> Any:
-        value, ys = copy.deepcopy(init), []
+        value, ys = copied(init), []
         for row in xs[::-1] if reverse else xs:
-            value, y = function(copy.deepcopy(value), copy.deepcopy(row))
-            ys.append(copy.deepcopy(y))
+            value, y = function(copied(value), copied(row))
+            ys.append(copied(y))
         return value, np.stack(ys[::-1] if reverse else ys)
 
     @staticmethod
     def map(function: Any, xs: Any) -> Any:
-        return np.stack([function(copy.deepcopy(row)) for row in xs])
+        return np.stack([function(copied(row)) for row in xs])
 
 
 TABLE = np.arange(4.0)
@@ -166,6 +172,68 @@ def test_programs(program: Any) -> None:
 
 def map_pairs(function: Any, a: Any, b: Any) -> Any:
     return [function(x, y) for x, y in zip(a, b, strict=True)]
+
+
+STATEMENTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "item": lambda a, b, k, i: (put(a, i % 4, b[0] + 1), b),
+    "slice": lambda a, b, k, i: (put(a, slice(1, 3), b[:2] * 0.5), b),
+    "shift": lambda a, b, k, i: (put(a, slice(1, None), a[:-1] + b[1:]), b),
+    "strided": lambda a, b, k, i: (*(put(a[::2], slice(None), k[::2]), a)[1:], b),
+    "captured": lambda a, b, k, i: (a, put(b, slice(None), k)),
+    "swap": lambda a, b, k, i: (b, a),
+    "same": lambda a, b, k, i: (a, a),
+    "keeps": lambda a, b, k, i: (k, b),
+    "grows": lambda a, b, k, i: (a * 1.25 + i, np.sin(b)),
+    "reversed": lambda a, b, k, i: (a[::-1], b),
+    "joined": lambda a, b, k, i: (np.concatenate([b[2:], a[:2]]), b),
+    "old": lambda a, b, k, i: (put(a.copy(), 2, -1.0), a + b),
+    "scalar": lambda a, b, k, i: (put(a, 0, a.sum()), b - a[i % 4]),
+}
+
+
+def put(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
+
+
+@settings(max_examples=settings().max_examples * 3)
+@given(
+    st.lists(st.sampled_from(list(STATEMENTS)), min_size=1, max_size=5),
+    st.sampled_from(("fori", "scan", "nested")),
+    st.integers(0, 4),
+)
+def test_updates_of_carries(names: list[str], kind: str, turns: int) -> None:
+    """A loop may write into its own memory, and never into that of the caller."""
+
+    def body(i: Any, state: Any, k: Any) -> Any:
+        for name in sorted(names, key="keeps".__eq__):  # nothing may write to `k` itself
+            state = STATEMENTS[name](*state, k, i)
+        return state
+
+    def program(cf: Any, x: Any, k: Any) -> Any:
+        if kind == "fori":
+            return cf.fori_loop(0, turns, lambda i, s: body(i, s, k), (x, x))
+        if kind == "nested":
+            inner = lambda i, s: cf.fori_loop(0, 2, lambda j, t: body(i + j, t, k), s)  # noqa: E731
+            return cf.fori_loop(0, turns, inner, (x, k))
+        rows = np.arange(turns + 1)
+
+        def step(s: Any, i: Any) -> Any:
+            new = body(i, s, k)
+            return new, new[0] + s[1]
+
+        return cf.scan(step, (x, k + 0), rows)
+
+    note(f"{names}, {kind}, {turns}")
+    compiled = jit(lambda x, k: program(control, x, k))
+    x, k = np.array([1.0, 2.5, 3.0, 0.25]), np.array([0.5, -1.0, 2.0, 8.0])
+    mine, theirs = (x.copy(), k.copy()), (x.copy(), k.copy())
+    for _ in range(2):
+        results = leaves(compiled(*mine))
+        assert all(map_pairs(same, results, leaves(program(PlainControl, *theirs))))
+        assert all(map_pairs(same, mine, theirs))
+        for i, result in enumerate(results):
+            assert not any(np.shares_memory(result, other) for other in (*mine, *results[:i]))
 
 
 def test_captured_arrays_are_inputs() -> None:
