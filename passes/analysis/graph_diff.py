@@ -161,10 +161,9 @@ def _compare(
     """Return the symbols that differ or that both refuse, and the second's out_types error."""
     first = _as_it_is(graph) if before is graph.rules else rebuilt(graph, before)
     second = rebuilt(graph, after, first.twins)
-    all_ends = _ends(graph, first), _ends(graph, second)
+    both = _ends(view, graph, first), _ends(view, graph, second)
     changes: dict[int, Change] = {}
-    for symbol in view.symbols:
-        first_end, second_end = (_end(ends, symbol) for ends in all_ends)
+    for symbol, first_end, second_end in zip(view.symbols, *both, strict=True):
         if first_end is None or second_end is None:
             continue  # a literal in an expression: its user shows the change
         if first_end is not second_end:
@@ -184,26 +183,35 @@ def _as_it_is(graph: Graph) -> Rebuilt:
     return Rebuilt(graph, twins, {}, None, bodies)
 
 
-def _ends(graph: Graph, rebuilt: Rebuilt) -> dict[Symbol, Sequence[End]]:
-    """Return the outcome of each symbol of a graph and of its control flow, one for each part."""
-    ends: dict[Symbol, Sequence[End]] = {}
-    for symbol, twin in zip(graph.symbols, rebuilt.twins, strict=True):
-        if twin is not None:
-            refusal, parts = rebuilt.refusals.get(symbol.index), twin.type.parts
-            tensors = (getattr(part, "dtype", DType.bool) for part in parts)
-            ends[symbol] = [*tensors] if refusal is None else [refusal.error] * len(parts)
-        for body, inner in zip(
-            bodies_of(symbol), rebuilt.bodies.get(symbol.index, ()), strict=False
-        ):
-            ends |= _ends(body, inner)
+def _ends(view: Graph, graph: Graph, rebuilt: Rebuilt) -> list[End | None]:
+    """Return the outcome of each symbol of the view; None for a literal in an expression."""
+    if view is graph:
+        return [_end(rebuilt, place, 0) for place in range(len(graph.symbols))]
+    places = dict(_places(graph, rebuilt))
+    ends: list[End | None] = []
+    for symbol in view.symbols:
+        original = original_of(symbol)
+        part = symbol.op.place if type(symbol.op) is Junction else 0
+        entry = None if original is None else places.get(original)
+        ends.append(None if entry is None else _end(*entry, part))
     return ends
 
 
-def _end(ends: Mapping[Symbol, Sequence[End]], symbol: Symbol) -> End | None:
-    """Return the outcome of a symbol of the view; None for a literal in an expression."""
-    original = original_of(symbol)
-    place = symbol.op.place if type(symbol.op) is Junction else 0
-    return None if original is None or original not in ends else ends[original][place]
+def _end(rebuilt: Rebuilt, place: int, part: int) -> End | None:
+    twin, refusal = rebuilt.twins[place], rebuilt.refusals.get(place)
+    if twin is None or refusal is not None:
+        return None if twin is None or refusal is None else refusal.error
+    type_ = twin.type.parts[part] if twin.op.kind == "control" else twin.type
+    return getattr(type_, "dtype", DType.bool)  # an opaque value has none
+
+
+def _places(graph: Graph, rebuilt: Rebuilt) -> Iterator[tuple[Symbol, tuple[Rebuilt, int]]]:
+    """Yield the symbols of a graph and of its control flow, each with its place in a Rebuilt."""
+    for symbol in graph.symbols:
+        yield symbol, (rebuilt, symbol.index)
+        inner = rebuilt.bodies.get(symbol.index, ())
+        for body, of_body in zip(bodies_of(symbol), inner, strict=bool(inner)):
+            yield from _places(body, of_body)
 
 
 def _rows(changes: Iterable[Change], names: Mapping[int, str]) -> list[tuple[str, ...]]:
