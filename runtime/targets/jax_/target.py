@@ -30,9 +30,11 @@ def jax(graph: Graph) -> Callable[..., Any]:
     The target lowers the graph first, so arithmetic on bfloat16 and similar dtypes is in float32
     with a rounding after each op. The function runs under `numpy_dtype_promotion("strict")`, in
     which JAX promotes nothing. The caller passes inputs in order or by name, as to `interpret`.
-    An index out of range, and an integer to a negative power, raise no error. Raises ImportError
-    without jax, and TargetError for dtypes that JAX arrays cannot have. A call raises TargetError
-    for 64-bit dtypes while JAX's x64 mode is off.
+    An index out of range, and an integer to a negative power, raise no error. JAX compiles the
+    graphs of control flow, also outside jax.jit: there a product that is added to is not rounded
+    first. Calls of JAX's own functions run. Raises ImportError without jax, and TargetError for
+    dtypes that JAX arrays cannot have. A call raises TargetError for 64-bit dtypes while JAX's x64
+    mode is off.
     """
     return function_of(lower(graph))
 

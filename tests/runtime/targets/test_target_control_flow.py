@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def _hlo(graph: Graph, inputs: Sequence[Array]) -> Sequence[Array]:
 def _hlo_reference(graph: Graph, inputs: Sequence[Array]) -> Sequence[Array]:
     from tests.runtime.targets import hlo
 
-    dtypes = [x.dtype.storage for x in graph.outputs]
+    dtypes = [x.dtype.storage for x in lower(graph).outputs]
     return hlo.interpreted(_hlo_text(graph, inputs), inputs, dtypes)
 
 
@@ -314,6 +315,90 @@ def test_jax_runs_calls_of_its_own_functions() -> None:
         targets.jax(Graph.parse(str(graph)))
     with pytest.raises(TargetError, match=r'cannot call "jax\.'):
         targets.python(graph)
+
+
+@pytest.mark.parametrize("name", [name for name in HERE if name[:3] in ("jax", "sta")])
+def test_xla_rounds_a_product_and_a_sum_once_in_a_body(name: str) -> None:
+    """Also where JAX runs the other ops one by one, and so rounds both."""
+    graph = Graph("fused", rules="numpy")
+    x = graph.input("float32", (1,), name="x")
+    graph.output(
+        x * x - 1.00048828125, control.cond(x[0] > 0, lambda: x * x - 1.00048828125, lambda: x)
+    )
+    outside, inside = RUNS[name](graph, [np.float32([1.000244140625])])
+    once, twice = np.float32([2.0**-24]), np.float32([0])
+    assert same(np.asarray(outside), twice if name in ("jax", "stablehlo reference") else once)
+    assert same(np.asarray(inside), twice if name == "stablehlo reference" else once)
+
+
+def test_weak_carries_under_rules_without_64_bits() -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed, so that nothing runs")
+    graph = Graph("weak", rules="jax_x32")
+    x = graph.input("bfloat16", ("n",), name="x")
+    last, (totals, rows) = control.scan(lambda c, row: (c * 0.5 + row, (c, row)), 0.0, x)
+    with graph:
+        count, power = control.while_loop(
+            lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] * 2), (0, 1)
+        )
+    choice = control.switch(count, [lambda: x * 2, lambda: x, lambda: x + 1])
+    graph.output(last, totals, rows, count, power, choice)
+    values = np.array([0.5, -1.25, 3]).astype(DType.bfloat16.storage)
+    checked(graph, values)
+    with jax.enable_x64(False):
+        theirs = targets.jax(graph)(values)
+    for expected, result in zip(interpret(graph, values), theirs, strict=True):
+        assert same(np.asarray(expected), np.asarray(result))
+
+
+def lines_of(nodes: Any) -> Any:
+    """The source lines of nodes, those of subgraphs first."""
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from lines_of(attribute.g.node)
+        yield {each.key: each.value for each in node.metadata_props}["graphir.location"]
+
+
+def test_lines_in_bodies_have_their_places() -> None:
+    graph = Graph("placed", rules="jax")
+    x = graph.input("int16", (4,), name="x")
+    inner = lambda row: control.cond(row > 0, lambda: row + 1.5, lambda: row * 2.5)  # noqa: E731
+    graph.output(control.map(inner, x))
+    place = re.escape(Path(__file__).name) + rf"\"?:{inner.__code__.co_firstlineno}"
+    assert len(re.findall(rf"# .* of (?:add|multiply) at .*{place}", targets.python(graph))) == 2
+    text = targets.stablehlo(graph)
+    assert all(
+        re.search(rf'loc\("(?:x|lhs) of {op}, .*{place}', text) for op in ("add", "multiply")
+    )
+    if "onnx" in HERE:
+        lines = [*lines_of(targets.onnx(graph).graph.node)]
+        assert all(re.search(place, line) for line in lines[:-1]), lines
+
+
+def test_refusals_in_bodies_name_the_line() -> None:
+    pytest.importorskip("onnx", reason="ONNX is not installed, so no model is made")
+    graph = Graph("refused", rules="numpy")
+    x = graph.input("complex64", (4,), name="x")
+    graph.output(control.map(lambda row: row * row, x))
+    with pytest.raises(TargetError, match=r"control_flow.py:\d+:\d+: multiply.*moves complex"):
+        targets.onnx(graph)
+
+
+def test_named_dims_get_their_sizes_in_bodies() -> None:
+    graph = Graph("sized", rules="numpy")
+    x = graph.input("int32", ("n", "m"), name="x")
+    grown = control.scan(lambda c, row: (c + row, row.broadcast_to(("n", "m"))), x[0], x)
+    graph.output(*grown)
+    text = targets.stablehlo(graph, {"n": 2, "m": 3})
+    assert "tensor<2x2x3xi32>" in text
+    with pytest.raises(TargetError, match="needs the sizes of m"):
+        targets.stablehlo(graph, {"n": 2})
+    values = np.arange(6, dtype=np.int32).reshape(2, 3)
+    checked(graph, values)
+    if "onnx" in HERE:
+        from tests.runtime.targets.onnx_models import Run
+
+        theirs = Run(targets.onnx(graph, {"n": 2, "m": 3}))(values)
+        assert all(map(same, theirs, interpret(graph, values)))
 
 
 def test_python_refuses_more_blocks_than_it_can_nest() -> None:
