@@ -53,6 +53,14 @@ def test_the_one_of_policies_measures_each_policy() -> None:
     assert done.stdout.count("without") == 2 and "1,000 lines warned of" in done.stdout
 
 
+@pytest.mark.exhaustive
+def test_the_one_of_control_flow_measures_each_loop() -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.control_flow", "--turns", "20"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 9 and "writes into" in done.stdout
+
+
 @needs_llvmlite
 def test_the_one_of_machine_code_tells_what_is_held() -> None:
     few = ["--engines", "numpy,native,copy", "--threads", "1", "--sizes", "100", "--rounds", "1"]
