@@ -14,7 +14,6 @@ from graphir.ops.dims import Size, total
 from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
 from passes.analysis.casts.sites import counted_types
-from passes.analysis.casts.widening import demanding
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport, CastRow, OutputError, Unseen
@@ -228,7 +227,7 @@ def why(row: CastRow) -> str:
         return "written to an array of that dtype"
     if _is_loss(row):
         return f"lost values: {row.kind}"
-    cause = None if row.user is None else demanding(row.user, row.target)
+    cause = row.demanding
     place = "" if cause is None else f", as {cause.op.name} at {printable(cause.location.layered)}"
     return f"under {printable(row.rule)} ({path(row)}){place}"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from graphir import DType, Location, Symbol
+from graphir import DType, Location, Symbol, ops
 from graphir.ir.inlining import runs_of
 from graphir.loss import Loss
 from graphir.ops.dims import Size
@@ -15,6 +15,7 @@ from passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from passes.analysis.casts.loss_fixes import measured_fix
 from passes.analysis.casts.measured import Measured
 from passes.analysis.casts.others import others
+from passes.analysis.casts.widening import demanding
 from passes.analysis.expressions import Expression
 
 if TYPE_CHECKING:
@@ -109,6 +110,12 @@ class CastRow:
     def cause(self) -> CastRow | None:
         """The row of the earlier cast that caused this cast; None for a first cause."""
         return self.uses.of(self).cause
+
+    @property
+    def demanding(self) -> Symbol | None:
+        """The op in a graph of control flow that gives the target; None for another cast."""
+        user = self.user if self.op in ops.CONTROL else None
+        return None if user is None else demanding(user, self.target)
 
     @property
     def loss(self) -> Loss:
@@ -215,8 +222,12 @@ class CastRow:
 
     def facts(self) -> dict[str, Any]:
         """Return the further JSON fields shared by rows of one location and conversion."""
-        expression = self.expression
+        expression, cause = self.expression, self.demanding
+        demand: dict[str, Any] = {}
+        if cause is not None:
+            demand["demanded_by"] = {"op": cause.op.name, "location": cause.location.to_json()}
         return {
+            **demand,
             "location": self.location.to_json(),
             "expression": cut(expression.brief) if expression else None,
             "text": cut(self._text(expression)) or None,

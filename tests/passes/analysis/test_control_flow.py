@@ -1,5 +1,6 @@
 """Casts inside the graphs of control flow: rows, causes, sentences, sizes and policies."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from graphir import DType, Graph, PromotionError, Symbol
 from graphir import control as cf
 from passes import CastReport, Policy, cast_report
 from passes.reports.html import report_html
+from passes.reports.json_ import schema
 from passes.reports.markdown import report_markdown
 from passes.reports.sarif import report_sarif
 from passes.reports.text import report_details, report_text
@@ -62,14 +64,19 @@ def test_an_op_in_a_body_is_named_where_it_widens_a_carry_or_a_branch() -> None:
     assert branch.fix == '(a + a).astype("float64")'
 
 
-@pytest.mark.parametrize("rules", ["numpy", "jax", "torch", "max"])
+def test_json_names_the_op_that_widens_a_carry() -> None:
+    document = json.loads(cast_report(program("jax")).to_json())
+    pytest.importorskip("jsonschema").validate(document, schema())
+    causes = {cast["op"]: cast.get("demanded_by") for cast in document["casts"]}
+    assert causes["scan"]["op"] == "multiply" and causes["multiply"] is None
+    assert causes["scan"]["location"]["layer"] == "encoder/body of scan"
+    assert causes["cond"]["location"]["layer"] == "false branch of cond"
+
+
+@pytest.mark.parametrize("rules", ["numpy", "jax", "max"])
 def test_the_sentence_names_the_line_in_the_body(rules: str) -> None:
-    start = np.float32(0) if rules == "torch" else 0.0
-    if rules == "max":
-        start = np.float64(0)
-    sentences = cast_report(program(rules, start=start)).sentences if rules != "torch" else []
-    if rules != "torch":
-        assert any("multiplies by `scale`, a float64" in text for text in sentences)
+    sentences = cast_report(program(rules, start=np.float64(0))).sentences
+    assert any("multiplies by `scale`, a float64" in text for text in sentences)
 
 
 def test_a_loop_that_starts_wide_is_told_to_start_narrow() -> None:

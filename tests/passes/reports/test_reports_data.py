@@ -42,7 +42,7 @@ def walked(value: Any, described: Any, defs: Any, path: str = "") -> None:
     assert "const" not in described or value == described["const"], path
     assert "enum" not in described or value in described["enum"], path
     if isinstance(value, dict) and "properties" in described:
-        assert set(value) == set(described["properties"]) == set(described["required"]), path
+        assert set(described["required"]) <= set(value) <= set(described["properties"]), path
         for name, one in value.items():
             walked(one, described["properties"][name], defs, f"{path}/{name}")
     for one in value if isinstance(value, list) else ():
