@@ -265,8 +265,9 @@ class Origin(NamedTuple):
 
     `operand` is the operand's name in the op's signature. It is "result" for the cast of a result,
     and "value" for the value that an assignment writes to an array. `rule` is the rule set in
-    force, or LEGALIZE, CAST or ASSIGN. For a cast that a NumPy function makes by itself, `op` is
-    the function, such as `np.interp`, and `operand` is its parameter, "result" or INTERMEDIATE.
+    force, or LEGALIZE, CAST, ASSIGN or AUTOCAST. For a cast that a NumPy function makes by itself,
+    `op` is the function, such as `np.interp`, and `operand` is its parameter, "result" or
+    INTERMEDIATE.
     """
 
     operand: str
@@ -313,15 +314,23 @@ ASSIGN = "assign"
 It is also the name of the op in the origin of `a[:] = value`, for which the catalogue has no op.
 """
 
-CastKind: TypeAlias = Literal["implicit", "explicit", "legalization", "assignment"]
+AUTOCAST = "autocast"
+"""The rule of a cast that PyTorch's autocast inserts."""
+
+CastKind: TypeAlias = Literal["implicit", "explicit", "legalization", "assignment", "autocast"]
 """Why a cast exists.
 
 "implicit": the promotion rules of an op demand it for an operand or a result. "explicit": the user
 wrote it. "legalization": the pass `legalize` inserted it. "assignment": the dtype of the array that
-takes the value demands it.
+takes the value demands it. "autocast": a list of PyTorch's autocast demands it.
 """
 
-_KINDS: dict[str, CastKind] = {LEGALIZE: "legalization", CAST: "explicit", ASSIGN: "assignment"}
+_KINDS: dict[str, CastKind] = {
+    LEGALIZE: "legalization",
+    CAST: "explicit",
+    ASSIGN: "assignment",
+    AUTOCAST: "autocast",
+}
 
 NAMED_RULES = frozenset(_KINDS)
 """The values of `Origin.rule` that do not name a rule set."""

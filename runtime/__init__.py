@@ -7,9 +7,19 @@ from runtime.interpreter import interpret
 from runtime.jit.jit import jit
 from runtime.program import Program
 from runtime.recording import Recording, record
-from runtime.sources import from_jax
+from runtime.sources import from_jax, from_torch
 
-__all__ = ["Program", "Recording", "audit", "execute", "from_jax", "interpret", "jit", "record"]
+__all__ = [
+    "Program",
+    "Recording",
+    "audit",
+    "execute",
+    "from_jax",
+    "from_torch",
+    "interpret",
+    "jit",
+    "record",
+]
 
 
 def __dir__() -> list[str]:

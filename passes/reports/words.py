@@ -223,6 +223,8 @@ def why(row: CastRow) -> str:
         return "written by the program"
     if row.kind == "legalization":
         return "no machine computes in it"
+    if row.kind == "autocast":
+        return "inserted by autocast"
     if row.kind == "assignment":
         return "written to an array of that dtype"
     if _is_loss(row):

@@ -28,6 +28,7 @@ _PREFIX: dict[CastKind, str] = {
     "assignment": "assign ",
     "explicit": "cast ",
     "legalization": "legalize ",
+    "autocast": "autocast ",
 }
 
 

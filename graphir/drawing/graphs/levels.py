@@ -83,7 +83,9 @@ def cast_kind(symbol: Symbol) -> CastKind | None:
     return min(map(kind_of_rule, rules), key=_RANKS.index)
 
 
-_RANKS: tuple[CastKind, ...] = ("implicit", "assignment", "explicit", "legalization")
+_RANKS: tuple[CastKind, ...] = (
+    *("implicit", "autocast", "assignment", "explicit", "legalization"),
+)
 
 
 def gravest(levels: Iterable[Level]) -> Level | None:

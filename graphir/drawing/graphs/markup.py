@@ -20,6 +20,7 @@ _DOT_DASHES: dict[CastKind | None, str] = {
     "implicit": "dashed",
     "assignment": "dashed,bold",
     "legalization": "dotted",
+    "autocast": "dashed",
 }
 
 _MERMAID_SHAPES: dict[Look, tuple[str, str]] = {
@@ -34,6 +35,7 @@ _MERMAID_DASHES: dict[CastKind | None, str] = {
     "implicit": ",stroke-dasharray:6 3",
     "assignment": ",stroke-dasharray:6 2 2 2",
     "legalization": ",stroke-dasharray:2 3",
+    "autocast": ",stroke-dasharray:4 2",
 }
 
 

@@ -20,6 +20,7 @@ DASHES: dict[CastKind, str] = {
     "assignment": "6 2 1.5 2",
     "explicit": "",
     "legalization": "1.5 3",
+    "autocast": "4 1.5",
 }
 """The dash patterns of the frames of casts, by kind of cast."""
 

@@ -150,6 +150,7 @@ _KINDS: dict[CastKind, str] = {
     "assignment": "by assignment",
     "explicit": "written by the user",
     "legalization": "by legalize",
+    "autocast": "by autocast",
 }
 
 

@@ -130,7 +130,7 @@ def test_kinds_of_casts_differ_without_colour() -> None:
     assert dashes(legal) == {DASHES["legalization"], ""}  # those of the levels are whole
     assert "legalize bf16 → f32" in texts(legal) and "cast f32 → f16" in texts(draw(mixed()))
     assert DASHES["assignment"] in dashes(draw(assigned().graph))
-    assert len(set(DASHES.values())) == 4
+    assert len(set(DASHES.values())) == 5
 
 
 def test_the_legend_tells_what_there_is() -> None:

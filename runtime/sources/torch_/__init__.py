@@ -1,0 +1,1 @@
+"""The source PyTorch: graphs of functions and modules, recorded as they run."""

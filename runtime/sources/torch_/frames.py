@@ -1,0 +1,143 @@
+"""Where an op of PyTorch was called: the user's line, the layer, and the function of PyTorch."""
+
+from __future__ import annotations
+
+import re
+import sys
+import sysconfig
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from graphir.location import Location
+
+_LIBRARIES = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    *(str(Path(__file__).parents[3] / room) for room in ("graphir", "passes", "runtime")),
+    "<frozen",
+)
+
+
+class FunctionCall(NamedTuple):
+    """A call of a function of PyTorch: its name, arguments, and whether autocast was enabled."""
+
+    name: str
+    arguments: tuple[Any, Mapping[str, Any]]
+    autocast: bool
+
+    @property
+    def is_conversion(self) -> bool:
+        """Whether the user asks a dtype of the function: `x.to(...)`, `softmax(x, dtype=...)`."""
+        return self.name in _CONVERSIONS or self.arguments[1].get("dtype") is not None
+
+
+_CONVERSIONS = frozenset(
+    {
+        *("to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "short"),
+        *("char", "byte", "bool", "cfloat", "cdouble", "chalf", "tensor", "as_tensor", "asarray"),
+        *("copy_", "__setitem__", "new_tensor"),
+    }
+)
+"""The functions of PyTorch by which a user asks a conversion."""
+
+
+class Sites:
+    """The user's line, open layers and called function while a program runs. `torch` is PyTorch."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._layers: list[str] = []
+        self._names: dict[int, str] = {}
+        self._functions: list[FunctionCall] = []
+        self._entered: Callable[[Any], None] = self.add_modules
+        self.fixed: Location | None = None
+        """The location of every op, while it is set."""
+
+    @property
+    def function(self) -> FunctionCall | None:
+        """The innermost call of a function of PyTorch that the user made."""
+        return self._functions[-1] if self._functions else None
+
+    def follow(self, module: Any) -> None:
+        """Take locations and layers from the nodes of an exported module while it runs."""
+        interpreter = self._torch.fx.Interpreter(module)
+        run_node = interpreter.run_node
+
+        def run(node: Any) -> Any:
+            self.fixed = _exported(node)
+            return run_node(node)
+
+        interpreter.run_node = run
+        module.forward = interpreter.run
+
+    def location(self) -> Location:
+        """Return the location of the user's line that runs, with the layer."""
+        if self.fixed is not None:
+            return self.fixed
+        frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        layer = self._layers[-1] if self._layers else ""
+        while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+            frame = frame.f_back
+        if frame is None:
+            return Location.at("", 1, layer=layer)
+        return Location(frame.f_code, frame.f_lasti, layer)
+
+    def add_modules(self, module: Any) -> None:
+        """Record the names of a module's parts, its layers."""
+        for name, part in module.named_modules():
+            self._names.setdefault(id(part), name.replace(".", "/"))
+
+    @contextmanager
+    def calling(self, function: Any, args: Any, keywords: Mapping[str, Any]) -> Generator[None]:
+        """Record that the user calls a function of PyTorch."""
+        name = getattr(function, "__name__", str(function))
+        enabled = self._torch.is_autocast_enabled("cpu")
+        self._functions.append(FunctionCall(name, (args, keywords), enabled))
+        # Rows cover the ops of recurrent layers, and not the kernel of oneDNN.
+        settings = self._torch._C
+        before = settings._get_mkldnn_enabled()
+        settings._set_mkldnn_enabled(before and (enabled or name != "lstm"))
+        try:
+            yield
+        finally:
+            settings._set_mkldnn_enabled(before)
+            self._functions.pop()
+
+    @contextmanager
+    def layers(self, entered: Callable[[Any], None]) -> Generator[None]:
+        """Follow the calls of modules, so that locations have their layers.
+
+        `entered` is called with each module that no other module calls.
+        """
+        self._entered = entered
+        hooks = self._torch.nn.modules.module
+        before = hooks.register_module_forward_pre_hook(self._enter)
+        after = hooks.register_module_forward_hook(self._leave, always_call=True)
+        try:
+            yield
+        finally:
+            before.remove()
+            after.remove()
+
+    def _enter(self, module: Any, args: Any) -> None:
+        if not self._layers:
+            self.add_modules(module)
+            self._entered(module)
+        outer = self._layers[-1] if self._layers else ""
+        name = self._names.get(id(module))
+        self._layers.append(f"{outer}/{type(module).__name__}" if name is None else name)
+
+    def _leave(self, module: Any, args: Any, result: Any) -> None:
+        self._layers.pop()
+
+
+def _exported(node: Any) -> Location:
+    """Return the location that torch.export recorded for a node."""
+    lines = re.findall(r'File "([^"]*)", line (\d+)', node.meta.get("stack_trace") or "")
+    file, line = lines[-1] if lines else ("", "1")
+    stack: list[Any] = [*(node.meta.get("nn_module_stack") or {}).values()]
+    layer: str = stack[-1][0] if stack else ""
+    layer = re.sub(r"^L\['self'\]\.?", "", layer).replace(".", "/")
+    return Location.at(file, int(line), layer=layer, source=file)

@@ -1,0 +1,608 @@
+"""The ops of ATen in terms of graphir's: a row for each, by the name without overload.
+
+A row takes the arguments of the op's schema, with symbols for tensors, and returns the results. It
+returns None for arguments that it does not cover: such an op is decomposed by PyTorch, or becomes
+the op `call`, as do all ops without a row. Source: native_functions.yaml of PyTorch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from graphir import DType, Graph, Op, Symbol, TensorType, ops
+
+
+class RowCall:
+    """A call of an op: its overload, and the types of its results.
+
+    `cast` returns a symbol in a dtype, for a conversion that the op itself makes.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        overload: str,
+        types: Sequence[TensorType],
+        cast: Callable[[Symbol, DType], Symbol],
+    ) -> None:
+        self.graph, self.overload, self.types, self.cast = graph, overload, types, cast
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the first result."""
+        return self.types[0]
+
+    def __call__(self, op: Op, *operands: Any, **attrs: Any) -> Symbol:
+        """Add an op on symbols and Python numbers to the graph."""
+        return self.graph.apply(op, operands, attrs)
+
+    def shaped(self, x: Symbol, shape: Sequence[Any]) -> Symbol:
+        """Return a symbol reshaped."""
+        return x if x.shape == tuple(shape) else self(ops.reshape, x, shape=tuple(shape))
+
+    def spread(self, x: Symbol, shape: Sequence[Any]) -> Symbol:
+        """Return a symbol broadcast to a shape."""
+        return x if x.shape == tuple(shape) else self(ops.broadcast_to, x, shape=tuple(shape))
+
+    def places(self, places: Any) -> Symbol:
+        """Return a constant of indices."""
+        return self.graph.constant_of((DType.int64, np.ascontiguousarray(places, np.int64)))
+
+
+Row: TypeAlias = Callable[..., Any]
+
+_UNARY = """
+    abs acos acosh asin asinh atan atanh ceil cos cosh erf exp expm1 floor log log10 log1p log2
+    neg=negative reciprocal relu round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc silu square
+    isnan=is_nan isinf=is_inf signbit logical_not bitwise_not=bitwise_invert deg2rad positive
+    sgn=sign real imag _conj=conj _conj_physical=conj conj_physical=conj _neg_view=negative
+    resolve_conj=positive
+"""
+_BINARY = """
+    mul=multiply pow maximum minimum remainder fmod floor_divide atan2 eq=equal ne=not_equal lt=less
+    le=less_equal gt=greater ge=greater_equal logical_and logical_or logical_xor bitwise_and
+    bitwise_or bitwise_xor and=bitwise_and or=bitwise_or xor=bitwise_xor hypot logaddexp copysign
+    nextafter heaviside bitwise_left_shift=left_shift bitwise_right_shift=right_shift
+    lshift=left_shift rshift=right_shift complex=as_complex mm=matmul bmm=matmul mv=matmul
+    dot=matmul matmul
+"""
+
+
+def _plain(op: Op, count: int, e: RowCall, *args: Any) -> Any:
+    return e(op, *args) if len(args) == count else None
+
+
+ROWS: dict[str, Row] = {
+    name: partial(_plain, ops.find(op or name), count)
+    for count, names in ((1, _UNARY), (2, _BINARY))
+    for name, _, op in (each.partition("=") for each in names.split())
+}
+"""The rows, by the names of ops."""
+
+
+def row(*names: str) -> Callable[[Row], Row]:
+    """Decorator: make a function the row of ops."""
+
+    def register(function: Row) -> Row:
+        ROWS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def sizes(x: Symbol) -> tuple[int, ...]:
+    """Return a shape; the dims of a recording are known sizes."""
+    return cast("tuple[int, ...]", x.shape)
+
+
+# -- elementwise
+
+
+def _scaled(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+    """Add and subtract, of y * alpha."""
+    if alpha != 1:
+        y = e(ops.multiply, y, alpha) if isinstance(y, Symbol) else y * alpha
+    return e(op, x, y)
+
+
+ROWS["add"], ROWS["sub"] = partial(_scaled, ops.add), partial(_scaled, ops.subtract)
+
+
+@row("rsub")
+def _subtract_from(e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+    return _scaled(ops.subtract, e, y, x, alpha)
+
+
+@row("div")
+def _div(e: RowCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
+    if rounding_mode is None:
+        return e(ops.divide, x, y)
+    if rounding_mode == "floor":
+        return e(ops.floor_divide, x, y)
+    if e.type.dtype.is_integer:
+        return e(ops.floor_divide, e(ops.subtract, x, e(ops.fmod, x, y)), y)
+    return e(ops.trunc, e(ops.divide, x, y))
+
+
+@row("gelu")
+def _gelu(e: RowCall, x: Any, approximate: str = "none") -> Any:
+    return e(ops.gelu, x, approximate=approximate)
+
+
+@row("where")
+def _where(e: RowCall, condition: Any, *cases: Any) -> Any:
+    return e(ops.where, condition, *cases) if cases else None
+
+
+@row("masked_fill")
+def _masked_fill(e: RowCall, x: Any, mask: Any, value: Any) -> Any:
+    """A value takes the dtype of x, and is not promoted."""
+    if isinstance(value, Symbol):
+        value = e.cast(value, x.dtype)
+    else:
+        number = np.asarray(value).astype(x.dtype.storage)
+        value = e.graph.constant_of((x.dtype, number))
+    return e(ops.where, mask, value, x)
+
+
+@row("clamp", "clamp_min")
+def _clamp(e: RowCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
+    low, high = bounds.get("min", low), bounds.get("max", high)
+    if low is not None and high is not None:
+        return e(ops.clip, x, low, high)
+    bound = high if low is None else low
+    return e(ops.minimum if low is None else ops.maximum, x, bound)
+
+
+@row("clamp_max")
+def _clamp_max(e: RowCall, x: Any, high: Any) -> Any:
+    return _clamp(e, x, None, high)
+
+
+@row("hardtanh")
+def _hardtanh(e: RowCall, x: Any, low: Any = -1, high: Any = 1) -> Any:
+    return e(ops.clip, x, low, high)
+
+
+@row("leaky_relu")
+def _leaky_relu(e: RowCall, x: Any, slope: Any = 0.01) -> Any:
+    return e(ops.where, e(ops.greater, x, 0), x, e(ops.multiply, x, slope))
+
+
+@row("exp2")
+def _exp2(e: RowCall, x: Any) -> Any:
+    return e(ops.pow, 2.0, x)
+
+
+@row("view_as_real")
+def _view_as_real(e: RowCall, x: Any) -> Any:
+    return e(ops.stack, e(ops.real, x), e(ops.imag, x), axis=x.rank)
+
+
+@row("_trilinear")
+def _trilinear(e: RowCall, x: Any, y: Any, z: Any, *settings: Any) -> Any:
+    operands = [x, y, z]
+    for i, dims in enumerate(settings[:3]):
+        for dim in dims:
+            operands[i] = e(ops.unsqueeze, operands[i], axis=dim)
+    product = e(ops.multiply, e(ops.multiply, operands[0], operands[1]), operands[2])
+    return e(ops.sum, product, axis=tuple(settings[3]))
+
+
+@row("clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "contiguous", "lift")
+@row("resolve_neg")
+def _same(e: RowCall, x: Any) -> Any:
+    return x
+
+
+# -- creation
+
+
+def _fill(value: Any, e: RowCall, *args: Any, **keywords: Any) -> Any:
+    """A fill: the value is an argument's place, or itself in a tuple."""
+    number = args[value] if isinstance(value, int) else value[0]
+    if isinstance(number, Symbol):
+        return e.spread(e.cast(number, e.type.dtype), e.type.shape)
+    return e.graph.full(number, e.type.shape, e.type.dtype)
+
+
+for _name in ("zeros", "zeros_like", "new_zeros", "zero", "empty", "empty_like", "new_empty"):
+    ROWS[_name] = partial(_fill, (0,))
+for _name in ("empty_strided", "new_empty_strided", "empty_permuted"):
+    ROWS[_name] = partial(_fill, (0,))
+for _name in ("ones", "ones_like", "new_ones"):
+    ROWS[_name] = partial(_fill, (1,))
+for _name, _place in {"full": 1, "full_like": 1, "fill": 1, "scalar_tensor": 0}.items():
+    ROWS[_name] = partial(_fill, _place)
+ROWS["new_full"] = partial(_fill, 2)
+
+
+@row("arange")
+def _arange(e: RowCall, *limits: Any, dtype: Any = None) -> Any:
+    start, _, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
+    if isinstance(start, float) or isinstance(step, float):
+        return None
+    return e(ops.range, dtype=e.type.dtype, start=start, step=step, size=e.type.shape[0])
+
+
+@row("copy")
+def _copy(e: RowCall, x: Any, y: Any, *_: Any) -> Any:
+    return e.spread(y, x.shape)  # the write that follows casts it
+
+
+# -- reductions and rows
+
+
+def axes_of(x: Symbol, dim: Any) -> tuple[int, ...]:
+    """Return the axes of a reduction; all for None and ()."""
+    dims = [dim] if isinstance(dim, int) else [*(dim or ())]
+    return tuple(axis % max(x.rank, 1) for axis in dims) or tuple(range(x.rank))
+
+
+def _reduction(op: Op, e: RowCall, x: Any, dim: Any = None, keepdim: bool = False, **more: Any):
+    attrs: dict[str, Any] = {}
+    if more.pop("dtype", None) is not None and x.dtype is not e.type.dtype:
+        x = e.cast(x, e.type.dtype)
+    if op in (ops.sum, ops.prod) and e.type.dtype.is_integer:
+        attrs["dtype"] = e.type.dtype
+    if not x.rank:
+        x = e.shaped(x, (1,))
+    return e.shaped(e(op, x, axis=axes_of(x, dim), keepdims=keepdim, **attrs), e.type.shape)
+
+
+for _name in ("sum", "prod", "mean", "amax", "amin", "any", "all"):
+    ROWS[_name] = partial(_reduction, ops.find({"amax": "max", "amin": "min"}.get(_name, _name)))
+
+
+def _spread_of(op: Op, e: RowCall, x: Any, dim: Any = None, *args: Any, **keywords: Any) -> Any:
+    """Var and std: the correction is `unbiased` in older overloads."""
+    if isinstance(dim, bool):
+        dim, args = None, (dim, *args)
+    unbiased = args[0] if args else keywords.get("unbiased", True)
+    keepdim = args[1] if len(args) > 1 else keywords.get("keepdim", False)
+    correction = keywords.get("correction")
+    correction = int(unbiased) if correction is None else correction
+    if correction != int(correction) or not x.rank:
+        return None
+    return e(op, x, axis=axes_of(x, dim), keepdims=keepdim, correction=int(correction))
+
+
+ROWS["var"], ROWS["std"] = partial(_spread_of, ops.var), partial(_spread_of, ops.std)
+
+
+@row("var_mean")
+def _var_mean(e: RowCall, x: Any, dim: Any = None, *args: Any, **keywords: Any) -> Any:
+    keepdim = args[1] if len(args) > 1 else keywords.get("keepdim", False)
+    variance = _spread_of(ops.var, e, x, dim, *args, **keywords)
+    mean = e(ops.mean, x, axis=axes_of(x, dim), keepdims=keepdim)
+    return None if variance is None else [variance, mean]
+
+
+def _extreme(op: Op, locate: Op, e: RowCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    if isinstance(dim, Symbol):
+        return e(ops.maximum if op is ops.max else ops.minimum, x, dim)
+    if dim is None or not x.rank:
+        return e(op, x, axis=tuple(range(x.rank))) if dim is None and x.rank else None
+    values = e(op, x, axis=(dim % x.rank,), keepdims=keepdim)
+    return [values, e(locate, x, axis=dim % x.rank, keepdims=keepdim)]
+
+
+ROWS["max"] = partial(_extreme, ops.max, ops.argmax)
+ROWS["min"] = partial(_extreme, ops.min, ops.argmin)
+
+
+def _locator(op: Op, e: RowCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return e(op, x, axis=dim, keepdims=keepdim) if x.rank else None
+
+
+ROWS["argmax"], ROWS["argmin"] = partial(_locator, ops.argmax), partial(_locator, ops.argmin)
+
+
+def _cumulative(op: Op, e: RowCall, x: Any, dim: int, *, dtype: Any = None) -> Any:
+    if dtype is not None:
+        x = e.cast(x, e.type.dtype)
+    return e(op, x, axis=dim, dtype=e.type.dtype)
+
+
+ROWS["cumsum"] = partial(_cumulative, ops.cumulative_sum)
+ROWS["cumprod"] = partial(_cumulative, ops.cumulative_prod)
+
+
+def _softmax(op: Op, e: RowCall, x: Any, dim: int, half_to_float: bool = False) -> Any:
+    return e(op, e.cast(x, e.type.dtype) if half_to_float else x, axis=dim)
+
+
+ROWS["_softmax"] = partial(_softmax, ops.softmax)
+ROWS["_log_softmax"] = partial(_softmax, ops.logsoftmax)
+
+
+@row("sort")
+def _sort(e: RowCall, x: Any, *args: Any, **keywords: Any) -> Any:
+    stable_first = "stable" in e.overload and args and not isinstance(args[0], int)
+    args = args[1:] if stable_first or (args and isinstance(args[0], bool)) else args
+    dim = args[0] if args else keywords.get("dim", -1)
+    descending = args[1] if len(args) > 1 else keywords.get("descending", False)
+    order = e(ops.argsort, x, axis=dim, descending=descending)
+    return [e(ops.take_along, x, order, axis=dim), order] if x.rank else None
+
+
+@row("argsort")
+def _argsort(e: RowCall, x: Any, dim: int = -1, descending: bool = False, **_: Any) -> Any:
+    return e(ops.argsort, x, axis=dim, descending=descending)
+
+
+@row("topk")
+def _topk(e: RowCall, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:
+    if not x.rank:
+        return None
+    axis: int = dim % x.rank
+    order = e(ops.argsort, x, axis=axis, descending=largest)
+    order = _cut(e, order, axis, 0, k)
+    return [e(ops.take_along, x, order, axis=axis), order]
+
+
+@row("native_layer_norm")
+def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
+    if len(shape) != 1:
+        return None
+    wide = e.cast(x, e.types[1].dtype)
+    mean = e(ops.mean, wide, axis=(-1,), keepdims=True)
+    variance = e(ops.var, wide, axis=(-1,), keepdims=True)
+    rstd = e(ops.rsqrt, e(ops.add, variance, epsilon))
+    if weight is not None and bias is not None:
+        wide = x if weight.dtype is x.dtype else wide
+        return [e(ops.layer_norm, wide, weight, bias, epsilon=epsilon), mean, rstd]
+    result = e(ops.multiply, e(ops.subtract, wide, mean), rstd)
+    result = result if weight is None else e(ops.multiply, result, weight)
+    return [result if bias is None else e(ops.add, result, bias), mean, rstd]
+
+
+# -- contractions
+
+
+@row("addmm", "baddbmm", "addmv")
+def _addmm(e: RowCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    product = e(ops.matmul, a, b)
+    product = product if alpha == 1 else e(ops.multiply, product, alpha)
+    return e(ops.add, product, x if beta == 1 else e(ops.multiply, x, beta))
+
+
+@row("_scaled_dot_product_flash_attention_for_cpu")
+def _attention(
+    e: RowCall,
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout: float = 0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
+    """Attention in the dtype of the second result, the logarithm of the sum of exponentials."""
+    q, k, v = (e.cast(x, e.types[1].dtype) for x in (query, key, value))
+    scores = e(ops.matmul, q, e(ops.transpose, k))
+    scores = e(ops.multiply, scores, sizes(q)[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        mask = np.tril(np.ones(sizes(scores)[-2:], bool))
+        scores = e(ops.where, e.graph.constant_of((DType.bool, mask)), scores, float("-inf"))
+    if attn_mask is not None:
+        scores = e(ops.add, scores, attn_mask)
+    most = e(ops.max, scores, axis=(-1,), keepdims=True)
+    total = e(ops.sum, e(ops.exp, e(ops.subtract, scores, most)), axis=(-1,), keepdims=True)
+    logarithm = e.shaped(e(ops.add, most, e(ops.log, total)), e.types[1].shape)
+    return [e(ops.matmul, e(ops.softmax, scores, axis=-1), v), logarithm]
+
+
+# -- movement
+
+
+@row("view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "_reshape_alias", "flatten")
+@row("squeeze_", "unsafe_view")
+def _reshape(e: RowCall, x: Any, *_: Any) -> Any:
+    return None if e.overload == "dtype" else e.shaped(x, e.type.shape)
+
+
+@row("permute")
+def _permute(e: RowCall, x: Any, dims: Any) -> Any:
+    return e(ops.permute, x, dims=[dim % x.rank for dim in dims])
+
+
+@row("transpose")
+def _transpose(e: RowCall, x: Any, first: int, second: int) -> Any:
+    return e(ops.transpose, x, axis1=first, axis2=second) if x.rank else x
+
+
+@row("t")
+def _t(e: RowCall, x: Any) -> Any:
+    return e(ops.transpose, x) if x.rank == 2 else x
+
+
+@row("expand")
+def _expand(e: RowCall, x: Any, *_: Any) -> Any:
+    return e.spread(x, e.type.shape)
+
+
+def _cut(e: RowCall, x: Symbol, axis: int, start: int, stop: int, step: int = 1) -> Symbol:
+    first, last, by = [0] * x.rank, [*sizes(x)], [1] * x.rank
+    if (start, stop, step) == (0, last[axis], 1):
+        return x
+    first[axis], last[axis], by[axis] = start, stop, step
+    return e(ops.slice, x, start=first, stop=last, step=by)
+
+
+def _limits(size: int, start: Any, stop: Any, step: int = 1) -> tuple[int, int, int]:
+    return slice(start, stop, step).indices(size)
+
+
+@row("slice")
+def _slice(e: RowCall, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1):
+    axis: int = dim % x.rank
+    first, last, _ = _limits(sizes(x)[axis], start, end)
+    return _cut(e, x, axis, first, max(first, last), step)
+
+
+@row("select")
+def _select(e: RowCall, x: Any, dim: int, index: int) -> Any:
+    axis: int = dim % x.rank
+    place = index % sizes(x)[axis]
+    return e.shaped(_cut(e, x, axis, place, place + 1), e.type.shape)
+
+
+@row("split", "split_with_sizes", "unbind", "chunk", "unsafe_split", "unsafe_split_with_sizes")
+@row("unsafe_chunk")
+def _split(e: RowCall, x: Any, *args: Any) -> Any:
+    """The types of the results tell the sizes."""
+    is_unbind = e.type.rank < x.rank
+    axis = (args[-1] if is_unbind and args else args[1] if len(args) > 1 else 0) % x.rank
+    parts: list[Symbol] = []
+    start = 0
+    for type_ in e.types:
+        size = 1 if is_unbind else int(cast("Any", type_.shape[axis]))
+        parts.append(e.shaped(_cut(e, x, axis, start, start + size), type_.shape))
+        start += size
+    return parts
+
+
+@row("slice_scatter")
+def _slice_scatter(e: RowCall, x: Any, y: Any, dim: int = 0, start: Any = None, *args: Any) -> Any:
+    end: Any
+    step: Any
+    end, step = (*args, *(None, 1)[len(args) :])
+    axis: int = dim % x.rank
+    first, last, by = [0] * x.rank, [*sizes(x)], [1] * x.rank
+    first[axis], last[axis], by[axis] = _limits(sizes(x)[axis], start, end, step)
+    return e(ops.slice_update, x, e.cast(y, x.dtype), start=first, stop=last, step=by)
+
+
+@row("select_scatter")
+def _select_scatter(e: RowCall, x: Any, y: Any, dim: int, index: int) -> Any:
+    axis: int = dim % x.rank
+    place = index % sizes(x)[axis]
+    return _slice_scatter(e, x, e(ops.unsqueeze, y, axis=axis), axis, place, place + 1)
+
+
+def _joined(op: Op, e: RowCall, tensors: Any, dim: int = 0) -> Any:
+    parts = [x for x in tensors if op is ops.stack or x.rank > 1 or x.shape != (0,)]
+    return e(op, *parts, axis=dim)
+
+
+ROWS["cat"], ROWS["stack"] = partial(_joined, ops.concat), partial(_joined, ops.stack)
+ROWS["concat"] = ROWS["cat"]
+
+
+@row("flip")
+def _flip(e: RowCall, x: Any, dims: Any) -> Any:
+    return e(ops.flip, x, axis=tuple(dims)) if x.rank and dims else x
+
+
+@row("roll")
+def _roll(e: RowCall, x: Any, shifts: Any, dims: Any = ()) -> Any:
+    if not dims:
+        flat = e.shaped(x, (int(np.prod(sizes(x))),))
+        return e.shaped(e(ops.roll, flat, shift=shifts[0], axis=0), x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        x = e(ops.roll, x, shift=shift, axis=dim)
+    return x
+
+
+@row("repeat")
+def _repeat(e: RowCall, x: Any, repeats: Any) -> Any:
+    x = e.shaped(x, (1,) * (len(repeats) - x.rank) + sizes(x))
+    return e(ops.tile, x, repeats=tuple(repeats)) if repeats else x
+
+
+@row("constant_pad_nd")
+def _pad(e: RowCall, x: Any, pad: Any, value: Any = 0) -> Any:
+    if any(p < 0 for p in pad):
+        return None
+    pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)][::-1]
+    return e(ops.pad, x, padding=[(0, 0)] * (x.rank - len(pairs)) + pairs, value=value)
+
+
+def _triangle(keep: Any, e: RowCall, x: Any, diagonal: int = 0) -> Any:
+    mask = keep(np.ones(sizes(x)[-2:], bool), diagonal)
+    zero = e.graph.constant_of((x.dtype, np.zeros((), x.dtype.storage)))
+    return e(ops.where, e.graph.constant_of((DType.bool, mask)), x, zero)
+
+
+ROWS["tril"], ROWS["triu"] = partial(_triangle, np.tril), partial(_triangle, np.triu)
+
+
+# -- indexing
+
+
+@row("index_select")
+def _index_select(e: RowCall, x: Any, dim: int, index: Any) -> Any:
+    return e(ops.gather, x, index, axis=dim) if x.rank and index.rank == 1 else None
+
+
+@row("embedding")
+def _embedding(e: RowCall, weight: Any, indices: Any, *_: Any) -> Any:
+    return e(ops.gather, weight, indices, axis=0)
+
+
+@row("gather")
+def _gather(e: RowCall, x: Any, dim: int, index: Any, **_: Any) -> Any:
+    return e(ops.take_along, _like(e, x, index, dim), index, axis=dim) if x.rank else None
+
+
+def _like(e: RowCall, x: Symbol, index: Symbol, dim: int) -> Symbol:
+    """Return x cut to the sizes of an index, but along an axis."""
+    for axis, size in enumerate(sizes(index)):
+        x = x if axis == dim % x.rank else _cut(e, x, axis, 0, size)
+    return x
+
+
+@row("scatter")
+def _scatter(e: RowCall, x: Any, dim: int, index: Any, value: Any, **more: Any) -> Any:
+    if more or not x.rank or _like(e, x, index, dim) is not x:
+        return None
+    if isinstance(value, Symbol):
+        updates = _like(e, value, index, dim)
+        updates = _cut(e, updates, dim % x.rank, 0, sizes(index)[dim])
+    else:
+        updates = e.graph.full(value, index.shape, x.dtype)
+    return e(ops.scatter, x, updates, index, axis=dim)
+
+
+def _index(e: RowCall, x: Symbol, indices: Sequence[Any]) -> tuple[Symbol, int, Symbol] | None:
+    """Return an array, an axis and one index along it for integer indices on adjacent axes."""
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    chosen = [index for index in indices if index is not None]
+    if not axes or axes != [*range(axes[0], axes[0] + len(axes))]:
+        return None
+    if any(not index.dtype.is_integer or index.dtype is DType.uint8 for index in chosen):
+        return None
+    if len(axes) == 1:
+        return x, axes[0], e.cast(chosen[0], DType.int64)
+    places: Any = None
+    for axis, index in zip(axes, chosen, strict=True):
+        index, size = e.cast(index, DType.int64), sizes(x)[axis]
+        index = e(ops.where, e(ops.less, index, 0), e(ops.add, index, size), index)
+        places = index if places is None else e(ops.add, e(ops.multiply, places, size), index)
+    whole = int(np.prod([sizes(x)[axis] for axis in axes]))
+    shape = (*sizes(x)[: axes[0]], whole, *sizes(x)[axes[-1] + 1 :])
+    return e.shaped(x, shape), axes[0], places
+
+
+@row("index", "_unsafe_index")
+def _index_get(e: RowCall, x: Any, indices: Any) -> Any:
+    parts = _index(e, x, indices)
+    return None if parts is None else e(ops.gather, parts[0], parts[2], axis=parts[1])
+
+
+@row("index_put", "_unsafe_index_put")
+def _index_put(e: RowCall, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    mask = indices[0]
+    if len(indices) == 1 and mask.dtype is DType.bool and not values.rank and not accumulate:
+        mask = e.shaped(mask, (*sizes(mask), *[1] * (x.rank - mask.rank)))
+        return e(ops.where, mask, values, x)
+    parts = None if accumulate else _index(e, x, indices)
+    if parts is None:
+        return None
+    return e.shaped(e(ops.index_update, parts[0], values, parts[2], axis=parts[1]), x.shape)

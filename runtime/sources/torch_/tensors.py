@@ -1,0 +1,176 @@
+"""The symbols of tensors: views share a storage, and a write to one changes the others.
+
+A tensor is identified by its storage and its geometry there, since autograd may wrap the same
+values anew. A storage has a base, the first tensor that was met there. A write to a tensor becomes
+an update of the base; a view that was computed before the write is read from the base again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphir import DType, Graph, GraphError, Symbol, TensorType, ops
+
+Geometry: TypeAlias = "tuple[Any, ...]"
+
+
+def dtype_of(dtype: Any) -> DType:
+    """Return the dtype for a torch.dtype; GraphirError for dtypes that graphir does not have."""
+    return DType(str(dtype).removeprefix("torch."))
+
+
+def type_of(tensor: Any) -> TensorType:
+    """Return the type of a tensor."""
+    return TensorType(dtype_of(tensor.dtype), tuple(tensor.shape))
+
+
+def array_of(torch: Any, tensor: Any) -> Any:
+    """Return a copy of a tensor's values as an array; bfloat16 and float8 as in ml_dtypes."""
+    storage, plain = dtype_of(tensor.dtype).storage, tensor.detach().resolve_conj().resolve_neg()
+    if np.dtype(storage).kind == "V" or storage.name.startswith(("bfloat", "float8")):
+        words = torch.uint16 if plain.element_size() == 2 else torch.uint8
+        return plain.contiguous().view(words).numpy().view(storage).copy()
+    return np.array(plain.numpy())
+
+
+def tensor_of(torch: Any, array: Any) -> Any:
+    """Return a tensor with a copy of an array's values."""
+    whole = np.array(array, order="C")
+    if whole.dtype.name.startswith(("bfloat", "float8")):
+        words = np.uint16 if whole.dtype.itemsize == 2 else np.uint8
+        return torch.from_numpy(whole.view(words)).view(getattr(torch, whole.dtype.name))
+    return torch.from_numpy(whole)
+
+
+class Tensors:
+    """The symbols of the tensors that a recording has met.
+
+    `unmet` adds the symbol of a tensor that no recorded op has made.
+    """
+
+    def __init__(self, graph: Graph, unmet: Callable[[Any], Symbol]) -> None:
+        self._graph, self._unmet = graph, unmet
+        self._storages: dict[int, _Storage] = {}
+
+    def __getitem__(self, tensor: Any) -> Symbol:
+        """Return the symbol of a tensor's present value."""
+        storage = self._met(tensor)
+        if storage is None:
+            self[tensor] = self._unmet(tensor)
+            storage = self._storages[_key(tensor)]
+        symbol = storage.views.get(_geometry(tensor))
+        live = symbol is not None and self._is_live(symbol)
+        return symbol if symbol is not None and live else storage.read(self._graph, tensor)
+
+    def view(self, tensor: Any) -> Symbol:
+        """Return the symbol of a new view; GraphError for a storage that was not met."""
+        storage = self._met(tensor)
+        if storage is None:
+            raise GraphError("a view of a tensor without symbol", got=str(type_of(tensor)))
+        return storage.read(self._graph, tensor)
+
+    def __setitem__(self, tensor: Any, symbol: Symbol) -> None:
+        """Record the symbol of a tensor that an op has made."""
+        storage = self._met(tensor)
+        if storage is None:
+            storage = self._storages[_key(tensor)] = _Storage(tensor)
+            storage.base_symbol = symbol
+        storage.views[_geometry(tensor)] = symbol
+
+    @staticmethod
+    def are_same(x: Any, y: Any) -> bool:
+        """Whether two tensors are the same values of a storage."""
+        return _key(x) == _key(y) and _geometry(x) == _geometry(y)
+
+    def _met(self, tensor: Any) -> _Storage | None:
+        storage = self._storages.get(_key(tensor))
+        return storage if storage is not None and self._is_live(storage.base_symbol) else None
+
+    def _is_live(self, symbol: Symbol) -> bool:
+        """Whether a symbol is in the graph: those of a decomposition that failed are not."""
+        symbols = self._graph.symbols
+        return symbol.index < len(symbols) and symbols[symbol.index] is symbol
+
+    def write(self, tensor: Any, symbol: Symbol) -> None:
+        """Record that an op has written a symbol's value to a tensor."""
+        self._storages[_key(tensor)].write(self._graph, tensor, symbol)
+
+
+class _Storage:
+    """A storage: its base, and the symbols of views that no write has made stale."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._kept = tensor.untyped_storage()  # so that its address is not given to another
+        self._base, self._shape, self._dtype = _geometry(tensor), tuple(tensor.shape), tensor.dtype
+        self.base_symbol: Any = None
+        self.views: dict[Geometry, Symbol] = {}
+
+    def read(self, graph: Graph, tensor: Any) -> Symbol:
+        """Return the symbol of a view, taken from the base."""
+        places, whole = self._places(tensor), self.base_symbol
+        if self._is_whole(places):
+            symbol = graph.apply(ops.reshape, (whole,), {"shape": tuple(tensor.shape)})
+        else:
+            flat = graph.apply(ops.reshape, (whole,), {"shape": (prod(self._shape),)})
+            symbol = graph.apply(ops.gather, (flat, _constant(graph, places)), {"axis": 0})
+        self.views[_geometry(tensor)] = symbol
+        return symbol
+
+    def write(self, graph: Graph, tensor: Any, symbol: Symbol) -> None:
+        """Update the base, and forget the views."""
+        if _geometry(tensor) == self._base:
+            self.base_symbol = symbol
+        else:
+            places, whole = self._places(tensor), self.base_symbol
+            if self._is_whole(places):
+                self.base_symbol = graph.apply(ops.reshape, (symbol,), {"shape": self._shape})
+            else:
+                args = whole, symbol, _constant(graph, places)
+                self.base_symbol = graph.apply(ops.index_update, args, {"axis": None})
+        self.views = {self._base: self.base_symbol, _geometry(tensor): symbol}
+
+    def _is_whole(self, places: Any) -> bool:
+        size = prod(self._shape)
+        return places.size == size and bool((places.ravel() == np.arange(size)).all())
+
+    def _places(self, tensor: Any) -> Any:
+        """Return the places of a view's elements in the base, flattened; GraphError if outside."""
+        _, shape, strides, offset, *_ = self._base
+        if tensor.dtype is self._dtype and not (tensor.is_conj() or tensor.is_neg()):
+            size = self._kept.nbytes() // tensor.element_size()
+            within = np.full(size, -1)
+            base = _strided(size, shape, strides, offset)
+            within[base.ravel()] = np.arange(base.size)
+            sizes = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+            places = within[_strided(size, *sizes)]
+            if (places >= 0).all():
+                return places
+        raise GraphError(
+            "a tensor shares memory with one that was written to, in another dtype or beyond it",
+            got=str(type_of(tensor)),
+            fix="write x.clone() before the first write",
+        )
+
+
+def _strided(size: int, shape: Any, strides: Any, offset: int) -> Any:
+    places = np.arange(size)[offset:]
+    return np.lib.stride_tricks.as_strided(places, shape, [8 * s for s in strides]).copy()
+
+
+def _constant(graph: Graph, places: Any) -> Symbol:
+    return graph.constant_of((DType.int64, np.ascontiguousarray(places, np.int64)))
+
+
+def _key(tensor: Any) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _geometry(tensor: Any) -> Geometry:
+    return (
+        *(tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()),
+        *(tensor.is_conj(), tensor.is_neg()),
+    )

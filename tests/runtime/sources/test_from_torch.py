@@ -1,0 +1,189 @@
+"""Graphs of PyTorch functions: every dtype is the tensor's, and values are PyTorch's in bounds."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from graphir import Graph, GraphError, ops  # noqa: E402
+from passes import cast_report, lower  # noqa: E402
+from runtime import from_torch, interpret  # noqa: E402
+from runtime.sources.torch_.tensors import array_of  # noqa: E402
+from tests.runtime.sources.torch_programs import FUNCTIONS, MODULES, B, H, N, X, Y  # noqa: E402
+
+nn, F = torch.nn, torch.nn.functional
+BOUNDS = {2: 3e-2, 4: 1e-4, 8: 1e-4, 16: 1e-4}
+WITHOUT_ROW = {"median0", "index by a mask"}
+
+
+def leaves(value: Any) -> list[Any]:
+    tree = torch.utils._pytree.tree_leaves(value)
+    return [array_of(torch, x) for x in tree if isinstance(x, torch.Tensor)]
+
+
+def inputs(graph: Graph, function: Any, args: Any) -> dict[str, Any]:
+    """Return the arrays of a graph's inputs: parameters by their names, then the arguments."""
+    arrays: dict[str, Any] = {}
+    if isinstance(function, nn.Module):
+        for name, tensor in (*function.named_parameters(), *function.named_buffers()):
+            text = name.replace(".", "_")
+            arrays[text if text.isidentifier() else f"x_{text}"] = array_of(torch, tensor)
+    names = [name for name in graph.input_names if name not in arrays]
+    return {**arrays, **dict(zip(names, leaves(args), strict=True))}
+
+
+def assert_same(function: Any, args: Any, expected: list[Any], graph: Graph, bounds: Any) -> None:
+    named = inputs(graph, function, args)
+    for each in (graph.verify(), lower(graph, verify_each=True)):
+        values = interpret(each, **named)
+        several = values if isinstance(values, tuple) else (values,)
+        for value, right in zip(several, expected, strict=True):
+            assert (value.dtype, value.shape) == (right.dtype, right.shape)
+            if right.dtype.kind in "bui":
+                np.testing.assert_array_equal(value, right)
+            else:
+                wide = np.complex128 if right.dtype.kind == "c" else np.float64
+                bound = bounds[right.dtype.itemsize]
+                np.testing.assert_allclose(
+                    value.astype(wide), right.astype(wide), rtol=bound, atol=bound
+                )
+
+
+def calls(graph: Graph) -> list[str]:
+    return [each.attrs["callee"].name for each in graph.symbols if each.op is ops.control.call]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore")
+def test_graphs_have_the_values_of_torch(name: str) -> None:
+    function, args = FUNCTIONS[name]
+    expected = leaves(function(*args))
+    graph = from_torch(function, *args)
+    assert_same(function, args, expected, graph, BOUNDS)
+    assert not calls(graph) or name.partition(" of ")[0] in WITHOUT_ROW
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_have_the_values_of_torch(name: str, autocast: bool) -> None:
+    module, args = copy.deepcopy(MODULES[name])
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16) if autocast else nullcontext():
+        expected = leaves(copy.deepcopy(module)(*args))
+        graph = from_torch(copy.deepcopy(module), *args)
+    bounds = dict.fromkeys(BOUNDS, 5e-2) if autocast else BOUNDS
+    assert_same(module, args, expected, graph, bounds)
+    assert len(calls(graph)) <= (autocast and name == "LSTM")
+
+
+def test_implicit_written_and_autocast_casts_are_told_apart() -> None:
+    def program(x: Any, n: Any, weight: Any) -> Any:
+        y = x * n
+        with torch.autocast("cpu", torch.bfloat16):
+            z = F.linear(y, weight)
+        z += y[:, :4].half()
+        return F.softmax(z, -1, dtype=torch.float64)
+
+    report = cast_report(from_torch(program, X, N, Y))
+    line = program.__code__.co_firstlineno
+    told = {
+        (row.location.line - line, row.kind, row.operand, row.op, str(row.source), str(row.target))
+        for row in report
+    }
+    assert told == {
+        (1, "implicit", "rhs", "multiply", "int64", "float32"),
+        (3, "autocast", "input", "torch.linear", "float32", "bfloat16"),
+        (3, "autocast", "weight", "torch.linear", "float32", "bfloat16"),
+        (4, "explicit", "x", "cast", "float32", "float16"),
+        (4, "implicit", "lhs", "add", "bfloat16", "float32"),
+        (4, "implicit", "rhs", "add", "float16", "float32"),
+        (4, "assignment", "value", "add_", "float32", "bfloat16"),
+        (5, "explicit", "x", "cast", "bfloat16", "float64"),
+    }
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(5, 4), nn.ReLU())
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: Any) -> Any:
+        return self.body(x) * self.scale
+
+
+def test_parameters_are_inputs_and_modules_are_layers() -> None:
+    net = Net()
+    graph = from_torch(net, X)
+    assert graph.input_names == ["scale", "body_0_weight", "body_0_bias", "x"]
+    layers = {symbol.op.name: symbol.location.layer for symbol in graph.symbols}
+    assert layers["matmul"] == "body/0" and layers["relu"] == "body/1"
+    product = graph.outputs[0]
+    assert product.location.layer == ""
+    assert product.location.line == Net.forward.__code__.co_firstlineno + 1
+    inside = from_torch(lambda x: net(x).sum(), X)  # a module that the function has from elsewhere
+    assert set(inside.input_names) == {*graph.input_names}
+    as_argument = from_torch(lambda model, x: model(x), net, X)
+    assert as_argument.input_names[:3] == [
+        "model_scale",
+        "model_body_0_weight",
+        "model_body_0_bias",
+    ]
+
+
+def test_an_exported_program_keeps_lines_and_layers() -> None:
+    net = Net()
+    graph = from_torch(torch.export.export(net, (X,)))
+    right = net(X).detach().numpy()
+    (value,) = [interpret(graph, **inputs(graph, net, (X,)))]
+    np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
+    product = graph.outputs[0]
+    assert product.location.line == Net.forward.__code__.co_firstlineno + 1
+    assert {symbol.location.layer for symbol in graph.symbols} >= {"body/0", "body/1"}
+
+
+def test_a_random_op_is_a_call() -> None:
+    graph = from_torch(lambda x: F.dropout(x, 0.5) + torch.rand(5), X)
+    assert len(calls(graph)) == 2
+    text = str(graph)
+    assert str(Graph.parse(text)) == text
+    values = interpret(graph, array_of(torch, X))
+    assert values.shape == (4, 5) and values.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x * x.sum().item(), lambda x: x if x.sum() > 0 else -x, np.asarray]
+)
+def test_a_value_that_leaves_the_graph_is_refused(function: Any) -> None:
+    with pytest.raises(GraphError, match="leaves the graph"):
+        from_torch(function, X)
+
+
+def test_a_write_through_other_dtypes_is_refused() -> None:
+    def program(x: Any) -> Any:
+        y = x.clone()
+        words = y.view(torch.int32)
+        y.add_(1)
+        return words + 1
+
+    with pytest.raises(GraphError, match="shares memory"):
+        from_torch(program, X)
+
+
+def test_a_function_without_result_gives_what_it_writes() -> None:
+    def step(weight: Any, gradient: Any) -> None:
+        weight -= gradient * 0.5
+
+    weight = X.clone()
+    graph = from_torch(step, weight, Y)
+    np.testing.assert_allclose(interpret(graph, X.numpy(), Y.numpy()), (X - Y * 0.5).numpy())
+
+
+def test_halves_stay_halves() -> None:
+    graph = from_torch(lambda b, h: (b + 1.5, h * torch.tensor(2.0)), B, H)
+    assert [str(x.dtype) for x in graph.outputs] == ["bfloat16", "float16"]
