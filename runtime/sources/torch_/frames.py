@@ -43,7 +43,7 @@ _CONVERSIONS = frozenset(
 """The functions of PyTorch by which a user asks a conversion."""
 
 
-class Sites:
+class CallSites:
     """The user's line, open layers and called function while a program runs. `torch` is PyTorch."""
 
     def __init__(self, torch: Any) -> None:

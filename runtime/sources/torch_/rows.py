@@ -573,15 +573,15 @@ def _scatter(e: RowCall, x: Any, dim: int, index: Any, value: Any, **more: Any) 
 def _index(e: RowCall, x: Symbol, indices: Sequence[Any]) -> tuple[Symbol, int, Symbol] | None:
     """Return an array, an axis and one index along it for integer indices on adjacent axes."""
     axes = [axis for axis, index in enumerate(indices) if index is not None]
-    chosen = [index for index in indices if index is not None]
+    tensors = [index for index in indices if index is not None]
     if not axes or axes != [*range(axes[0], axes[0] + len(axes))]:
         return None
-    if any(not index.dtype.is_integer or index.dtype is DType.uint8 for index in chosen):
+    if any(not index.dtype.is_integer or index.dtype is DType.uint8 for index in tensors):
         return None
     if len(axes) == 1:
-        return x, axes[0], e.cast(chosen[0], DType.int64)
+        return x, axes[0], e.cast(tensors[0], DType.int64)
     places: Any = None
-    for axis, index in zip(axes, chosen, strict=True):
+    for axis, index in zip(axes, tensors, strict=True):
         index, size = e.cast(index, DType.int64), sizes(x)[axis]
         index = e(ops.where, e(ops.less, index, 0), e(ops.add, index, size), index)
         places = index if places is None else e(ops.add, e(ops.multiply, places, size), index)

@@ -21,7 +21,7 @@ from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
-from runtime.sources.torch_.frames import FunctionCall, Sites
+from runtime.sources.torch_.frames import CallSites, FunctionCall
 from runtime.sources.torch_.rows import RowCall
 from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, tensor_of, type_of
 from runtime.sources.torch_.windows import ROWS
@@ -47,7 +47,7 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
             got=str(torch.get_default_dtype()),
             fix="torch.set_default_dtype(torch.float32)",
         )
-    recording = Recording(torch, getattr(function, "__name__", type(function).__name__))
+    recording = TorchRecorder(torch, getattr(function, "__name__", type(function).__name__))
     if isinstance(function, torch.export.ExportedProgram):
         program: Any = function
         if not args and not keywords:
@@ -62,18 +62,18 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
     return recording.run(lambda: function(*args, **keywords))
 
 
-class Recording:
+class TorchRecorder:
     """A run of a function whose ops become symbols. `torch` is the module."""
 
     def __init__(self, torch: Any, name: str) -> None:
         self.torch = torch
         self.graph = Graph(_identifier(name), rules="torch")
-        self.sites = Sites(torch)
+        self.sites = CallSites(torch)
         self.tensors = Tensors(self.graph, self._unmet)
         self._names: dict[int, tuple[str, Any]] = {}  # parameters, by their ids
         self._mode: Any = None
         self._outer: list[Any] = []  # the ops whose decompositions run
-        self._written: dict[int, Any] = {}  # the tensors that ops have written to
+        self._mutated: dict[int, Any] = {}  # the tensors that ops have written to
 
     # -- inputs
 
@@ -143,7 +143,7 @@ class Recording:
             stack.enter_context(self._mode)
             stack.enter_context(mode)
             result = program()
-        leaves = self._tensors(result) or [*self._written.values()]
+        leaves = self._tensors(result) or [*self._mutated.values()]
         if not leaves:
             raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
         self.graph.output(*[self.tensors[leaf] for leaf in leaves])
@@ -195,7 +195,7 @@ class Recording:
                 )
             self.tensors.write(target, stored)
             if not self._outer:
-                self._written[id(target)] = target
+                self._mutated[id(target)] = target
         return result
 
     def _operands(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
