@@ -43,7 +43,7 @@ _CONVERSIONS = frozenset(
 """The functions of PyTorch by which a user asks a conversion."""
 
 
-class CallSites:
+class TorchSites:
     """The user's line, open layers and called function while a program runs. `torch` is PyTorch."""
 
     def __init__(self, torch: Any) -> None:
@@ -66,7 +66,7 @@ class CallSites:
         run_node = interpreter.run_node
 
         def run(node: Any) -> Any:
-            self.fixed = _exported(node)
+            self.fixed = _exported_location(node)
             return run_node(node)
 
         interpreter.run_node = run
@@ -133,7 +133,7 @@ class CallSites:
         self._layers.pop()
 
 
-def _exported(node: Any) -> Location:
+def _exported_location(node: Any) -> Location:
     """Return the location that torch.export recorded for a node."""
     lines = re.findall(r'File "([^"]*)", line (\d+)', node.meta.get("stack_trace") or "")
     file, line = lines[-1] if lines else ("", "1")

@@ -102,19 +102,19 @@ def sizes(x: Symbol) -> tuple[int, ...]:
 # -- elementwise
 
 
-def _scaled(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
     """Add and subtract, of y * alpha."""
     if alpha != 1:
         y = e(ops.multiply, y, alpha) if isinstance(y, Symbol) else y * alpha
     return e(op, x, y)
 
 
-ROWS["add"], ROWS["sub"] = partial(_scaled, ops.add), partial(_scaled, ops.subtract)
+ROWS["add"], ROWS["sub"] = partial(_add_multiple, ops.add), partial(_add_multiple, ops.subtract)
 
 
 @row("rsub")
 def _subtract_from(e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
-    return _scaled(ops.subtract, e, y, x, alpha)
+    return _add_multiple(ops.subtract, e, y, x, alpha)
 
 
 @row("div")
@@ -486,12 +486,12 @@ def _select_scatter(e: RowCall, x: Any, y: Any, dim: int, index: int) -> Any:
     return _slice_scatter(e, x, e(ops.unsqueeze, y, axis=axis), axis, place, place + 1)
 
 
-def _joined(op: Op, e: RowCall, tensors: Any, dim: int = 0) -> Any:
+def _concat(op: Op, e: RowCall, tensors: Any, dim: int = 0) -> Any:
     parts = [x for x in tensors if op is ops.stack or x.rank > 1 or x.shape != (0,)]
     return e(op, *parts, axis=dim)
 
 
-ROWS["cat"], ROWS["stack"] = partial(_joined, ops.concat), partial(_joined, ops.stack)
+ROWS["cat"], ROWS["stack"] = partial(_concat, ops.concat), partial(_concat, ops.stack)
 ROWS["concat"] = ROWS["cat"]
 
 

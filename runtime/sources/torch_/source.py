@@ -21,7 +21,7 @@ from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
-from runtime.sources.torch_.frames import CallSites, FunctionCall
+from runtime.sources.torch_.frames import TorchSites, FunctionCall
 from runtime.sources.torch_.rows import RowCall
 from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, tensor_of, type_of
 from runtime.sources.torch_.windows import ROWS
@@ -54,10 +54,10 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
             args, keywords = program.example_inputs
         function = program.module()
         recording.sites.follow(function)
-    named = _arguments(function, args, keywords)
+    by_name = _arguments(function, args, keywords)
     if isinstance(function, torch.nn.Module):
         recording.declare_module(function, "")
-    for name, value in named.items():
+    for name, value in by_name.items():
         recording.declare(value, name)
     return recording.run(lambda: function(*args, **keywords))
 
@@ -68,7 +68,7 @@ class TorchRecorder:
     def __init__(self, torch: Any, name: str) -> None:
         self.torch = torch
         self.graph = Graph(_identifier(name), rules="torch")
-        self.sites = CallSites(torch)
+        self.sites = TorchSites(torch)
         self.tensors = Tensors(self.graph, self._unmet)
         self._names: dict[int, tuple[str, Any]] = {}  # parameters, by their ids
         self._mode: Any = None
@@ -93,7 +93,7 @@ class TorchRecorder:
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             self._input(tensor, prefix + name)
 
-    def _entered(self, module: Any) -> None:
+    def _name_parameters(self, module: Any) -> None:
         """Name the parameters of a module that the function has from elsewhere.
 
         Those that ops read become inputs.
@@ -128,7 +128,7 @@ class TorchRecorder:
         functions = self.torch.overrides.TorchFunctionMode
 
         def dispatch(mode: Any, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return self._dispatched(op, args, kwargs or {})
+            return self._dispatch(op, args, kwargs or {})
 
         def function(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             with self.sites.calling(func, args, kwargs or {}):
@@ -139,7 +139,7 @@ class TorchRecorder:
         self._mode = type("Dispatch", (base,), {"__torch_dispatch__": dispatch})()
         mode = type("Functions", (functions,), {"__torch_function__": function})()
         with ExitStack() as stack:
-            stack.enter_context(self.sites.layers(self._entered))
+            stack.enter_context(self.sites.layers(self._name_parameters))
             stack.enter_context(self._mode)
             stack.enter_context(mode)
             result = program()
@@ -149,7 +149,7 @@ class TorchRecorder:
         self.graph.output(*[self.tensors[leaf] for leaf in leaves])
         return dead_code(self.graph)
 
-    def _dispatched(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def _dispatch(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an op, and add its symbols."""
         with self.graph.at(self.sites.location()):
             targets = _targets(op, args, kwargs)
@@ -188,19 +188,17 @@ class TorchRecorder:
             del before
             symbols = self._call(op, operands, (args, kwargs), targets, targets)
         for target, symbol in zip(targets, symbols, strict=True):
-            stored = self._cast(symbol, dtype_of(target.dtype), "value", _name(op), ASSIGN)
-            if stored.shape != tuple(target.shape):
-                stored = self.graph.apply(
-                    ops.broadcast_to, (stored,), {"shape": tuple(target.shape)}
-                )
-            self.tensors.write(target, stored)
+            value = self._cast(symbol, dtype_of(target.dtype), "value", _name(op), ASSIGN)
+            if value.shape != tuple(target.shape):
+                value = self.graph.apply(ops.broadcast_to, (value,), {"shape": tuple(target.shape)})
+            self.tensors.write(target, value)
             if not self._outer:
                 self._mutated[id(target)] = target
         return result
 
     def _operands(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return the arguments of an op with symbols for tensors."""
-        return _mapped(self.torch, self.tensors.__getitem__, (tuple(args), dict(kwargs)))
+        return _map(self.torch, self.tensors.__getitem__, (tuple(args), dict(kwargs)))
 
     def _tensors(self, value: Any) -> list[Any]:
         tensor = self.torch.Tensor
@@ -435,7 +433,7 @@ def _name(op: Any) -> str:
     return name[2:-2] if name.startswith("__") and name.endswith("__") else name
 
 
-def _mapped(torch: Any, function: Callable[[Any], Any], value: Any) -> Any:
+def _map(torch: Any, function: Callable[[Any], Any], value: Any) -> Any:
     return torch.utils._pytree.tree_map_only(torch.Tensor, function, value)
 
 
@@ -462,8 +460,8 @@ def _arguments(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) 
         bound = inspect.signature(getattr(function, "forward", function)).bind(*args, **keywords)
     except (TypeError, ValueError):
         return {**{f"x{i}": value for i, value in enumerate(args)}, **keywords}
-    named: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         kind = bound.signature.parameters[name].kind
-        named.update(value if kind is inspect.Parameter.VAR_KEYWORD else {name: value})
-    return named
+        by_name.update(value if kind is inspect.Parameter.VAR_KEYWORD else {name: value})
+    return by_name

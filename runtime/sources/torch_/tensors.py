@@ -58,7 +58,7 @@ class Tensors:
 
     def __getitem__(self, tensor: Any) -> Symbol:
         """Return the symbol of a tensor's present value."""
-        storage = self._met(tensor)
+        storage = self._live_storage(tensor)
         if storage is None:
             self[tensor] = self._unmet(tensor)
             storage = self._storages[_key(tensor)]
@@ -68,14 +68,14 @@ class Tensors:
 
     def view(self, tensor: Any) -> Symbol:
         """Return the symbol of a new view; GraphError for a storage that was not met."""
-        storage = self._met(tensor)
+        storage = self._live_storage(tensor)
         if storage is None:
             raise GraphError("a view of a tensor without symbol", got=str(type_of(tensor)))
         return storage.read(self._graph, tensor)
 
     def __setitem__(self, tensor: Any, symbol: Symbol) -> None:
         """Record the symbol of a tensor that an op has made."""
-        storage = self._met(tensor)
+        storage = self._live_storage(tensor)
         if storage is None:
             storage = self._storages[_key(tensor)] = _Storage(tensor)
             storage.base_symbol = symbol
@@ -86,7 +86,7 @@ class Tensors:
         """Whether two tensors are the same values of a storage."""
         return _key(x) == _key(y) and _geometry(x) == _geometry(y)
 
-    def _met(self, tensor: Any) -> _Storage | None:
+    def _live_storage(self, tensor: Any) -> _Storage | None:
         storage = self._storages.get(_key(tensor))
         return storage if storage is not None and self._is_live(storage.base_symbol) else None
 
@@ -104,7 +104,7 @@ class _Storage:
     """A storage: its base, and the symbols of views that no write has made stale."""
 
     def __init__(self, tensor: Any) -> None:
-        self._kept = tensor.untyped_storage()  # so that its address is not given to another
+        self._storage = tensor.untyped_storage()  # so that its address is not given to another
         self._base, self._shape, self._dtype = _geometry(tensor), tuple(tensor.shape), tensor.dtype
         self.base_symbol: Any = None
         self.views: dict[Geometry, Symbol] = {}
@@ -141,12 +141,12 @@ class _Storage:
         """Return the places of a view's elements in the base, flattened; GraphError if outside."""
         _, shape, strides, offset, *_ = self._base
         if tensor.dtype is self._dtype and not (tensor.is_conj() or tensor.is_neg()):
-            size = self._kept.nbytes() // tensor.element_size()
+            size = self._storage.nbytes() // tensor.element_size()
             within = np.full(size, -1)
-            base = _strided(size, shape, strides, offset)
+            base = _grid(size, shape, strides, offset)
             within[base.ravel()] = np.arange(base.size)
             sizes = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
-            places = within[_strided(size, *sizes)]
+            places = within[_grid(size, *sizes)]
             if (places >= 0).all():
                 return places
         raise GraphError(
@@ -156,7 +156,7 @@ class _Storage:
         )
 
 
-def _strided(size: int, shape: Any, strides: Any, offset: int) -> Any:
+def _grid(size: int, shape: Any, strides: Any, offset: int) -> Any:
     places = np.arange(size)[offset:]
     return np.lib.stride_tricks.as_strided(places, shape, [8 * s for s in strides]).copy()
 

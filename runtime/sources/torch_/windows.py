@@ -92,7 +92,7 @@ def _max_pool(e: RowCall, x: Any, kernel: Any, stride: Any = (), *settings: Any)
     if not x.dtype.is_float:
         return None
     padding, dilation, _ = (*settings, *(0, 1, False)[len(settings) :])
-    windows = _pooled(e, x, kernel, stride, padding, dilation)
+    windows = _pooling_windows(e, x, kernel, stride, padding, dilation)
     values = windows.read(e, x, float("-inf"))
     order = e(ops.argmax, values, axis=-1, keepdims=True)
     places = e.spread(e.places(windows.places), values.shape)
@@ -106,7 +106,7 @@ def _avg_pool(e: RowCall, x: Any, kernel: Any, stride: Any = (), *settings: Any)
     padding, ceil, with_padding, divisor = (*settings, *(0, False, True, None)[len(settings) :])
     if ceil:
         return None
-    windows = _pooled(e, x, kernel, stride, padding, 1)
+    windows = _pooling_windows(e, x, kernel, stride, padding, 1)
     total = e(ops.sum, windows.read(e, x, 0), axis=(-1,))
     counts: Any = windows.valid.sum(1)
     if divisor or with_padding or (counts == counts[0]).all():
@@ -116,7 +116,7 @@ def _avg_pool(e: RowCall, x: Any, kernel: Any, stride: Any = (), *settings: Any)
     return e.shaped(e(ops.divide, total, counts), e.type.shape)
 
 
-def _pooled(
+def _pooling_windows(
     e: RowCall, x: Symbol, kernel: Any, stride: Any, padding: Any, dilation: Any
 ) -> _Windows:
     rank = len(kernel)
