@@ -21,7 +21,7 @@ from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
-from runtime.sources.torch_.frames import TorchSites, FunctionCall
+from runtime.sources.torch_.frames import FunctionCall, TorchSites
 from runtime.sources.torch_.rows import RowCall
 from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, tensor_of, type_of
 from runtime.sources.torch_.windows import ROWS
