@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,17 +44,17 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     module = optional("jax", "jax", "the JAX target")
     require_no_calls("JAX", graph, "jax")
     graph = decompose(graph, COMPOSITES)
-    symbols = list(live_arrays(graph))
-    for symbol in symbols:
+    symbols, arrays = list(live_symbols(graph)), list(live_arrays(graph))
+    for symbol in arrays:
         _check(symbol)
         if symbol.op not in (ops.input, ops.cast, ops.control.part):
             emitter("JAX", table(), symbol)
 
     def run(*inputs: Any, **keywords: Any) -> Any:
         values = match_inputs(graph, inputs, keywords)
-        _check_x64(module, symbols)
+        _check_x64(module, arrays)
         with module.numpy_dtype_promotion("strict"):
-            outputs = _values(graph, values)
+            outputs = _values(graph, symbols, values)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     run.__name__ = run.__qualname__ = graph.name
@@ -85,17 +85,22 @@ def _check_x64(module: Any, symbols: Sequence[Symbol]) -> None:
             )
 
 
-def _values(graph: Graph, inputs: Sequence[Any]) -> Sequence[Any]:
+def _values(graph: Graph, symbols: Iterable[Symbol], inputs: Sequence[Any]) -> Sequence[Any]:
     arrays = [
         _entered(*triple) for triple in zip(graph.inputs, graph.input_names, inputs, strict=True)
     ]
-    return _outputs(graph, arrays, sizes_of(graph, arrays))
+    return _outputs(graph, symbols, arrays, sizes_of(graph, arrays))
 
 
-def _outputs(graph: Graph, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Sequence[Any]:
-    """Return the outputs of a graph, the main one or one of control flow, for some inputs."""
+def _outputs(
+    graph: Graph, symbols: Iterable[Symbol], arrays: Sequence[Any], sizes: Mapping[str, int]
+) -> Sequence[Any]:
+    """Return the outputs of a graph, the main one or one of control flow, for some inputs.
+
+    `symbols` are the live symbols.
+    """
     values: dict[Symbol, Any] = dict(zip(graph.inputs, arrays, strict=True))
-    for symbol in live_symbols(graph):
+    for symbol in symbols:
         if symbol.op is not ops.input:
             values[symbol] = _value(symbol, [values[arg] for arg in symbol.args], sizes)
     return [values[symbol] for symbol in graph.outputs]
@@ -139,6 +144,6 @@ def _control_value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, in
         return values[0][symbol.attrs["index"]]
 
     def run(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
-        return _outputs(graph, arrays, {**sizes, **sizes_of(graph, arrays)})
+        return _outputs(graph, live_symbols(graph), arrays, {**sizes, **sizes_of(graph, arrays)})
 
     return CONTROL[symbol.op.name](JaxControl(symbol, sizes, run), values)
