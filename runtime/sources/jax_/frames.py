@@ -8,13 +8,16 @@ conversion is implicit.
 
 from __future__ import annotations
 
+import ast
 import sysconfig
 from collections.abc import Iterable, Sequence
+from inspect import signature
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
 from graphir.location import Location
+from passes.analysis.expressions import expression, statement
 
 
 class EquationSite(NamedTuple):
@@ -38,6 +41,37 @@ class Sites:
         self._libraries = (self._jax, *_LIBRARIES)
         self._locations: dict[tuple[int, int, str], Location] = {}
         self._verdicts: dict[int, tuple[CodeType, bool]] = {}
+        self._modules = {
+            "jnp.": jax.numpy,
+            "lax.": jax.lax,
+            "jax.nn.": jax.nn,
+        }
+        self._written: dict[tuple[int, int], bool] = {}
+
+    def is_written(self, site: EquationSite) -> bool:
+        """Whether the user asked for the dtype of a conversion: by its function, or by `dtype=`."""
+        if site.is_conversion or "." not in site.function:
+            return site.is_conversion
+        written = self._written.get(site.place)
+        if written is None:
+            written = self._written[site.place] = self._names_dtype(site)
+        return written
+
+    def _names_dtype(self, site: EquationSite) -> bool:
+        """Whether the source of a call has an argument for the `dtype` of the function."""
+        module, _, name = site.function.rpartition(".")
+        source = expression(site.location)
+        node = statement(source.text) if source else None
+        call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
+        if not isinstance(call, ast.Call):
+            return False
+        if any(keyword.arg in _DTYPES for keyword in call.keywords):
+            return True
+        function = getattr(self._modules.get(f"{module}."), name, None)
+        if function is None:
+            return False
+        parameters = list(signature(function).parameters)
+        return bool(_DTYPES & {*parameters[: len(call.args)]})
 
     def of(
         self, equation: Any, outer: EquationSite | None, within: tuple[str, str] | None = None
@@ -127,6 +161,9 @@ _CONVERSIONS = frozenset(
     }
 )
 """The functions of JAX, by qualified names, of which a user asks a conversion."""
+
+_DTYPES = frozenset({"dtype", "preferred_element_type", "new_dtype"})
+"""The parameters of functions that name a dtype."""
 
 _MODULES = {"numpy": "jnp.", "lax": "lax.", "nn": "jax.nn.", "scipy": "jax.scipy."}
 

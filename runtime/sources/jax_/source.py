@@ -228,6 +228,7 @@ class Importer:
         symbol = self._symbol(value)
         if symbol.type is type_:
             return Value(symbol)
+        site = site._replace(is_conversion=self.sites.is_written(site))
         pending = Value(symbol, PendingCast(type_, site))
         return Value(self._symbol(pending)) if site.is_conversion else pending
 
