@@ -68,9 +68,10 @@ class Sites:
         if any(keyword.arg in _DTYPES for keyword in call.keywords):
             return True
         function = getattr(self._modules.get(f"{module}."), name, None)
-        if function is None:
+        try:
+            parameters = list(signature(function).parameters)
+        except (TypeError, ValueError):  # no function that users call
             return False
-        parameters = list(signature(function).parameters)
         return bool(_DTYPES & {*parameters[: len(call.args)]})
 
     def of(

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.ops.types import OpaqueType
+from runtime.optional import optional
 
 
 class Equation:
@@ -70,7 +71,13 @@ INLINED = {
 
 
 def array_type(aval: Any) -> TensorType:
-    """Return the type of an abstract value; opaque for values that are no arrays of numbers."""
+    """Return the type of an abstract value; opaque for values that are no arrays of numbers.
+
+    A typed PRNG key has the type of its data, so that graphs hold arrays of numbers alone.
+    """
+    if has_keys(aval):
+        jax = optional("jax", "jax", "from_jax")
+        aval = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
     try:
         dtype = DType.from_numpy(np.dtype(aval.dtype))
     except (AttributeError, TypeError, ValueError):
@@ -80,6 +87,12 @@ def array_type(aval: Any) -> TensorType:
             dtype.family, DType.weak_complex if dtype.is_complex else dtype
         )
     return TensorType(dtype, aval.shape)
+
+
+def has_keys(aval: Any) -> bool:
+    """Whether an abstract value is an array of typed PRNG keys."""
+    dtype = getattr(aval, "dtype", None)
+    return not isinstance(dtype, np.dtype) and str(dtype).startswith("key<")
 
 
 def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
@@ -287,6 +300,14 @@ def _slice(e: Equation) -> Any:
 @row("split")
 def _split(e: Equation) -> Any:
     return e.args[0].split(list(e.params["sizes"]), e.params["axis"])
+
+
+@row("unstack")
+def _unstack(e: Equation) -> Any:
+    (x,), axis = e.args, e.params["axis"]
+    sizes: list[Any] = [1] * len(e.types)
+    parts = x.split(sizes, axis)
+    return [e.emit(ops.reshape, part, shape=e.type.shape) for part in parts]
 
 
 @row("pad")

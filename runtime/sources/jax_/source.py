@@ -24,7 +24,7 @@ from runtime.optional import optional
 from runtime.sources.jax_.frames import EquationSite, Sites
 from runtime.sources.jax_.indexing import INDEXING
 from runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
-from runtime.sources.jax_.rows import INLINED, PROMOTING, ROWS, Equation, Row, array_type
+from runtime.sources.jax_.rows import INLINED, PROMOTING, ROWS, Equation, Row, array_type, has_keys
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
@@ -36,8 +36,9 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     The arguments are arrays, jax.ShapeDtypeStructs, Python scalars, and pytrees of these. Inputs
     have the names of the parameters; outputs are the leaves of the result, in the order of
     jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says. A
-    primitive that has no op becomes the op `call`. Leaves that are no arrays, such as texts, are no
-    outputs. Raises GraphError for a loop that JAX refuses since its carry changes its dtype, with
+    primitive that has no op becomes the op `call`. Leaves that are no arrays of numbers,
+    such as texts and float0, are no outputs; typed PRNG keys are given as jax.random.key_data.
+    Raises GraphError for a loop that JAX refuses since its carry changes its dtype, with
     the op that changes it, and the other errors of jax.make_jaxpr.
     """
     jax = optional("jax", "jax", "from_jax")
@@ -81,9 +82,10 @@ def _arrays_of(jax: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def arrays(*args: Any, **keywords: Any) -> list[Any]:
         leaves = jax.tree.leaves(function(*args, **keywords))
-        return [x for x in leaves if isinstance(x, _NUMBERS) or hasattr(x, "__jax_array__")]
+        leaves = [x for x in leaves if getattr(x, "dtype", None) != jax.dtypes.float0]
+        return [x for x in leaves if isinstance(x, types) or hasattr(x, "__jax_array__")]
 
-    _NUMBERS = (jax.Array, np.ndarray, np.generic, bool, int, float, complex)
+    types = jax.Array, np.ndarray, np.generic, bool, int, float, complex
     return arrays
 
 
@@ -180,6 +182,7 @@ class Importer:
         return Value(operand.symbol)
 
     def _constant(self, value: Any, dtype: DType | None = None) -> Symbol:
+        value = self.jax.random.key_data(value) if has_keys(value) else value
         array = np.asarray(value, None if dtype is None else dtype.storage)
         return self.graph.constant_of((dtype or DType.from_numpy(array.dtype), array))
 
@@ -250,7 +253,8 @@ class Importer:
             if results is not None:
                 return results
         row = ROWS.get(name) or INDEXING.get(name)
-        if row is not None:
+        variables = (*equation.invars, *equation.outvars)
+        if row is not None and not any(has_keys(variable.aval) for variable in variables):
             has_casts = any(value.cast for value in values)
             if has_casts and (isinstance(row, Op) or name in PROMOTING):
                 results = self._by_row(row, equation.params, values, types, implies=True)
@@ -338,24 +342,42 @@ class Importer:
         types: Iterable[TensorType],
         order: Sequence[int],
         results: Sequence[TensorType] = (),
+        guard: tuple[Any, Sequence[int]] | None = None,
+        is_test: bool = False,
     ) -> Graph:
         """Return the graph of a jaxpr, whose input i is the input `order[i]` of the graph.
 
         The first results of the graph have the types `results`, in which they enter it again. JAX
-        lets a carry be weak on one side alone.
+        lets a carry be weak on one side alone. `guard` is the condition of a mapped loop with the
+        order of its inputs: it has an element for each row, and carries keep their rows where it
+        is false.
         """
         graph = Graph(_name(jaxpr), rules=self.graph.rules, tf32=self.graph.tf32)
         importer, site = Importer(graph, self.sites, self.jax), self._site
+        importer.skipped = self.skipped
         assert site is not None
         with graph.at(site.location):
             inputs = [graph.input(type_) for type_ in types]
-            values = [
-                Value(importer.conformed(inputs[place], array_type(variable.aval)))
-                for place, variable in zip(order, jaxpr.jaxpr.invars, strict=True)
-            ]
-            outputs = importer.closed(jaxpr, values, site)
+
+            def entered(jaxpr: Any, order: Sequence[int]) -> list[Symbol]:
+                pairs = zip(order, jaxpr.jaxpr.invars, strict=True)
+                values = [
+                    Value(importer.conformed(inputs[place], array_type(variable.aval)))
+                    for place, variable in pairs
+                ]
+                return importer.closed(jaxpr, values, site)
+
+            outputs = entered(jaxpr, order)
             for i, type_ in enumerate(results):
                 outputs[i] = importer.conformed(outputs[i], type_)
+            if guard is not None:
+                (is_running,) = entered(*guard)
+                for i, type_ in enumerate(results):
+                    shape = (*is_running.shape, *[1] * (type_.rank - is_running.rank))
+                    rows = ops.reshape(is_running, shape=shape)
+                    outputs[i] = ops.where(rows, outputs[i], inputs[i])
+            if is_test and outputs[0].rank:
+                outputs[0] = ops.any(outputs[0])  # a mapped loop runs until all rows are done
         graph.output(*outputs)
         return graph
 
@@ -389,15 +411,19 @@ def _while(
     params: Mapping[str, Any],
     args: Sequence[Symbol],
     types: Sequence[TensorType],
-) -> Sequence[Symbol]:
+) -> Sequence[Symbol] | None:
     """JAX's operands are constants of the condition, constants of the body, carries."""
     first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     carries = len(args) - last
     operands = [*args[last:], *args[:last]]
     inner = [*types, *(x.type for x in args[:last])]
     places = range(carries), range(carries, carries + first), range(carries + first, len(args))
-    condition = importer.body(params["cond_jaxpr"], inner, [*places[1], *places[0]])
-    body = importer.body(params["body_jaxpr"], inner, [*places[2], *places[0]], types)
+    test, order = params["cond_jaxpr"], [*places[1], *places[0]]
+    guard = (test, order) if test.out_avals[0].shape else None  # of the vmap of a loop
+    if guard is not None and any(type(type_) is not TensorType for type_ in types):
+        return None
+    condition = importer.body(test, inner, order, is_test=True)
+    body = importer.body(params["body_jaxpr"], inner, [*places[2], *places[0]], types, guard)
     return importer.control(
         ops.control.while_loop, operands, {"condition": condition, "body": body}
     )
@@ -439,14 +465,19 @@ class _Bound:
 
     def __init__(self, jax: Any, equation: Any) -> None:
         self._jax, self._primitive, self._params = jax, equation.primitive, equation.params
+        avals = [variable.aval for variable in equation.invars]
+        self._keys = [aval.dtype if has_keys(aval) else None for aval in avals]
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         return tuple([self._array(result) for result in self.run(*args)])
 
     def run(self, *args: Any) -> tuple[Any, ...]:
         """Return the results as JAX has them."""
-        asarray = self._jax.numpy.asarray
+        asarray, wrapped = self._jax.numpy.asarray, self._jax.random.wrap_key_data
         arrays = [asarray(x) if isinstance(x, np.ndarray) else x for x in args]
+        for i, dtype in enumerate(self._keys):
+            if dtype is not None:
+                arrays[i] = wrapped(arrays[i], impl=dtype._impl.name)
         params: Any = self._primitive.get_bind_params(self._params)
         functions: tuple[Any, ...] = ()
         if isinstance(params, tuple):  # before JAX 0.10
@@ -455,7 +486,8 @@ class _Bound:
         return tuple(results) if self._primitive.multiple_results else (results,)
 
     def _array(self, value: Any) -> Any:
-        """Return a result as a NumPy array; a value of an opaque dtype stays as it is."""
+        """Return a result as a NumPy array, keys as their data; other opaque values stay."""
+        value = self._jax.random.key_data(value) if has_keys(value) else value
         dtypes = self._jax.dtypes
         return value if dtypes.issubdtype(value.dtype, dtypes.extended) else np.asarray(value)
 
