@@ -67,7 +67,7 @@ class Sites:
             return False
         if any(keyword.arg in _DTYPES for keyword in call.keywords):
             return True
-        function = getattr(self._modules.get(f"{module}."), name, None)
+        function: Any = getattr(self._modules.get(f"{module}."), name, None)
         try:
             parameters = list(signature(function).parameters)
         except (TypeError, ValueError):  # no function that users call
