@@ -46,16 +46,16 @@ class Sites:
             "lax.": jax.lax,
             "jax.nn.": jax.nn,
         }
-        self._written: dict[tuple[int, int], bool] = {}
+        self._dtype_verdicts: dict[tuple[int, int], bool] = {}
 
     def is_written(self, site: EquationSite) -> bool:
         """Whether the user asked for the dtype of a conversion: by its function, or by `dtype=`."""
         if site.is_conversion or "." not in site.function:
             return site.is_conversion
-        written = self._written.get(site.place)
-        if written is None:
-            written = self._written[site.place] = self._names_dtype(site)
-        return written
+        verdict = self._dtype_verdicts.get(site.place)
+        if verdict is None:
+            verdict = self._dtype_verdicts[site.place] = self._names_dtype(site)
+        return verdict
 
     def _names_dtype(self, site: EquationSite) -> bool:
         """Whether the source of a call has an argument for the `dtype` of the function."""

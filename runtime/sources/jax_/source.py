@@ -359,7 +359,7 @@ class Importer:
         with graph.at(site.location):
             inputs = [graph.input(type_) for type_ in types]
 
-            def entered(jaxpr: Any, order: Sequence[int]) -> list[Symbol]:
+            def traced_results(jaxpr: Any, order: Sequence[int]) -> list[Symbol]:
                 pairs = zip(order, jaxpr.jaxpr.invars, strict=True)
                 values = [
                     Value(importer.conformed(inputs[place], array_type(variable.aval)))
@@ -367,11 +367,11 @@ class Importer:
                 ]
                 return importer.closed(jaxpr, values, site)
 
-            outputs = entered(jaxpr, order)
+            outputs = traced_results(jaxpr, order)
             for i, type_ in enumerate(results):
                 outputs[i] = importer.conformed(outputs[i], type_)
             if guard is not None:
-                (is_running,) = entered(*guard)
+                (is_running,) = traced_results(*guard)
                 for i, type_ in enumerate(results):
                     shape = (*is_running.shape, *[1] * (type_.rank - is_running.rank))
                     rows = ops.reshape(is_running, shape=shape)
@@ -473,11 +473,11 @@ class _Bound:
 
     def run(self, *args: Any) -> tuple[Any, ...]:
         """Return the results as JAX has them."""
-        asarray, wrapped = self._jax.numpy.asarray, self._jax.random.wrap_key_data
+        asarray, wrap_key = self._jax.numpy.asarray, self._jax.random.wrap_key_data
         arrays = [asarray(x) if isinstance(x, np.ndarray) else x for x in args]
         for i, dtype in enumerate(self._keys):
             if dtype is not None:
-                arrays[i] = wrapped(arrays[i], impl=dtype._impl.name)
+                arrays[i] = wrap_key(arrays[i], impl=dtype._impl.name)
         params: Any = self._primitive.get_bind_params(self._params)
         functions: tuple[Any, ...] = ()
         if isinstance(params, tuple):  # before JAX 0.10
