@@ -180,12 +180,10 @@ class TorchRecorder:
             symbols = self._symbols(pure, operands, (args, kwargs), results)
             result = op(*args, **kwargs)
         else:
-            before = [array_of(self.torch, target) for target in targets]
             result = op(*args, **kwargs)
             results = self._tensors(result)
             if any(all(each is not target for target in targets) for each in results):
                 raise GraphError(f"{op} writes to tensors and returns others", fix="use x.clone()")
-            del before
             symbols = self._call(op, operands, (args, kwargs), targets, targets)
         for target, symbol in zip(targets, symbols, strict=True):
             value = self._cast(symbol, dtype_of(target.dtype), "value", _name(op), ASSIGN)
