@@ -472,22 +472,22 @@ class _Bound:
         return tuple([self._array(result) for result in self.run(*args)])
 
     def run(self, *args: Any) -> tuple[Any, ...]:
-        """Return the results as JAX has them."""
-        asarray, wrap_key = self._jax.numpy.asarray, self._jax.random.wrap_key_data
+        """Return the results as arrays of JAX; keys come and go as their data."""
+        asarray, random = self._jax.numpy.asarray, self._jax.random
         arrays = [asarray(x) if isinstance(x, np.ndarray) else x for x in args]
         for i, dtype in enumerate(self._keys):
             if dtype is not None:
-                arrays[i] = wrap_key(arrays[i], impl=dtype._impl.name)
+                arrays[i] = random.wrap_key_data(arrays[i], impl=dtype._impl.name)
         params: Any = self._primitive.get_bind_params(self._params)
         functions: tuple[Any, ...] = ()
         if isinstance(params, tuple):  # before JAX 0.10
             functions, params = cast("tuple[Any, Any]", params)
         results = self._primitive.bind(*functions, *arrays, **params)
-        return tuple(results) if self._primitive.multiple_results else (results,)
+        several = results if self._primitive.multiple_results else (results,)
+        return tuple([random.key_data(x) if has_keys(x) else x for x in several])
 
     def _array(self, value: Any) -> Any:
-        """Return a result as a NumPy array, keys as their data; other opaque values stay."""
-        value = self._jax.random.key_data(value) if has_keys(value) else value
+        """Return a result as a NumPy array; an opaque value stays."""
         dtypes = self._jax.dtypes
         return value if dtypes.issubdtype(value.dtype, dtypes.extended) else np.asarray(value)
 
