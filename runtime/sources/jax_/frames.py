@@ -46,6 +46,7 @@ class Sites:
             "lax.": jax.lax,
             "jax.nn.": jax.nn,
         }
+        self._module_names: dict[str, str] = {}
         self._dtype_verdicts: dict[tuple[int, int], bool] = {}
 
     def is_written(self, site: EquationSite) -> bool:
@@ -132,10 +133,12 @@ class Sites:
 
     def _module(self, file: str) -> str:
         """Return the public name of a module of JAX with a dot; "" for other files."""
-        if not file.startswith(self._jax):
-            return ""
-        parts = Path(file[len(self._jax) :]).parts
-        return _MODULES.get(parts[2] if len(parts) > 2 else "", "jax.")
+        name = self._module_names.get(file)
+        if name is None:
+            parts = Path(file[len(self._jax) :]).parts if file.startswith(self._jax) else ()
+            name = _MODULES.get(parts[2] if len(parts) > 2 else "", "jax.") if parts else ""
+            self._module_names[file] = name
+        return name
 
     def _is_library(self, code: CodeType) -> bool:
         """Whether code is of JAX, an installed package, the standard library or this project."""
