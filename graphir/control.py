@@ -369,8 +369,7 @@ def _emitted(
     )
     captured = [graph.symbols[index] for index in captures]
     closed = [body.closed(captures) for body in own_bodies]
-    results = graph.emit(op, (*operands, *captured), with_bodies(attrs, closed))
-    return [ops.control.part(results, i) for i in range(len(results.type.parts))]
+    return ops.control.parts(graph.emit(op, (*operands, *captured), with_bodies(attrs, closed)))
 
 
 def _text(tree: Any) -> str:

@@ -399,4 +399,10 @@ part = PartOp(
     *("part", ("x",), _TYPED, _shape, "One array of a tuple."), (Attr("index", _index),), "control"
 )
 
+
+def parts(results: Symbol) -> list[Symbol]:
+    """Return all parts of the tuple that an op of control flow, or a call, gives."""
+    return [part(results, i) for i in range(len(results.type.parts))]
+
+
 CONTROL.update({op.name: op for op in (cond, while_loop, scan, call, part)})

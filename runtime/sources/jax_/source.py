@@ -320,19 +320,15 @@ class Importer:
         self, equation: Any, args: Sequence[Symbol], types: Sequence[TensorType]
     ) -> Sequence[Symbol]:
         """Return the results of a primitive as those of a call of it."""
-        name, function = (
-            f"jax.{equation.primitive.name}",
-            _Bound(self.jax, equation),
-        )
+        function = _Bound(self.jax, equation)
         if not args and all(type(type_) is TensorType for type_ in types):
             return [self._constant(value) for value in self.jax.jit(function.run)()]
         attrs = {
-            "callee": Callee(name, function),
+            "callee": Callee(f"jax.{equation.primitive.name}", function),
             "types": TupleType(types),
             "parameters": _text(equation.params),
         }
-        results = self.graph.emit(ops.control.call, tuple(args), attrs)
-        return [ops.control.part(results, i) for i in range(len(types))]
+        return self.control(ops.control.call, args, attrs)
 
     # -- control flow
 
@@ -382,9 +378,8 @@ class Importer:
         return graph
 
     def control(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Sequence[Symbol]:
-        """Add an op of control flow, and return its results."""
-        results = self.graph.emit(op, tuple(args), attrs)
-        return [ops.control.part(results, i) for i in range(len(results.type.parts))]
+        """Add an op that gives a tuple, and return its results."""
+        return ops.control.parts(self.graph.emit(op, tuple(args), attrs))
 
 
 Operand: TypeAlias = Value | ClosedConstant

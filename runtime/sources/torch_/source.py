@@ -285,8 +285,7 @@ class TorchRecorder:
             "callee": Callee(f"torch.{op}", _Bound(self.torch, op, real, targets)),
             "types": TupleType(map(type_of, results)),
         }
-        call = self.graph.emit(ops.control.call, tuple(symbols), attrs)
-        return [ops.control.part(call, i) for i in range(len(results))]
+        return ops.control.parts(self.graph.emit(ops.control.call, tuple(symbols), attrs))
 
     def _leaves(self, value: Any) -> list[Any]:
         return self.torch.utils._pytree.tree_leaves(value)
