@@ -37,7 +37,7 @@ def bind(
 def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -> list[T]:
     """Return positional and keyword arguments in the order of a graph's inputs.
 
-    Raises ExecutionError for a missing, unknown, repeated or surplus argument.
+    An input without argument has its value in `graph.defaults`. Raises ExecutionError for a missing, unknown, repeated or surplus argument.
     """
     names = graph.input_names
     takes = ", ".join(
@@ -55,14 +55,15 @@ def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -
             raise ExecutionError(
                 f"graph {graph.name!r} takes one value for input {name!r}", got="two values"
             )
-    missing = [name for name in names[len(inputs) :] if name not in keywords]
+    values = {**graph.defaults, **keywords}
+    missing = [name for name in names[len(inputs) :] if name not in values]
     if missing:
         problem, fix = (
             f"graph {graph.name!r} is missing {', '.join(missing)}",
             f"it takes ({takes})",
         )
         raise ExecutionError(problem, fix=fix)
-    return [*inputs, *(keywords[name] for name in names[len(inputs) :])]
+    return [*inputs, *(values[name] for name in names[len(inputs) :])]
 
 
 def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:

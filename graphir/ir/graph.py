@@ -8,6 +8,8 @@ from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, Protocol
 
+from numpy.typing import NDArray
+
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError
@@ -82,6 +84,8 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.body: Graph | None = None  # while the body of an op of control flow is traced
         self.is_body = False  # true of the graph of such a body
         self.notes: Sequence[str] = ()  # what a source says of the program, for reports of it
+        self.library = ""  # the library of the program that a source made the graph of
+        self.defaults: dict[str, NDArray[Any]] = {}  # values of inputs that a run may omit
         for type_ in tensor_types(in_types):
             self.input(type_)
 
@@ -133,9 +137,14 @@ class Graph(Makers, GraphFacade, BodyGraph):
         With other `rules`, `rules_before` of the new graph is the name of this graph's rules.
         """
         new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
-        new.policy, new.rules_before = self.policy, self.rules.name if rules else self.rules_before
-        new.has_bodies = self.has_bodies
+        new.rules_before = self.rules.name if rules else self.rules_before
+        new.inherit(self)
         return new
+
+    def inherit(self, graph: Graph) -> None:
+        """Take over the facts besides symbols and rules of the graph that this one derives from."""
+        self.policy, self.has_bodies = graph.policy, graph.has_bodies
+        self.library, self.notes, self.defaults = graph.library, graph.notes, graph.defaults
 
     def concrete_dtype(self, dtype: DType) -> DType:
         """Return the concrete dtype of values of `dtype`.

@@ -66,7 +66,8 @@ class InlinedGraph(Graph):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.name, (), graph.out_types, graph.rules, graph.tf32)
-        self.policy, self.rules_before = graph.policy, graph.rules_before
+        self.inherit(graph)
+        self.rules_before, self.has_bodies = graph.rules_before, False
         self.runs: list[Size] = []
         self.originals: list[Symbol | None] = []
 

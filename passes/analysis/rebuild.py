@@ -118,7 +118,7 @@ class Rebuilding:
     ) -> None:
         self.old, self.assumed_types = graph, assumed_types
         self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
-        self.new.policy, self.new.has_bodies = graph.policy, graph.has_bodies
+        self.new.inherit(graph)
         self.literals = Literals(graph)
         places = [symbol.index for symbol in graph.inputs]
         self.names = dict(zip(places, graph.input_names, strict=True))

@@ -326,7 +326,7 @@ class Program:
         if plan is None:
             arrays, sizes = bind(self.graph, inputs, keywords)
             plan = self._plan_for(tuple(map(_signature, arrays)), arrays, sizes)
-            if key is not None:
+            if key is not None and len(inputs) == len(arrays):
                 self._plans[key] = plan, self._are_ready(inputs)
             return plan, arrays
         if not ready:

@@ -45,6 +45,7 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     name = getattr(function, "__name__", "traced")
     jaxpr = _traced(jax, function, args, keywords)
     graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
+    graph.library = "jax"
     values = [
         Value(graph.input(array_type(variable.aval), name=name))
         for name, variable in zip(_input_names(jaxpr), jaxpr.jaxpr.invars, strict=True)

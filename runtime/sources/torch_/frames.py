@@ -72,12 +72,13 @@ class TorchSites:
         interpreter.run_node = run
         module.forward = interpreter.run
 
-    def location(self) -> Location:
-        """Return the location of the user's line that runs, with the layer."""
+    def location(self, layer: str | None = None) -> Location:
+        """Return the location of the user's line that runs, in a layer or in the open one."""
         if self.fixed is not None:
             return self.fixed
         frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        layer = self._layers[-1] if self._layers else ""
+        if layer is None:
+            layer = self._layers[-1] if self._layers else ""
         while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
             frame = frame.f_back
         if frame is None:

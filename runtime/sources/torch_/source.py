@@ -34,7 +34,8 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
     """Return the graph of a PyTorch function or module, recorded on arguments like these.
 
     The function runs once. The tensors among the arguments become inputs, named after the
-    parameters; those of a module, among the arguments too, have their names there, as `fc_weight`.
+    parameters. Those of modules follow, under their names there, as `fc_weight`; their values
+    before the run are the graph's `defaults`.
     Outputs are the tensors of the result, in the order of torch.utils._pytree, or the tensors that
     the function writes to if it returns none. The rules are "torch". An op that has no row becomes
     the op `call`. A torch.export.ExportedProgram runs on its example inputs. Raises GraphError
@@ -55,10 +56,7 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
         function = program.module()
         recording.sites.follow(function)
     by_name = _arguments(function, args, keywords)
-    if isinstance(function, torch.nn.Module):
-        recording.declare_module(function, "")
-    for name, value in by_name.items():
-        recording.declare(value, name)
+    recording.declare(by_name, function)
     return recording.run(lambda: function(*args, **keywords))
 
 
@@ -68,6 +66,7 @@ class TorchRecorder:
     def __init__(self, torch: Any, name: str) -> None:
         self.torch = torch
         self.graph = Graph(_identifier(name), rules="torch")
+        self.graph.library = "torch"
         self.sites = TorchSites(torch)
         self.tensors = Tensors(self.graph, self._unmet)
         self._names: dict[int, tuple[str, Any]] = {}  # parameters, by their ids
@@ -77,21 +76,20 @@ class TorchRecorder:
 
     # -- inputs
 
-    def declare(self, value: Any, name: str) -> None:
-        """Add inputs for the tensors of an argument, and of modules among its leaves."""
-        tree = self.torch.utils._pytree
-        for path, leaf in tree.tree_flatten_with_path(value)[0]:
-            full = f"{name}{tree.keystr(path)}"
-            if isinstance(leaf, self.torch.nn.Module):
-                self.declare_module(leaf, f"{name}.")
-            elif isinstance(leaf, self.torch.Tensor):
-                self._input(leaf, full)
-
-    def declare_module(self, module: Any, prefix: str) -> None:
-        """Add inputs for the parameters and buffers of a module."""
-        self.sites.add_modules(module)
-        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-            self._input(tensor, prefix + name)
+    def declare(self, arguments: Mapping[str, Any], function: Any) -> None:
+        """Add inputs for the tensors of arguments, then of modules: the function, and arguments."""
+        tree, modules = self.torch.utils._pytree, [("", function)]
+        for name, value in arguments.items():
+            for path, leaf in tree.tree_flatten_with_path(value)[0]:
+                if isinstance(leaf, self.torch.Tensor):
+                    self._input(leaf, f"{name}{tree.keystr(path)}")
+                modules.append((f"{name}.", leaf))
+        for prefix, module in modules:
+            if isinstance(module, self.torch.nn.Module):
+                self.sites.add_modules(module)
+                for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                    if tensor not in self.tensors:
+                        self.tensors[tensor] = self._parameter_input(tensor, name, prefix)
 
     def _name_parameters(self, module: Any) -> None:
         """Name the parameters of a module that the function has from elsewhere.
@@ -104,6 +102,14 @@ class TorchRecorder:
     def _input(self, tensor: Any, name: str) -> None:
         self.tensors[tensor] = self.graph.input(type_of(tensor), name=self._free(name))
 
+    def _parameter_input(self, tensor: Any, name: str, prefix: str = "") -> Symbol:
+        """Add an input whose default is the present value of a tensor, in its module's layer."""
+        layer = name.rpartition(".")[0].replace(".", "/")
+        with self.graph.at(self.sites.location(layer)):
+            symbol = self.graph.input(type_of(tensor), name=self._free(prefix + name))
+        self.graph.defaults[self.graph.input_names[-1]] = array_of(self.torch, tensor)
+        return symbol
+
     def _free(self, name: str) -> str:
         """Return an identifier for a name that no input has."""
         text = _identifier(name)
@@ -113,7 +119,7 @@ class TorchRecorder:
         """Return the symbol of a tensor that no op has made and no argument has."""
         name, _ = self._names.get(id(tensor), ("", None))
         if name:
-            return self.graph.input(type_of(tensor), name=self._free(name))
+            return self._parameter_input(tensor, name)
         return self._constant(tensor)
 
     def _constant(self, tensor: Any) -> Symbol:

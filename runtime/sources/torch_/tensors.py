@@ -66,6 +66,11 @@ class Tensors:
         live = symbol is not None and self._is_live(symbol)
         return symbol if symbol is not None and live else storage.read(self._graph, tensor)
 
+    def __contains__(self, tensor: Any) -> bool:
+        """Whether the tensor has a symbol of its own, not as a view of another one."""
+        storage = self._live_storage(tensor)
+        return storage is not None and _geometry(tensor) in storage.views
+
     def view(self, tensor: Any) -> Symbol:
         """Return the symbol of a new view; GraphError for a storage that was not met."""
         storage = self._live_storage(tensor)

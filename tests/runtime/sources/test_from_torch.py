@@ -120,7 +120,7 @@ class Net(nn.Module):
 def test_parameters_are_inputs_and_modules_are_layers() -> None:
     net = Net()
     graph = from_torch(net, X)
-    assert graph.input_names == ["scale", "body_0_weight", "body_0_bias", "x"]
+    assert graph.input_names == ["x", "scale", "body_0_weight", "body_0_bias"]
     layers = {symbol.op.name: symbol.location.layer for symbol in graph.symbols}
     assert layers["matmul"] == "body/0" and layers["relu"] == "body/1"
     product = graph.outputs[0]
@@ -129,11 +129,28 @@ def test_parameters_are_inputs_and_modules_are_layers() -> None:
     inside = from_torch(lambda x: net(x).sum(), X)  # a module that the function has from elsewhere
     assert set(inside.input_names) == {*graph.input_names}
     as_argument = from_torch(lambda model, x: model(x), net, X)
-    assert as_argument.input_names[:3] == [
+    assert as_argument.input_names == [
+        "x",
         "model_scale",
         "model_body_0_weight",
         "model_body_0_bias",
     ]
+    assert as_argument.inputs[2].location.layer == "body/0"
+    for each in (graph, inside, as_argument):
+        right = net(X) if each is not inside else net(X).sum()
+        np.testing.assert_allclose(interpret(each, X.numpy()), right.detach(), rtol=1e-5)
+
+
+def test_a_buffer_that_the_run_writes_to_keeps_its_value_from_before() -> None:
+    net = nn.BatchNorm1d(5)
+    graph = from_torch(net, X)
+    assert not graph.defaults["running_mean"].any() and net.running_mean.any()
+
+
+def test_a_tensor_that_is_an_argument_and_a_parameter_is_one_input() -> None:
+    net = nn.Linear(5, 2)
+    graph = from_torch(lambda w, model, x: model(x) + w.sum(), net.weight, net, X)
+    assert graph.input_names == ["w", "x", "model_bias"]
 
 
 def test_an_exported_program_keeps_lines_and_layers() -> None:
