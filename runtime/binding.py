@@ -37,7 +37,8 @@ def bind(
 def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -> list[T]:
     """Return positional and keyword arguments in the order of a graph's inputs.
 
-    An input without argument has its value in `graph.defaults`. Raises ExecutionError for a missing, unknown, repeated or surplus argument.
+    An input without argument has its value in `graph.defaults`. Raises ExecutionError for a
+    missing, unknown, repeated or surplus argument.
     """
     names = graph.input_names
     takes = ", ".join(
