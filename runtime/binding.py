@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from graphir.conversions import convert
 from graphir.errors import OperandInfo, ShapeError
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ops.dims import Dim, Size, evaluate
-
-T = TypeVar("T")
 
 
 def bind(
@@ -34,7 +32,7 @@ def bind(
     return arrays, sizes_of(graph, arrays)
 
 
-def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -> list[T]:
+def match_inputs(graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
     """Return positional and keyword arguments in the order of a graph's inputs.
 
     An input without argument has its value in `graph.defaults`. Raises ExecutionError for a
