@@ -1,0 +1,1 @@
+"""The source ONNX: graphs of models."""

@@ -1,0 +1,426 @@
+"""Safe reading of ONNX models: files, initializers, external data.
+
+The reader trusts no file. It opens the model and regular files below the model's folder, through no
+symbolic link, and maps them into memory without reading them. A scan of the wire format replaces
+the bytes of large tensors by their places in the file, and protobuf parses the rest. An array
+exists only after its size has been compared with its data. Nothing is executed or unpickled.
+Sources of the formats: onnx.proto, and "Encoding" of Protocol Buffers.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# (ONNX is no part of the project's own environment, and its messages have no types there.)
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from reprlib import repr as brief
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, GraphError, GraphirError
+from runtime.optional import optional
+
+Buffer: TypeAlias = bytes | mmap.mmap
+Place: TypeAlias = tuple[int, int]
+
+LARGE = 4096
+"""The size in bytes from which the data of a tensor stays out of the parsed model."""
+
+DEEPEST = 100
+"""The most nested messages, as in protobuf's parsers."""
+
+_RANK = 64
+"""The most axes of a NumPy array."""
+
+_NAMES = """
+    - float32 uint8 int8 uint16 int16 int32 int64 - bool float16 float64 uint32 uint64
+    complex64 complex128 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
+    uint4 int4 float4_e2m1fn float8_e8m0fnu uint2 int2 float6_e2m3fn float6_e3m2fn
+"""
+DTYPES = {i: DType(name) for i, name in enumerate(_NAMES.split()) if name != "-"}
+"""The dtypes by their numbers in TensorProto.DataType; 0 is undefined, and 8 is text."""
+
+_TYPED = {
+    "float_data": np.dtype(np.float32),
+    "double_data": np.dtype(np.float64),
+    "int64_data": np.dtype(np.int64),
+    "uint64_data": np.dtype(np.uint64),
+    "int32_data": np.dtype(np.int32),
+    "string_data": np.dtype(object),
+}
+"""The fields of typed data and the dtypes of their values."""
+
+_FIELDS = {
+    **{dtype: field for field, dtype in _TYPED.items()},
+    np.dtype(np.complex64): "float_data",
+    np.dtype(np.complex128): "double_data",
+    np.dtype(np.uint32): "uint64_data",
+}
+"""The fields of typed data by storage dtype; int32_data has all others."""
+
+
+def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
+    """Return the model of a path, of the bytes of a file, or of an onnx.ModelProto.
+
+    `folder` has the external data; the default is the folder of the path. Raises GraphError for
+    anything but an ONNX model of a version that the installed onnx package has. Raises OSError for
+    a path that cannot be opened.
+    """
+    onnx = optional("onnx", "onnx", "from_onnx")
+    if isinstance(source, onnx.ModelProto):
+        return OnnxModel(onnx, source, "model", folder)
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data, name = bytes(source), "model"
+    else:
+        path = Path(source)
+        folder, name = path.parent if folder is None else folder, path.name
+        try:
+            data = _mapped(os.open(path, _FLAGS))
+        except GraphError as error:
+            raise error.within(name) from None
+    proto, places = onnx.ModelProto(), set[Place]()
+    try:
+        proto.ParseFromString(_scanned(data, 0, len(data), proto.DESCRIPTOR, places, DEEPEST))
+    except Exception as error:  # each implementation of protobuf has exceptions of its own
+        start = f"a file that begins with {bytes(data[:8])!r}"
+        raise GraphError(f"not an ONNX model: {error}", got=start, context=(name,)) from None
+    return OnnxModel(onnx, proto, name, folder, data, places)
+
+
+class OnnxModel:
+    """A model and its data. `proto` lacks the bytes of large tensors: read tensors by `array`.
+
+    `name` is the file's, `opsets` are the versions of the operator sets by domain, and `onnx` is
+    the module.
+    """
+
+    def __init__(
+        self,
+        onnx: Any,
+        proto: Any,
+        name: str,
+        folder: str | os.PathLike[str] | None,
+        data: Buffer = b"",
+        places: set[Place] | frozenset[Place] = frozenset(),
+    ) -> None:
+        self.onnx, self.proto, self.name = onnx, proto, name
+        self.folder = None if folder is None else Path(folder).resolve()
+        self._data, self._places = data, places
+        self._files: dict[str, Buffer] = {}
+        with self.place():
+            self.opsets = self._versions()
+
+    @contextmanager
+    def place(self, place: str = "") -> Generator[None]:
+        """Name the file, and a place in it, in the errors of a block; blocks may be nested."""
+        places = (place,) if place else ()
+        try:
+            yield
+        except GraphirError as error:
+            inner = error.context[1:] if error.context[:1] == (self.name,) else error.context
+            raise error.having(context=(self.name, *places, *inner)) from None
+
+    def _versions(self) -> dict[str, int]:
+        """Return the operator sets; GraphError for a newer version than the installed package's."""
+        onnx, proto = self.onnx, self.proto
+        if not proto.HasField("graph"):
+            raise GraphError("not an ONNX model: it has no graph")
+        latest = _latest(onnx)
+        versions = {domain_of(opset): opset.version for opset in proto.opset_import}
+        for what, version, last in (
+            ("IR version", proto.ir_version, int(onnx.IR_VERSION)),
+            *(
+                (f"version of the operator set {domain or 'ai.onnx'!r}", version, latest[domain])
+                for domain, version in versions.items()
+                if domain in latest
+            ),
+        ):
+            if not 1 <= version <= last:
+                raise GraphError(
+                    f"onnx {onnx.__version__} knows each {what} from 1 to {last}",
+                    got=str(version),
+                    fix="install a newer onnx" if version > last else "",
+                )
+        return versions
+
+    # -- tensors
+
+    def array(self, tensor: Any, name: str = "") -> tuple[DType, NDArray[Any]]:
+        """Return the dtype and the array of an onnx.TensorProto.
+
+        `name` is the place for messages. An array of data in a file is a read-only view of the
+        file's map, unless the elements are narrower than a byte. Raises GraphError for text, for
+        data of another size than the dims say, and for values that the dtype does not have.
+        """
+        with self.place(name or f"tensor {text_of(tensor.name)!r}"):
+            dtype, shape = DTYPES.get(tensor.data_type), tuple(tensor.dims)
+            if dtype is None:
+                raise GraphError("the elements are not numbers", got=f"type {tensor.data_type}")
+            if any(dim < 0 for dim in shape):
+                raise GraphError("dims are at least 0", got=f"dims={list(shape)}")
+            if len(shape) > _RANK or math.prod(dim or 1 for dim in shape) >= 2**56:
+                raise GraphError("the dims are too large", got=brief(shape))
+            width = dtype.bits if dtype.narrow else dtype.storage.itemsize * 8
+            count = math.prod(shape)
+            data = self._bytes(tensor, -(-count * width // 8), f"{dtype}{list(shape)}")
+            if data is None:
+                array = _typed(tensor, dtype, count, width)
+            elif width < 8:
+                array = _unpacked(data, count, width)
+            else:
+                array = data.view(dtype.storage.newbyteorder("<")).astype(dtype.storage, copy=False)
+            if dtype is DType.bool and array.view(np.uint8).max(initial=0) > 1:
+                raise GraphError("a bool is 0 or 1", got=str(array.view(np.uint8).max()))
+            return dtype, array.view(dtype.storage).reshape(shape)
+
+    def _bytes(self, tensor: Any, size: int, what: str) -> NDArray[np.uint8] | None:
+        """Return the bytes of a tensor, `size` of them; None where it has typed data."""
+        fields = [field for field in _TYPED if len(getattr(tensor, field))]
+        fields += ["raw_data"] * tensor.HasField("raw_data")
+        fields += ["external_data"] * (tensor.data_location == 1 or len(tensor.external_data) > 0)
+        if len(fields) > 1 or tensor.HasField("segment"):
+            raise GraphError("a tensor has its data in one field", got=", ".join(fields))
+        if not fields or fields[0] in _TYPED:
+            return None
+        if fields == ["raw_data"]:
+            data = np.frombuffer(tensor.raw_data, np.uint8)
+        else:
+            data = self._external(tensor)
+        if data.size != size:
+            raise GraphError(f"{what} has {size} bytes", got=f"{data.size} of {fields[0]}")
+        return data
+
+    def _external(self, tensor: Any) -> NDArray[np.uint8]:
+        """Return the bytes of external data, or of data that the scan left in the file."""
+        fields = {entry.key: entry.value for entry in tensor.external_data}
+        if len(fields) != len(tensor.external_data) or tensor.data_location != 1:
+            raise GraphError(
+                "external data has one location",
+                got=brief([(entry.key, entry.value) for entry in tensor.external_data]),
+            )
+        location = text_of(fields.get("location", ""))
+        offset, length = (_natural(fields, key) for key in ("offset", "length"))
+        if not location and (offset, length) in self._places:
+            data = self._data
+        else:
+            data = self._files.get(location)
+            if data is None:
+                data = self._files[location] = self._open(location)
+        offset = offset or 0
+        length = max(0, len(data) - offset) if length is None else length
+        if offset + length > len(data):
+            raise GraphError(
+                f"{brief(location)} has {len(data)} bytes", got=f"offset {offset}, length {length}"
+            )
+        return np.frombuffer(data, np.uint8, length, offset) if length else np.empty(0, np.uint8)
+
+    def _open(self, location: str) -> Buffer:
+        """Map external data: a regular file below the model's folder, reached through no link.
+
+        Each folder of the path is opened within the one before, so that a folder cannot be replaced
+        after its check.
+        """
+        if self.folder is None:
+            raise GraphError("external data needs the model's folder", fix="pass the model's path")
+        parts = location.split("/")
+        if not {"", ".", ".."}.isdisjoint(parts) or "\0" in location or "\\" in location:
+            raise GraphError("external data lies below the model's folder", got=brief(location))
+        try:
+            at = os.open(self.folder, _FLAGS | os.O_DIRECTORY)
+            for i, part in enumerate(parts, 1):
+                try:
+                    mode = os.stat(part, dir_fd=at, follow_symlinks=False).st_mode
+                    is_last = i == len(parts)
+                    if not (stat.S_ISREG if is_last else stat.S_ISDIR)(mode):
+                        raise GraphError(
+                            "external data is in regular files, without links", got=brief(location)
+                        )
+                    flags = _FLAGS | os.O_NOFOLLOW | (0 if is_last else os.O_DIRECTORY)
+                    below = os.open(part, flags, dir_fd=at)
+                finally:
+                    os.close(at)
+                at = below
+            return _mapped(at)
+        except OSError as error:
+            raise GraphError(f"external data: {error.strerror}", got=brief(location)) from None
+
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""Flags of os.open; a named pipe would block without the last one."""
+
+
+@cache
+def _latest(onnx: Any) -> dict[str, int]:
+    """Return the latest version of each operator set of the onnx package."""
+    latest = {"": onnx.defs.onnx_opset_version()}
+    for schema in onnx.defs.get_all_schemas():
+        latest[schema.domain] = max(latest.get(schema.domain, 0), schema.since_version)
+    return latest
+
+
+def domain_of(message: Any) -> str:
+    """Return the domain of an operator set, node or function; "" for ai.onnx."""
+    domain = text_of(message.domain)
+    return "" if domain == "ai.onnx" else domain
+
+
+def text_of(value: Any) -> str:
+    """Return a text of a model; GraphError for bytes that are not UTF-8."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise GraphError("the text is not UTF-8", got=brief(value)) from None
+
+
+def _natural(fields: Mapping[str, Any], key: str) -> int | None:
+    """Return an entry of external data that is a number of bytes; None where it is absent."""
+    if key not in fields:
+        return None
+    text = text_of(fields[key])
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise GraphError(f"{key} is a number of bytes", got=brief(text))
+    return int(text)
+
+
+def _mapped(file: int) -> Buffer:
+    """Map an open regular file into memory, read-only, and close it."""
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise GraphError("the path is not a regular file")
+        return mmap.mmap(file, 0, access=mmap.ACCESS_READ) if status.st_size else b""
+    finally:
+        os.close(file)
+
+
+# -- typed and packed data
+
+
+def _typed(tensor: Any, dtype: DType, count: int, width: int) -> NDArray[Any]:
+    """Return the flat array of typed data, in the storage dtype or as its bits."""
+    storage = dtype.storage
+    field = _FIELDS.get(storage, "int32_data")
+    is_packed = width in (2, 4)  # int32_data then has bytes, each of several elements
+    size = -(-count * width // 8) if is_packed else count * (1 + dtype.is_complex)
+    data = getattr(tensor, field)
+    if len(data) != size:
+        sizes = [
+            f"{len(getattr(tensor, name))} in {name}"
+            for name in _TYPED
+            if len(getattr(tensor, name))
+        ]
+        raise GraphError(
+            f"{dtype}{list(tensor.dims)} has {size} values in {field}",
+            got=sizes[0] if sizes else "no data",
+        )
+    values = np.array(data, _TYPED[field])
+    if dtype.is_complex or values.dtype == storage:
+        return values.view(storage)
+    low, high = -(1 << width - 1), (1 << max(width, 8 if is_packed else 0)) - 1
+    if dtype.is_integer and not is_packed:
+        low, high = int(dtype.min), int(dtype.max)
+    for value in (values.min(initial=0), values.max(initial=0)):
+        if not low <= value <= high:
+            raise GraphError(f"{field} of {dtype} is from {low} to {high}", got=str(value))
+    bits = values.astype(f"u{storage.itemsize}")
+    return _unpacked(bits, count, width) if is_packed else bits
+
+
+_CHUNK = 1 << 18
+"""The number of elements unpacked at a time; it fills whole bytes at each width."""
+
+
+def _unpacked(data: NDArray[np.uint8], count: int, width: int) -> NDArray[np.uint8]:
+    """Return elements of 2, 4 or 6 bits, the first in the low bits, as a byte each."""
+    result = np.empty(count, np.uint8)
+    for first in range(0, count, _CHUNK):
+        size = min(_CHUNK, count - first)
+        chunk = data[first * width // 8 : (first + size) * width // 8 + 1]
+        bits = np.unpackbits(chunk, count=size * width, bitorder="little").reshape(size, width)
+        result[first : first + size] = np.packbits(bits, axis=1, bitorder="little")[:, 0]
+    return result
+
+
+# -- the wire format
+
+
+def _scanned(
+    data: Buffer, at: int, end: int, descriptor: Any, places: set[Place], depth: int
+) -> bytes:
+    """Return a message without the bytes of large tensors, whose `places` in `data` it adds.
+
+    Such a tensor has its offset and length as external data without a location.
+    """
+    if not depth:
+        raise ValueError("messages are nested too deeply")
+    parts: list[bytes] = []
+    while at < end:
+        start = at
+        tag, at = _varint(data, at, end)
+        length, wire = 0, tag & 7
+        if wire == _LENGTH:
+            length, at = _varint(data, at, end)
+        elif wire == 0:
+            _, at = _varint(data, at, end)
+        else:
+            length = {1: 8, 5: 4}.get(wire, end)
+        first, at = at, at + length
+        if at > end:
+            raise ValueError(f"the field at byte {start} does not end")
+        field = descriptor.fields_by_number.get(tag >> 3)
+        if wire != _LENGTH or length < LARGE or field is None:
+            parts.append(data[start:at])
+        elif field.name == "raw_data":
+            places.add((first, length))
+            for key, value in ("offset", first), ("length", length):
+                entry = _field(1, key.encode()) + _field(2, b"%d" % value)
+                parts.append(_field(_EXTERNAL_DATA, entry))
+            parts.append(_number(_DATA_LOCATION << 3) + b"\1")
+        elif field.message_type is None:
+            parts.append(data[start:at])
+        else:
+            inner = _scanned(data, first, at, field.message_type, places, depth - 1)
+            parts.append(_field(tag >> 3, inner))
+    return b"".join(parts)
+
+
+_LENGTH, _EXTERNAL_DATA, _DATA_LOCATION = 2, 13, 14
+"""The wire type of fields with a length; the numbers of two fields of TensorProto."""
+
+
+def _varint(data: Buffer, at: int, end: int) -> Place:
+    """Return the varint at a place, and the place after it."""
+    result = shift = 0
+    while at < end and shift < 64:
+        byte = data[at]
+        result |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return result, at
+    raise ValueError(f"the number at byte {at} does not end")
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Return a field with a length."""
+    return _number(number << 3 | _LENGTH) + _number(len(content)) + content
+
+
+def _number(value: int) -> bytes:
+    """Return a number as a varint."""
+    result = bytearray()
+    while value > 127:
+        result.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*result, value))

@@ -1,0 +1,148 @@
+"""ONNX files that are hostile, damaged or large: read right, or refused with the place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import DType, GraphError
+
+onnx = pytest.importorskip("onnx")
+
+from runtime.sources.onnx_.model import DTYPES, OnnxModel, read_model  # noqa: E402
+
+SHAPES = [(), (0,), (3,), (5, 7), (2, 3, 4001)]
+
+
+def model_of(*tensors: Any) -> Any:
+    return onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], tensors))
+
+
+def read_first(model: OnnxModel) -> tuple[DType, np.ndarray[Any, Any]]:
+    return model.array(model.proto.graph.initializer[0])
+
+
+def values_of(dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(0)
+    bits = dtype.bits if dtype.narrow else 1 if dtype is DType.bool else 8
+    raw = rng.integers(0, 2**bits, (*shape, dtype.storage.itemsize), dtype=np.uint8)
+    return raw.view(dtype.storage).reshape(shape)
+
+
+@pytest.mark.parametrize("number", DTYPES)
+def test_initializers_have_the_values_of_the_onnx_package(number: int) -> None:
+    dtype = DTYPES[number]
+    for shape in SHAPES:
+        values = values_of(dtype, shape)
+        tensor = onnx.numpy_helper.from_array(values, "w")
+        assert tensor.data_type == number
+        proto = model_of(tensor)
+        for source in (proto, proto.SerializeToString()):
+            read_dtype, array = read_first(read_model(source))
+            assert read_dtype is dtype and array.dtype == dtype.storage
+            assert array.shape == shape and array.tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("number", DTYPES)
+def test_typed_data_has_the_values_of_the_onnx_package(number: int) -> None:
+    dtype = DTYPES[number]
+    values = np.array([0, 1, 1, 0, 1]).astype(dtype.storage)
+    tensor = onnx.helper.make_tensor("w", number, (5,), values.tolist())
+    _, array = read_model(model_of()).array(tensor)
+    assert array.tobytes() == onnx.numpy_helper.to_array(tensor).tobytes()
+
+
+EXTERNAL = {
+    "/etc/passwd": {},
+    "../beside.bin": {},
+    "sub/../../beside.bin": {},
+    "linked/beside.bin": {},
+    "link.bin": {},
+    "fifo": {},
+    "sub": {},
+    "sub/": {},
+    "": {},
+    "none.bin": {},
+    "w.bin": {"offset": "4"},
+    "w.bin#1": {"offset": "-4"},
+    "w.bin#2": {"offset": "0", "length": "15"},
+    "w.bin#3": {"offset": "9" * 19, "length": "16"},
+    "w.bin#4": {"location": "w.bin"},
+    "w.bin#5": {"length": "9" * 30},
+}
+
+
+@pytest.mark.parametrize("case", EXTERNAL)
+def test_external_data_outside_the_folder_or_file_is_refused(case: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    (folder / "sub").mkdir(parents=True)
+    for path in (tmp_path / "beside.bin", folder / "w.bin"):
+        path.write_bytes(bytes(16))
+    (folder / "linked").symlink_to(tmp_path)
+    (folder / "link.bin").symlink_to("w.bin")
+    os.mkfifo(folder / "fifo")
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[4], data_location=1)
+    for key, value in [("location", case.partition("#")[0]), *EXTERNAL[case].items()]:
+        tensor.external_data.add(key=key, value=value)
+    (folder / "m.onnx").write_bytes(model_of(tensor).SerializeToString())
+    with pytest.raises(GraphError, match=r"^m\.onnx: tensor 'w': "):
+        read_first(read_model(folder / "m.onnx"))
+
+
+def test_external_data_below_the_folder_is_mapped_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    with (tmp_path / "sub" / "w.bin").open("wb") as file:
+        file.truncate(3 << 30)
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[3 << 10, 1 << 18], data_location=1)
+    tensor.external_data.add(key="location", value="sub/w.bin")
+    (tmp_path / "m.onnx").write_bytes(model_of(tensor).SerializeToString())
+    dtype, array = read_first(read_model(tmp_path / "m.onnx"))
+    assert dtype is DType.float32 and array.shape == (3 << 10, 1 << 18) and array[-1, -1] == 0
+    assert not array.flags.owndata and not array.flags.writeable
+
+
+TENSORS: dict[str, dict[str, Any]] = {
+    "negative": {"dims": [-1], "raw_data": b""},
+    "terabytes": {"dims": [1 << 40], "raw_data": bytes(4)},
+    "overflow": {"dims": [1 << 62, 4, 0]},
+    "axes": {"dims": [1] * 65, "raw_data": bytes(4)},
+    "short": {"dims": [2], "raw_data": bytes(7)},
+    "long": {"dims": [2], "raw_data": bytes(9)},
+    "counts": {"dims": [2], "float_data": [1]},
+    "empty": {"dims": [2]},
+    "field": {"dims": [1], "double_data": [1]},
+    "both": {"dims": [1], "float_data": [1], "raw_data": bytes(4)},
+    "text": {"dims": [1], "data_type": 8, "string_data": [b"a"]},
+    "unknown": {"dims": [1], "data_type": 99, "raw_data": b"a"},
+    "bool": {"dims": [1], "data_type": 9, "raw_data": b"\2"},
+    "int8": {"dims": [1], "data_type": 3, "int32_data": [200]},
+    "float16": {"dims": [1], "data_type": 10, "int32_data": [1 << 16]},
+    "uint32": {"dims": [1], "data_type": 12, "uint64_data": [1 << 32]},
+    "int4": {"dims": [3], "data_type": 22, "int32_data": [1]},
+}
+
+
+@pytest.mark.parametrize("case", TENSORS)
+def test_tensors_whose_data_is_not_of_their_type_are_refused(case: str) -> None:
+    tensor = onnx.TensorProto(**{"name": "w", "data_type": 1, **TENSORS[case]})
+    with pytest.raises(GraphError, match=r"^model: tensor 'w': "):
+        read_first(read_model(model_of(tensor)))
+
+
+def test_files_that_are_no_models_are_refused(tmp_path: Path) -> None:
+    whole = model_of(onnx.numpy_helper.from_array(np.ones(9999), "w")).SerializeToString()
+    newer = model_of()
+    newer.opset_import[0].version = 999
+    for data in (b"", b"PK\3\4...", b"\x80\4\x95", b"some text", whole[:-9000], whole[:5000]):
+        path = tmp_path / "m.onnx"
+        path.write_bytes(data)
+        with pytest.raises(GraphError, match=r"^m\.onnx: not an ONNX model"):
+            read_model(path)
+    with pytest.raises(GraphError, match="install a newer onnx"):
+        read_model(newer)
+    with pytest.raises(GraphError, match="not a regular file"):
+        read_model(tmp_path)
