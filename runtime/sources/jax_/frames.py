@@ -12,6 +12,7 @@ import ast
 import sysconfig
 from collections.abc import Iterable, Sequence
 from inspect import signature
+from os import sep
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ class EquationSite(NamedTuple):
     """The place of an equation: the user's location, and the function of JAX, such as `jnp.mean`.
 
     `is_conversion` says that the user asked for a dtype: `x.astype`, `jnp.int32(x)`, `dtype=`.
-    `place` identifies the user's instruction, whatever the layer.
+    `place` identifies the instruction outside of JAX, in the user's code or in another package.
     """
 
     location: Location
@@ -47,6 +48,7 @@ class Sites:
             "jax.nn.": jax.nn,
         }
         self._module_names: dict[str, str] = {}
+        self._packages: dict[str, str] = {}
         self._dtype_verdicts: dict[tuple[int, int], bool] = {}
 
     def is_written(self, site: EquationSite) -> bool:
@@ -88,16 +90,20 @@ class Sites:
         if info.traceback is None:
             return outer or EquationSite(Location.at("", 1), "", False)
         library: list[CodeType] = []
+        place: tuple[int, int] | None = None
         for code, offset in zip(*info.traceback.raw_frames(), strict=True):
-            if not self._is_library(code):
-                location = self._location(code, offset, str(info.name_stack))
-                function, is_conversion = self._function(library)
+            is_library = self._is_library(code)
+            if place is None and (not is_library or self._package(code.co_filename)):
                 place = id(code), offset
-                return EquationSite(location, function, is_conversion, place)
+            if not is_library:
+                function, is_conversion, package = self._function(library)
+                layer = str(info.name_stack) or (function if package else "")
+                location = self._location(code, offset, layer)
+                return EquationSite(location, function, is_conversion, place or (0, 0))
             library.append(code)
             if outer is not None and (code.co_filename, code.co_name) == within:
                 return outer
-        return outer or EquationSite(Location.at("", 1), *self._function(library))
+        return outer or EquationSite(Location.at("", 1), *self._function(library)[:2])
 
     def of_frames(self, frames: Iterable[tuple[CodeType, int]]) -> EquationSite:
         """Return the site of the user's innermost frame."""
@@ -105,7 +111,7 @@ class Sites:
         for code, offset in frames:
             if not self._is_library(code):
                 location = self._location(code, offset, "")
-                return EquationSite(location, *self._function(library), (id(code), offset))
+                return EquationSite(location, *self._function(library)[:2], (id(code), offset))
             library.append(code)
         return EquationSite(Location.at("", 1), "", False)
 
@@ -123,13 +129,32 @@ class Sites:
             location = self._locations[key] = Location(code, offset, layer)
         return location
 
-    def _function(self, frames: Sequence[CodeType]) -> tuple[str, bool]:
-        """Return the name of the function of JAX that frames run, and whether it converts."""
+    def _function(self, frames: Sequence[CodeType]) -> tuple[str, bool, str]:
+        """Return the name of the function that frames run, whether it converts, its package.
+
+        The function is that of JAX which the user called, or the innermost of another package,
+        such as `optax.scale_by_adam`; JAX is no package here.
+        """
+        for code in frames:
+            package = self._package(code.co_filename)
+            if package:
+                return f"{package}.{code.co_qualname.split('.')[0]}", False, package
         for code in reversed(frames):
             if code.co_name not in _WRAPPERS:
                 name = code.co_name.strip("_").removeprefix("operator_")
-                return f"{self._module(code.co_filename)}{name}", code.co_qualname in _CONVERSIONS
-        return "", False
+                name = f"{self._module(code.co_filename)}{name}"
+                return name, code.co_qualname in _CONVERSIONS, ""
+        return "", False, ""
+
+    def _package(self, file: str) -> str:
+        """Return the name of the installed package of a file; "" for JAX and other files."""
+        name = self._packages.get(file)
+        if name is None:
+            folder = next((x for x in _SITE_PACKAGES if file.startswith(x + sep)), None)
+            is_other = folder is not None and not file.startswith(self._jax)
+            name = Path(file[len(folder or "") + 1 :]).parts[0] if is_other else ""
+            name = self._packages[file] = name.removesuffix(".py")
+        return name
 
     def _module(self, file: str) -> str:
         """Return the public name of a module of JAX with a dot; "" for other files."""
@@ -172,7 +197,5 @@ _DTYPES = frozenset({"dtype", "preferred_element_type", "new_dtype"})
 _MODULES = {"numpy": "jnp.", "lax": "lax.", "nn": "jax.nn.", "scipy": "jax.scipy."}
 
 
-_LIBRARIES = (
-    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
-    str(Path(__file__).parent),
-)
+_SITE_PACKAGES = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+_LIBRARIES = (sysconfig.get_path("stdlib"), *_SITE_PACKAGES, str(Path(__file__).parent))

@@ -192,13 +192,16 @@ class Importer:
         symbol, pending = value
         if pending is None:
             return symbol
-        to, (location, function, is_conversion, _) = pending.type.dtype, pending.site
-        with self.graph.at(location):
-            cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
-        if not is_conversion:
-            rule = self.graph.rules.name
-            operand, op = (INTERMEDIATE, function) if "." in function else ("x", "cast")
-            cast_.source = (Origin(operand, op, location, rule, symbol.dtype, to),)
+        with self.graph.at(pending.site.location):
+            return self._cast(symbol, pending.type.dtype, pending.site)
+
+    def _cast(self, symbol: Symbol, to: DType, site: EquationSite) -> Symbol:
+        """Return a cast: explicit if the site is a conversion that the user wrote."""
+        cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
+        if not site.is_conversion:
+            operand, op = (INTERMEDIATE, site.function) if "." in site.function else ("x", "cast")
+            origin = Origin(operand, op, site.location, self.graph.rules.name, symbol.dtype, to)
+            cast_.source = (origin,)
         return cast_
 
     # -- equations
@@ -315,7 +318,8 @@ class Importer:
             return symbol
         if symbol.shape != type_.shape:
             raise GraphError("the row has another shape than the jaxpr", got=str(symbol.type))
-        return self.graph.emit(ops.cast, (symbol,), {"to": type_.dtype})
+        assert self._site is not None
+        return self._cast(symbol, type_.dtype, self._site._replace(is_conversion=False))
 
     def _call_of(
         self, equation: Any, args: Sequence[Symbol], types: Sequence[TensorType]
@@ -351,7 +355,7 @@ class Importer:
         """
         graph = Graph(_name(jaxpr), rules=self.graph.rules, tf32=self.graph.tf32)
         importer, site = Importer(graph, self.sites, self.jax), self._site
-        importer.skipped = self.skipped
+        importer.skipped, importer._site = self.skipped, site
         assert site is not None
         with graph.at(site.location):
             inputs = [graph.input(type_) for type_ in types]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from graphir import GraphError
 from passes import cast_report
 from runtime import from_jax, interpret
+from runtime.sources.jax_ import frames
 
 jax = pytest.importorskip("jax")
 jnp, lax = jax.numpy, jax.lax
@@ -161,3 +164,28 @@ def test_a_function_of_jax_that_is_traced_once_has_the_lines_of_all_its_calls() 
 
     lines = {f"line {x.location.line}" for x in from_jax(twice, X).symbols if x.args}
     assert lines == {line_of(twice, 1), line_of(twice, 2)}
+
+
+def test_a_cast_inside_a_package_names_the_function_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "def halved(x, n):\n    return x.astype('bfloat16') * n\n"
+    (tmp_path / "narrowing.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(frames, "_SITE_PACKAGES", (str(tmp_path),))
+    monkeypatch.setattr(frames, "_LIBRARIES", (*frames._LIBRARIES, str(tmp_path)))
+    narrowing = importlib.import_module("narrowing")
+    graph = from_jax(lambda x, n: narrowing.halved(x, n), np.ones(3, "f4"), np.ones(3, "i4"))
+    rows = cast_report(graph).rows
+    operands = {(row.operand, row.op) for row in rows}
+    assert operands == {("intermediate", "narrowing.halved"), ("rhs", "multiply")}
+    assert {row.location.layer for row in rows} == {"narrowing.halved"}
+    assert {Path(row.location.file).name for row in rows} == {Path(__file__).name}
+
+
+def test_the_weak_carry_in_a_body_is_a_cast_of_jax() -> None:
+    def total(x: Any) -> Any:
+        return jax.lax.scan(lambda carry, row: (carry * 0.5 + row, row), 0.0, x)[0]
+
+    rows = cast_report(from_jax(total, np.ones(3, "f4"))).rows
+    assert "explicit" not in {row.kind for row in rows}
