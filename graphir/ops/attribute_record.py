@@ -13,7 +13,7 @@ import numpy as np
 from graphir.dtypes import DType
 
 _DIGESTED = 4096
-"""The size in bytes above which a key holds an array's digest instead of its bytes."""
+"""The size in bytes above which a key holds an array's digest or the array, not its bytes."""
 
 
 def content_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -23,15 +23,45 @@ def content_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def array_content(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """Return a key that two arrays share only if they are equal bit for bit, of bounded size."""
-    data = array.tobytes()
-    if len(data) > _DIGESTED:
-        data = hashlib.blake2b(data).digest()
+    data = array.tobytes() if array.nbytes <= _DIGESTED else _digest(array)
     return array.dtype, array.shape, data
+
+
+def _digest(array: np.ndarray[Any, Any]) -> bytes:
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return hashlib.blake2b(data.data).digest()
+
+
+class _LargeArray:
+    """A key that reads a large array only beside an array of equal dtype, shape and beginning."""
+
+    __slots__ = ("_digest", "_start", "array")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        start = array.flat[: _DIGESTED // array.itemsize].tobytes()
+        self._start = array.dtype, array.shape, start
+        self._digest = b""
+
+    @property
+    def digest(self) -> bytes:
+        """Return the digest of the array's bytes; it is cached."""
+        self._digest = self._digest or _digest(self.array)
+        return self._digest
+
+    def __hash__(self) -> int:
+        return hash(self._start)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _LargeArray) or self._start != other._start:
+            return False
+        return self.array is other.array or self.digest == other.digest
 
 
 def _content(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return array_content(cast("np.ndarray[Any, Any]", value))
+        array = cast("np.ndarray[Any, Any]", value)
+        return array_content(array) if array.nbytes <= _DIGESTED else _LargeArray(array)
     if isinstance(value, (float, complex)):
         return type(value), np.asarray(value).tobytes()
     if isinstance(value, tuple):

@@ -6,6 +6,7 @@ help of the ops. A value that does not fit raises an error.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, cast
@@ -282,9 +283,27 @@ def new_shape(value: Any, types: Types) -> Shape:
 
 def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
     """The values of a constant: a contiguous, read-only array."""
+    if type(value) is np.ndarray and value.base is not None and _is_frozen(value):
+        return value
     array = np.array(value, order="C")
     array.setflags(write=False)
     return array
+
+
+class FrozenFile(mmap.mmap):
+    """A file in memory that nobody changes while a graph has constants in it."""
+
+
+def _is_frozen(array: Any) -> bool:
+    """Answer whether an array is in order, in memory that is never written, and needs no copy."""
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        return False
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    owner = array.obj if isinstance(array, memoryview) else array
+    return isinstance(owner, (bytes, FrozenFile))
 
 
 def with_dtypes(attrs: Mapping[str, Any], change: Callable[[DType], DType]) -> dict[str, Any]:

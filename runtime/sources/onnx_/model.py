@@ -14,12 +14,12 @@ Sources of the formats: onnx.proto, and "Encoding" of Protocol Buffers.
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from mmap import ACCESS_READ
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any, TypeAlias
@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, GraphError, GraphirError
+from graphir.ops.attributes import FrozenFile
 from runtime.optional import optional
 
-Buffer: TypeAlias = bytes | mmap.mmap
+Buffer: TypeAlias = bytes | FrozenFile
 Place: TypeAlias = tuple[int, int]
 
 LARGE = 4096
@@ -300,7 +301,7 @@ def _mapped(file: int) -> Buffer:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise GraphError("the path is not a regular file")
-        return mmap.mmap(file, 0, access=mmap.ACCESS_READ) if status.st_size else b""
+        return FrozenFile(file, 0, access=ACCESS_READ) if status.st_size else b""
     finally:
         os.close(file)
 
