@@ -7,7 +7,7 @@ from runtime.interpreter import interpret
 from runtime.jit.jit import jit
 from runtime.program import Program
 from runtime.recording import Recording, record
-from runtime.sources import from_jax, from_torch
+from runtime.sources import from_jax, from_onnx, from_torch
 
 __all__ = [
     "Program",
@@ -15,6 +15,7 @@ __all__ = [
     "audit",
     "execute",
     "from_jax",
+    "from_onnx",
     "from_torch",
     "interpret",
     "jit",

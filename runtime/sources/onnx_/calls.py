@@ -1,0 +1,95 @@
+"""Nodes that no op stands for: the op `call`, which ONNX's reference evaluator computes."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# (ONNX is no part of the project's own environment, and its messages have no types there.)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from graphir import ExecutionError
+from runtime.sources.onnx_.model import OnnxModel
+
+
+class BoundNode:
+    """A node with its attributes, as a function of arrays: one for each of `names`.
+
+    `types` are the types of the names, messages of ONNX. onnxruntime computes what the reference
+    evaluator does not have.
+    """
+
+    def __init__(
+        self, model: OnnxModel, node: Any, types: Mapping[str, Any], opsets: Mapping[str, int]
+    ) -> None:
+        self._model, self._node, self._types, self._opsets = model, node, types, opsets
+        self._run: Any = None
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Return the results of the node."""
+        feeds = dict(zip(self._types, arrays, strict=True))
+        if self._run is not None:
+            return tuple(self._run(None, feeds))
+        model, problems = self._whole(), list[str]()
+        for engine in (self._reference, self._onnxruntime):
+            try:
+                run = engine(model)
+                results = tuple(run(None, feeds))
+            except Exception as error:  # each engine has exceptions of its own
+                problems.append(f"{type(error).__name__}: {error}".split("\n")[0])
+                continue
+            self._run = run
+            return results
+        raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
+
+    def _reference(self, model: Any) -> Any:
+        return import_module("onnx.reference").ReferenceEvaluator(model).run
+
+    def _onnxruntime(self, model: Any) -> Any:
+        data = model.SerializeToString()
+        runtime = import_module("onnxruntime")
+        return runtime.InferenceSession(data, providers=["CPUExecutionProvider"]).run
+
+    def _whole(self) -> Any:
+        """Return a model of the node alone."""
+        helper = self._model.onnx.helper
+        inputs = [helper.make_value_info(name, type_) for name, type_ in self._types.items()]
+        outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
+        graph = helper.make_graph([self._node], "call", inputs, outputs)
+        opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
+        functions = self._model.proto.functions
+        return helper.make_model(
+            graph,
+            opset_imports=opsets,
+            functions=functions,
+            ir_version=max(self._model.proto.ir_version, 10),
+        )
+
+
+def graphs_of(node: Any) -> Iterator[Any]:
+    """Yield the graphs among the attributes of a node."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def outer_names(graphs: Iterable[Any]) -> list[str]:
+    """Return the names of the values that graphs use from outside, in the order of their use."""
+    names: dict[str, None] = {}
+    for graph in graphs:
+        inner = {x.name for x in (*graph.input, *graph.initializer)}
+        inner |= {x.values.name for x in graph.sparse_initializer}
+        for node in graph.node:
+            used = [*node.input, *outer_names(graphs_of(node))]
+            names.update(dict.fromkeys(name for name in used if name and name not in inner))
+            inner.update(node.output)
+        names.update(dict.fromkeys(x.name for x in graph.output if x.name not in inner))
+    return [*names]
+
+
+def result_names(node: Any) -> Sequence[str]:
+    """Return the names of the results of a node that have one."""
+    return [name for name in node.output if name]

@@ -1,0 +1,332 @@
+"""Rows of the ops that move values, and of those that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from graphir import DType, Symbol, TensorType, ops
+from graphir.ops.dims import Dim, Size
+from graphir.ops.shape_rules import broadcast_shapes
+from runtime.sources.onnx_.rows import ROWS, NodeCall, row
+
+# -- creation
+
+
+@row("Shape")
+def _shape(e: NodeCall, x: Any, start: int = 0, end: int | None = None) -> Any:
+    sizes = e(ops.shape_of, x, dtype=DType.int64)
+    first, last, _ = slice(start, end).indices(x.rank)
+    if (first, last) == (0, x.rank):
+        return sizes
+    return e(ops.slice, sizes, start=[first], stop=[max(first, last)], step=[1])
+
+
+@row("Size")
+def _size(e: NodeCall, x: Any) -> Any:
+    return e(ops.prod, e(ops.shape_of, x, dtype=DType.int64), axis=(0,), dtype=DType.int64)
+
+
+@row("ConstantOfShape")
+def _constant_of_shape(e: NodeCall, shape: Any, value: Any = None) -> Any:
+    number = e.constant(np.zeros(1, np.float32)) if value is None else value
+    return e.spread(e.shaped(number, ()), e.ints(shape))
+
+
+@row("EyeLike")
+def _eye_like(e: NodeCall, x: Any, k: int, **_: Any) -> Any:
+    rows, columns = x.shape
+    attrs = {"dtype": e.type.dtype, "rows": rows, "columns": columns, "offset": k}
+    return e.graph.emit(ops.eye, (), attrs)
+
+
+@row("Range")
+def _range(e: NodeCall, start: Any, limit: Any, delta: Any, **_: Any) -> Any:
+    first, last, step = (e.ints(x)[0] for x in (start, limit, delta))
+    if isinstance(first, Dim) or isinstance(step, Dim):
+        return None
+    if isinstance(last, Dim):
+        return e.graph.range(first, last, step, dtype=start.dtype)
+    count = max(int(np.ceil((last - first) / step)), 0)
+    line = np.arange(count).astype(start.dtype.storage)
+    if not start.dtype.is_float:
+        return e.constant((first + np.arange(count) * step).astype(start.dtype.storage))
+    places = e.constant(line)
+    return e(ops.add, e(ops.multiply, places, delta), start) if count else places
+
+
+@row("OneHot")
+def _one_hot(e: NodeCall, places: Any, depth: Any, values: Any, axis: int) -> Any:
+    count = int(e.ints(depth)[0])
+    axis %= places.rank + 1
+    index = e.cast(places, DType.int64)
+    index = e(ops.unsqueeze, index, axis=axis)
+    is_out = e(ops.logical_or, e(ops.less, index, -count), e(ops.greater_equal, index, count))
+    index = e(ops.where, is_out, e.number(-1, index), e(ops.remainder, index, max(count, 1)))
+    line = e.line(count, axis, index.rank)
+    low, high = (
+        e.shaped(e(ops.slice, values, start=[i], stop=[i + 1], step=[1]), ()) for i in (0, 1)
+    )
+    return e(ops.where, e(ops.equal, index, line), high, low)
+
+
+# -- shapes
+
+
+@row("Reshape")
+def _reshape(e: NodeCall, x: Any, shape: Any = None, *, allowzero: int = 0, **attrs: Any) -> Any:
+    sizes = e.ints(attrs.get("shape", shape))
+    if not allowzero:
+        sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
+    if 0 in x.shape and -1 in sizes:
+        return None
+    return e.shaped(x, sizes) if -1 not in sizes else e(ops.reshape, x, shape=sizes)
+
+
+@row("Flatten")
+def _flatten(e: NodeCall, x: Any, axis: int) -> Any:
+    place = axis + x.rank if axis < 0 else axis
+    head, tail = (TensorType(x.dtype, part).size for part in (x.shape[:place], x.shape[place:]))
+    return e.shaped(x, (head, tail))
+
+
+@row("Squeeze")
+def _squeeze(e: NodeCall, x: Any, axes: Any = None, **attrs: Any) -> Any:
+    places = [axis % x.rank for axis in e.ints(attrs.get("axes", axes))]
+    if axes is None and "axes" not in attrs:
+        if any(not isinstance(size, int) for size in x.shape):
+            return None
+        places = [i for i, size in enumerate(x.shape) if size == 1]
+    for axis in sorted(places, reverse=True):
+        x = e(ops.squeeze, x, axis=axis)
+    return x
+
+
+@row("Unsqueeze")
+def _unsqueeze(e: NodeCall, x: Any, axes: Any = None, **attrs: Any) -> Any:
+    places = e.ints(attrs.get("axes", axes))
+    rank = x.rank + len(places)
+    for axis in sorted(axis % rank for axis in places):
+        x = e(ops.unsqueeze, x, axis=axis)
+    return x
+
+
+@row("Transpose")
+def _transpose(e: NodeCall, x: Any, perm: Sequence[int] | None = None) -> Any:
+    dims = [*range(x.rank)][::-1] if perm is None else [*perm]
+    return e(ops.permute, x, dims=dims)
+
+
+@row("Expand")
+def _expand(e: NodeCall, x: Any, shape: Any) -> Any:
+    return e.spread(x, broadcast_shapes((x.shape, tuple(e.ints(shape)))))
+
+
+@row("Tile")
+def _tile(e: NodeCall, x: Any, repeats: Any, axis: Any = None) -> Any:
+    return None if axis is not None else e(ops.tile, x, repeats=e.ints(repeats)) if x.rank else x
+
+
+@row("Concat")
+def _concat(e: NodeCall, *args: Any, axis: int = 1) -> Any:
+    return e(ops.concat, *args, axis=axis)
+
+
+@row("Split")
+def _split(e: NodeCall, x: Any, sizes: Any = None, *, axis: int = 0, **attrs: Any) -> Any:
+    axis %= x.rank
+    parts = e.ints(attrs.get("split", sizes))
+    if not parts:
+        whole, count = x.shape[axis], attrs.get("num_outputs") or len(e.types)
+        if not isinstance(whole, int):
+            return None
+        part = -(-whole // count)
+        parts = [max(min(part, whole - i * part), 0) for i in range(count)]
+    starts = [sum(parts[:i]) for i in range(len(parts))]
+    return [_cut(e, x, axis, start, start + n) for start, n in zip(starts, parts, strict=True)]
+
+
+def _cut(e: NodeCall, x: Symbol, axis: int, start: Size, stop: Size, step: int = 1) -> Symbol:
+    first, last, by = [0] * x.rank, [*x.shape], [1] * x.rank
+    first[axis], last[axis], by[axis] = start, stop, step  # pyright: ignore[reportCallIssue, reportArgumentType]
+    return e(ops.slice, x, start=first, stop=last, step=by)
+
+
+@row("Slice")
+def _slice(
+    e: NodeCall,
+    x: Any,
+    starts: Any = None,
+    ends: Any = None,
+    axes: Any = None,
+    steps: Any = None,
+    **attrs: Any,
+) -> Any:
+    """A slice; one with a negative step is a slice of the flipped array."""
+    first, last = e.ints(attrs.get("starts", starts)), e.ints(attrs.get("ends", ends))
+    places = e.ints(attrs.get("axes", axes)) or range(len(first))
+    by = e.ints(steps) or [1] * len(first)
+    for axis, start, stop, step in zip(places, first, last, by, strict=True):
+        axis %= x.rank
+        size = x.shape[axis]
+        limits = _limits(size, start, stop, step)
+        if limits is None:
+            return None
+        start, stop = limits
+        if step < 0:
+            x = e(ops.flip, x, axis=(axis,))
+        if (start, stop, step) != (0, size, 1):
+            x = _cut(e, x, axis, start, stop, abs(step))
+    return x
+
+
+def _limits(size: Size, start: Any, stop: Any, step: int) -> tuple[Any, Any] | None:
+    """Return start and stop of a slice, in the flipped array for a negative step; None if unknown.
+
+    Bounds of a symbolic size are unknown unless they are its ends, or counted from its end.
+    """
+    if isinstance(size, int) and isinstance(start, int) and isinstance(stop, int):
+        first, last, _ = slice(start, _end(stop, step), step).indices(size)
+        if step < 0:
+            first, last = size - 1 - first, size - 1 - last
+        return first, max(first, last)
+    if step < 0:
+        return None
+    beyond = isinstance(stop, int) and stop >= 2**31 - 1
+    ends: list[Any] = []
+    for bound in (start, size if beyond else stop):
+        ends.append(size + bound if isinstance(bound, int) and bound < 0 else bound)
+    return ends[0], ends[1]
+
+
+def _end(stop: int, step: int) -> int | None:
+    return None if step < 0 and stop < -(2**31) + 1 else stop
+
+
+@row("Pad")
+def _pad(
+    e: NodeCall, x: Any, pads: Any = None, value: Any = None, axes: Any = None, **attrs: Any
+) -> Any:
+    if attrs.get("mode", "constant") != "constant":
+        return None
+    sizes = e.ints(attrs.get("pads", attrs.get("paddings", pads)))
+    number: Any = attrs.get("value", 0.0)
+    if value is not None:
+        number = e.static.of(value)
+        if number is None:
+            return None
+        number = number.item()
+    places = [axis % x.rank for axis in e.ints(axes)] or [*range(x.rank)]
+    padding, half = [(0, 0)] * x.rank, len(sizes) // 2
+    for i, axis in enumerate(places):
+        padding[axis] = sizes[i], sizes[half + i]
+    start = [max(-before, 0) for before, _ in padding]
+    stop = [size - max(-after, 0) for size, (_, after) in zip(x.shape, padding, strict=True)]
+    if any(start) or stop != [*x.shape]:
+        x = e(ops.slice, x, start=start, stop=stop, step=[1] * x.rank)
+    padding = [(max(before, 0), max(after, 0)) for before, after in padding]
+    number = (
+        number if x.dtype.is_inexact else bool(number) if x.dtype is DType.bool else int(number)
+    )
+    return e(ops.pad, x, padding=padding, value=number)
+
+
+@row("DepthToSpace")
+def _depth_to_space(e: NodeCall, x: Any, blocksize: int, mode: str = "DCR") -> Any:
+    n, c, h, w = x.shape
+    inner = c // blocksize**2
+    if mode == "DCR":
+        shape, dims = (n, blocksize, blocksize, inner, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        shape, dims = (n, inner, blocksize, blocksize, h, w), (0, 1, 4, 2, 5, 3)
+    x = e(ops.permute, e.shaped(x, shape), dims=dims)
+    return e.shaped(x, (n, inner, h * blocksize, w * blocksize))
+
+
+@row("SpaceToDepth")
+def _space_to_depth(e: NodeCall, x: Any, blocksize: int, **_: Any) -> Any:
+    if _.get("mode", "DCR") != "DCR":
+        return None
+    n, c, h, w = x.shape
+    x = e.shaped(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
+    x = e(ops.permute, x, dims=(0, 3, 5, 1, 2, 4))
+    return e.shaped(x, (n, c * blocksize**2, h // blocksize, w // blocksize))
+
+
+@row("Trilu")
+def _trilu(e: NodeCall, x: Any, k: Any = None, upper: int = 1) -> Any:
+    offset, keep = (e.ints(k)[0] if k is not None else 0), np.triu if upper else np.tril
+    rows, columns = x.shape[-2:]
+    if not (isinstance(rows, int) and isinstance(columns, int)):
+        return None
+    offset = max(min(offset, rows + columns), -rows - columns)
+    return e(ops.where, e.constant(keep(np.ones((rows, columns), bool), offset)), x, e.number(0, x))
+
+
+# -- indexing
+
+
+@row("Gather")
+def _gather(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
+    return e(ops.gather, x, places, axis=axis)
+
+
+@row("GatherElements")
+def _gather_elements(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
+    return _along_of(e, x, places, axis % x.rank)
+
+
+def _along_of(e: NodeCall, x: Symbol, places: Symbol, axis: int) -> Symbol:
+    for i, (whole, size) in enumerate(zip(x.shape, places.shape, strict=True)):
+        x = x if i == axis or whole == size else _cut(e, x, i, 0, size)
+    return e(ops.take_along, x, places, axis=axis)
+
+
+@row("GatherND")
+def _gather_nd(e: NodeCall, x: Any, places: Any, batch_dims: int = 0) -> Any:
+    if batch_dims or not all(isinstance(size, int) for size in x.shape):
+        return None
+    flat, shape = _flattened(e, x, places)
+    return e.shaped(e(ops.gather, flat, shape, axis=0), e.type.shape)
+
+
+def _flattened(e: NodeCall, x: Symbol, places: Symbol) -> tuple[Symbol, Symbol]:
+    """Return x with its indexed axes as one, and the places along it, without their last axis."""
+    count: Any = places.shape[-1]
+    sizes: list[Any] = [*x.shape[:count]]
+    strides = [prod(sizes[i + 1 :]) for i in range(count)]
+    places = e.cast(places, DType.int64)
+    whole = e(
+        ops.where,
+        e(ops.less, places, 0),
+        e(ops.add, places, e.constant(np.array(sizes, np.int64))),
+        places,
+    )
+    flat = e(ops.multiply, whole, e.constant(np.array(strides, np.int64)))
+    along = e(ops.sum, flat, axis=(flat.rank - 1,), dtype=DType.int64)
+    return e.shaped(x, (prod(sizes), *x.shape[count:])), along
+
+
+@row("ScatterND")
+def _scatter_nd(e: NodeCall, x: Any, places: Any, updates: Any, reduction: str = "none") -> Any:
+    if reduction != "none" or not all(isinstance(size, int) for size in x.shape):
+        return None
+    flat, along = _flattened(e, x, places)
+    return e.shaped(e(ops.index_update, flat, updates, along, axis=0), x.shape)
+
+
+@row("ScatterElements", "Scatter")
+def _scatter_elements(
+    e: NodeCall, x: Any, places: Any, updates: Any, axis: int, reduction: str = "none"
+) -> Any:
+    axis %= x.rank
+    sizes = zip(x.shape, places.shape, strict=True)
+    if reduction != "none" or any(a != b for i, (a, b) in enumerate(sizes) if i != axis):
+        return None
+    return e(ops.scatter, x, updates, places, axis=axis)
+
+
+__all__ = ["ROWS"]

@@ -1,0 +1,565 @@
+"""The ops of ONNX in terms of graphir's: a row for each, and what all rows use.
+
+A row takes the inputs of the node, None for absent ones, and its attributes as keywords, with the
+defaults of the op's schema. It returns the results. It returns None for a node that it does not
+cover: such a node is imported by the function body of its schema, or becomes the op `call`, as do
+all ops without a row. Source: Operators.md and Changelog.md of ONNX 1.23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from math import inf
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from graphir import DType, Graph, GraphError, Op, Origin, Symbol, TensorType, ops
+from graphir.location import INTERMEDIATE
+from graphir.ops.dims import Size
+from runtime.sources.onnx_.static import StaticValues
+
+
+class NodeCall:
+    """A node of a model: the name of its op, the version of the op, and the types of its results.
+
+    `version` is the opset in which this form of the op appeared. A type is None where ONNX infers
+    no dtype or no rank.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        static: StaticValues,
+        op: str,
+        version: int,
+        types: Sequence[TensorType | None],
+    ) -> None:
+        self.graph, self.static, self.op, self.version, self.types = (
+            *(graph, static, op, version),
+            types,
+        )
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the first result; GraphError where it is unknown."""
+        if self.types[0] is None:
+            raise GraphError(f"the type of {self.op} is unknown")
+        return self.types[0]
+
+    def __call__(self, op: Op, *operands: Any, **attrs: Any) -> Symbol:
+        """Add an op on symbols and Python numbers, which take the dtype of the first symbol."""
+        like = next(x for x in operands if isinstance(x, Symbol))
+        args = [x if isinstance(x, Symbol) else self.number(x, like) for x in operands]
+        return self.graph.emit(op, tuple(args), attrs)
+
+    def number(self, value: Any, like: Symbol) -> Symbol:
+        """Return a 0-d constant of the dtype of `like`, to which the number is rounded."""
+        array = np.asarray(value).astype(like.dtype.storage)
+        return self.graph.constant_of((like.dtype, array))
+
+    def cast(self, x: Symbol, dtype: DType) -> Symbol:
+        """Return a symbol in a dtype, for a conversion that the op itself makes."""
+        if x.dtype is dtype:
+            return x
+        result = self.graph.emit(ops.cast, (x,), {"to": dtype})
+        rule, op = self.graph.rules.name, f"onnx.{self.op}"
+        result.source = (Origin(INTERMEDIATE, op, result.location, rule, x.dtype, dtype),)
+        return result
+
+    def ints(self, x: Symbol | Sequence[int] | None) -> list[Any]:
+        """Return the values of an attribute, or of an input; GraphError if they are unknown."""
+        if x is None or not isinstance(x, Symbol):
+            return [*(x or ())]
+        value = self.static.of(x)
+        if value is None:
+            raise GraphError(f"the values of an input of {self.op} are unknown", got=str(x.type))
+        flat: list[Any] = value.ravel().tolist()
+        return flat
+
+    def shaped(self, x: Symbol, shape: Sequence[Size]) -> Symbol:
+        """Return a symbol reshaped."""
+        return x if x.shape == tuple(shape) else self(ops.reshape, x, shape=tuple(shape))
+
+    def spread(self, x: Symbol, shape: Sequence[Size]) -> Symbol:
+        """Return a symbol broadcast to a shape."""
+        return x if x.shape == tuple(shape) else self(ops.broadcast_to, x, shape=tuple(shape))
+
+    def constant(self, array: Any) -> Symbol:
+        """Return the constant of an array."""
+        array = np.asarray(array)
+        return self.graph.constant_of((DType.from_numpy(array.dtype), array))
+
+    def line(self, size: int, axis: int, rank: int) -> Symbol:
+        """Return the constant 0, 1, ... of a rank, along an axis."""
+        shape = [size if i == axis else 1 for i in range(rank)]
+        return self.constant(np.arange(size, dtype=np.int64).reshape(shape))
+
+
+Row: TypeAlias = Callable[..., Any]
+
+_PLAIN = """
+    Abs=abs Acos=acos Acosh=acosh Asin=asin Asinh=asinh Atan=atan Atanh=atanh Ceil=ceil Cos=cos
+    Cosh=cosh Erf=erf Exp=exp Floor=floor Log=log Neg=negative Reciprocal=reciprocal Relu=relu
+    Round=round Sigmoid=sigmoid Sign=sign Sin=sin Sinh=sinh Softplus=softplus Sqrt=sqrt Tan=tan
+    Tanh=tanh Not=logical_not IsNaN=is_nan BitwiseNot=bitwise_invert
+    Add=add Sub=subtract Mul=multiply Equal=equal Less=less Greater=greater LessOrEqual=less_equal
+    GreaterOrEqual=greater_equal And=logical_and Or=logical_or Xor=logical_xor
+    BitwiseAnd=bitwise_and BitwiseOr=bitwise_or BitwiseXor=bitwise_xor
+    MatMul=matmul Where=where
+"""
+
+
+def _plain(op: Op, e: NodeCall, *args: Any, axis: int | None = None, **_: Any) -> Any:
+    """An op on the node's inputs; before opset 7 the second one may align at an axis."""
+    if len(args) == 2 and e.version < 7:
+        args = args[0], _aligned(e, *args, axis)
+    return e(op, *args)
+
+
+def _aligned(e: NodeCall, x: Symbol, y: Symbol, axis: int | None) -> Symbol:
+    if axis is None or axis == -1 or not y.rank:
+        return y
+    return e.shaped(y, (*y.shape, *[1] * (x.rank - axis - y.rank)))
+
+
+ROWS: dict[str, Row] = {
+    name: partial(_plain, ops.find(op))
+    for name, _, op in (each.partition("=") for each in _PLAIN.split())
+}
+"""The rows, by the names of ops."""
+
+
+def row(*names: str) -> Callable[[Row], Row]:
+    """Decorator: make a function the row of ops."""
+
+    def register(function: Row) -> Row:
+        ROWS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+# -- elementwise
+
+
+@row("Identity")
+def _identity(e: NodeCall, x: Any) -> Any:
+    return x
+
+
+@row("Div")
+def _div(e: NodeCall, x: Any, y: Any, axis: int | None = None, **_: Any) -> Any:
+    """Integers divide towards 0."""
+    y = _aligned(e, x, y, axis) if e.version < 7 else y
+    if not x.dtype.is_integer:
+        return e(ops.divide, x, y)
+    sizes = [e.static.of(operand) for operand in (x, y)]
+    positive = all(value is not None and _is_natural(value) for value in sizes)
+    if x.dtype.family == "int" and not positive:
+        x = e(ops.subtract, x, e(ops.fmod, x, y))
+    return e(ops.floor_divide, x, y)
+
+
+def _is_natural(value: Any) -> bool:
+    """Whether no size is negative; a dim is none."""
+    return all(not isinstance(x, int) or x >= 0 for x in value.ravel().tolist())
+
+
+@row("Mod")
+def _mod(e: NodeCall, x: Any, y: Any, fmod: int) -> Any:
+    return e(ops.fmod if fmod else ops.remainder, x, y)
+
+
+@row("Pow")
+def _pow(e: NodeCall, x: Any, y: Any, axis: int | None = None, **_: Any) -> Any:
+    """The result has the dtype of the base."""
+    y = _aligned(e, x, y, axis) if e.version < 7 else y
+    if x.dtype is y.dtype or x.dtype.is_float:
+        return e(ops.pow, x, e.cast(y, x.dtype))
+    wide = DType.float64 if y.dtype.is_float else DType.int64
+    return e.cast(e(ops.pow, e.cast(x, wide), e.cast(y, wide)), x.dtype)
+
+
+def _folded(op: Op, e: NodeCall, *args: Any, **_: Any) -> Any:
+    return reduce(partial(e, op), args)
+
+
+ROWS["Max"], ROWS["Min"] = partial(_folded, ops.maximum), partial(_folded, ops.minimum)
+ROWS["Sum"] = partial(_folded, ops.add)
+
+
+@row("Mean")
+def _mean_of(e: NodeCall, *args: Any, **_: Any) -> Any:
+    return e(ops.divide, _folded(ops.add, e, *args), float(len(args)))
+
+
+@row("Clip")
+def _clip(e: NodeCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
+    low, high = bounds.get("min", low), bounds.get("max", high)
+    if low is not None:
+        x = e(ops.maximum, x, low)
+    return x if high is None else e(ops.minimum, x, high)
+
+
+@row("Dropout")
+def _dropout(e: NodeCall, x: Any, ratio: Any = None, training: Any = None, **attrs: Any) -> Any:
+    rate = ratio if ratio is None else e.static.of(ratio)
+    is_training = False if training is None else e.static.of(training)
+    if e.version < 7 and not attrs.get("is_test"):
+        return None
+    if is_training is None or (is_training and (rate is None or rate.item())):
+        return None
+    mask = DType.bool if e.version > 9 else x.dtype
+    return [x, e.spread(e.graph.constant_of((mask, np.ones((), mask.storage))), x.shape)]
+
+
+@row("LeakyRelu")
+def _leaky_relu(e: NodeCall, x: Any, alpha: float, **_: Any) -> Any:
+    return e(ops.where, e(ops.less, x, 0), e(ops.multiply, x, alpha), x)
+
+
+@row("PRelu")
+def _prelu(e: NodeCall, x: Any, slope: Any, **_: Any) -> Any:
+    if e.version < 7 and slope.rank == 1 and x.rank > 1:
+        slope = e.shaped(slope, (*slope.shape, *[1] * (x.rank - 2)))
+    return e(ops.where, e(ops.less, x, 0), e(ops.multiply, x, slope), x)
+
+
+@row("Elu")
+def _elu(e: NodeCall, x: Any, alpha: float, **_: Any) -> Any:
+    return e(ops.where, e(ops.less, x, 0), e(ops.multiply, e(ops.expm1, x), alpha), x)
+
+
+@row("Selu")
+def _selu(e: NodeCall, x: Any, alpha: float, gamma: float, **_: Any) -> Any:
+    return e(ops.multiply, _elu(e, x, alpha), gamma)
+
+
+@row("HardSigmoid")
+def _hard_sigmoid(e: NodeCall, x: Any, alpha: float, beta: float, **_: Any) -> Any:
+    line = e(ops.add, e(ops.multiply, x, alpha), beta)
+    return e(ops.clip, line, 0, 1)
+
+
+@row("Gelu")
+def _gelu(e: NodeCall, x: Any, approximate: str) -> Any:
+    return e(ops.gelu, x, approximate=approximate)
+
+
+@row("IsInf")
+def _is_inf(e: NodeCall, x: Any, detect_negative: int, detect_positive: int) -> Any:
+    if detect_negative and detect_positive:
+        return e(ops.is_inf, x)
+    return e(ops.equal, x, inf if detect_positive else -inf if detect_negative else np.nan)
+
+
+@row("BitShift")
+def _bit_shift(e: NodeCall, x: Any, y: Any, direction: str) -> Any:
+    return e(ops.left_shift if direction == "LEFT" else ops.right_shift, x, y)
+
+
+# -- conversions
+
+
+@row("Cast", "CastLike")
+def _cast(e: NodeCall, x: Any, *_: Any, saturate: int = 1, round_mode: str = "up", **__: Any):
+    """A cast; one to a float8 format saturates by default, where graphir's gives inf or NaN."""
+    to = e.type.dtype
+    specials = to.format.specials if to.format else ""
+    if specials == "scale" and round_mode != "nearest":
+        return None
+    if saturate and to.narrow and to.bits == 8 and specials != "scale":
+        if not x.dtype.is_float or x.dtype.narrow:
+            x = e.cast(x, DType.float32)
+        x = e(ops.clip, x, float(to.min), float(to.max))
+    return e.graph.emit(ops.cast, (x,), {"to": to})
+
+
+# -- reductions
+
+
+def _axes(e: NodeCall, x: Symbol, axes: Any, keepdims: int, noop: int) -> dict[str, Any]:
+    places = tuple(axis % x.rank for axis in e.ints(axes))
+    if not places and not noop:
+        places = tuple(range(x.rank))
+    return {"axis": places, "keepdims": bool(keepdims)}
+
+
+def _reduction(
+    op: Op,
+    before: Row | None,
+    after: Row | None,
+    e: NodeCall,
+    x: Any,
+    axes: Any = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+    **attrs: Any,
+) -> Any:
+    """A reduction of `before(x)`, then `after`; the greatest of an empty row is -inf."""
+    places = _axes(e, x, attrs.get("axes", axes), keepdims, noop_with_empty_axes)
+    dtype = x.dtype
+    x = x if before is None else before(e, x)
+    if op in (ops.max, ops.min):
+        if any(x.shape[axis] == 0 for axis in places["axis"]):
+            low = -inf if dtype.is_float else dtype.min if dtype.is_integer else False
+            high = inf if dtype.is_float else dtype.max if dtype.is_integer else True
+            return e.spread(e.number(low if op is ops.max else high, x), e.type.shape)
+        if dtype is DType.bool:
+            op = ops.any if op is ops.max else ops.all
+    pinned = {"dtype": x.dtype} if op in (ops.sum, ops.prod) else {}
+    result = e(op, x, **places, **pinned) if x.rank else x
+    result = result if after is None else after(e, result)
+    return e.cast(result, dtype)
+
+
+def _in_float(e: NodeCall, x: Symbol) -> Symbol:
+    return x if x.dtype.is_float else e.cast(x, DType.float64)
+
+
+def _float_of(op: Op, e: NodeCall, x: Symbol) -> Symbol:
+    return e(op, _in_float(e, x))
+
+
+def _magnitude(e: NodeCall, x: Symbol) -> Symbol:
+    return e(ops.abs, x)
+
+
+def _square(e: NodeCall, x: Symbol) -> Symbol:
+    return e(ops.square, x)
+
+
+for _name, _op, _before, _after in (
+    ("ReduceSum", ops.sum, None, None),
+    ("ReduceProd", ops.prod, None, None),
+    ("ReduceMax", ops.max, None, None),
+    ("ReduceMin", ops.min, None, None),
+    ("ReduceMean", ops.mean, _in_float, None),
+    ("ReduceL1", ops.sum, _magnitude, None),
+    ("ReduceL2", ops.sum, _square, partial(_float_of, ops.sqrt)),
+    ("ReduceLogSum", ops.sum, None, partial(_float_of, ops.log)),
+    ("ReduceSumSquare", ops.sum, _square, None),
+):
+    ROWS[_name] = partial(_reduction, _op, _before, _after)
+
+
+@row("ReduceLogSumExp")
+def _log_sum_exp(
+    e: NodeCall,
+    x: Any,
+    axes: Any = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+    **attrs: Any,
+) -> Any:
+    """Log(sum(exp(x - max))) + max, which does not overflow."""
+    places = _axes(e, x, attrs.get("axes", axes), 1, noop_with_empty_axes)
+    dtype, shape = x.dtype, e.type.shape
+    if not x.rank or not places["axis"]:
+        return x
+    x = _in_float(e, x)
+    if any(x.shape[axis] == 0 for axis in places["axis"]):
+        return e.cast(e.spread(e.number(-inf, x), shape), dtype)
+    most = e(ops.max, x, **places)
+    most = e(ops.where, e(ops.is_finite, most), most, e.number(0, most))
+    total = e(ops.sum, e(ops.exp, e(ops.subtract, x, most)), dtype=x.dtype, **places)
+    return e.cast(e.shaped(e(ops.add, e(ops.log, total), most), shape), dtype)
+
+
+def _locator(
+    op: Op, e: NodeCall, x: Any, axis: int, keepdims: int, select_last_index: int = 0
+) -> Any:
+    axis %= x.rank
+    if not select_last_index:
+        return e(op, x, axis=axis, keepdims=bool(keepdims), dtype=DType.int64)
+    place = e(op, e(ops.flip, x, axis=(axis,)), axis=axis, keepdims=bool(keepdims))
+    size = x.shape[axis]
+    if not isinstance(size, int):
+        return None
+    return e(ops.subtract, e.number(size - 1, place), place)
+
+
+ROWS["ArgMax"], ROWS["ArgMin"] = partial(_locator, ops.argmax), partial(_locator, ops.argmin)
+
+
+def _cumulative(op: Op, e: NodeCall, x: Any, axis: Any, exclusive: int, reverse: int) -> Any:
+    place = e.ints(axis)[0] % x.rank
+    x = e(ops.flip, x, axis=(place,)) if reverse else x
+    if exclusive:
+        padding = [(int(i == place), 0) for i in range(x.rank)]
+        longer = e(ops.pad, x, padding=padding, value=int(op is ops.cumulative_prod))
+        stop = [size - (i == place) for i, size in enumerate(longer.shape)]
+        x = e(ops.slice, longer, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
+    result = e(op, x, axis=place, dtype=x.dtype)
+    return e(ops.flip, result, axis=(place,)) if reverse else result
+
+
+ROWS["CumSum"] = partial(_cumulative, ops.cumulative_sum)
+ROWS["CumProd"] = partial(_cumulative, ops.cumulative_prod)
+
+
+def _rowwise(op: Op, e: NodeCall, x: Any, axis: int) -> Any:
+    """Softmax along an axis; before opset 13, of the matrix whose rows are the axes before it."""
+    if e.version >= 13:
+        return e(op, x, axis=axis)
+    matrix = e.shaped(x, _flat(x, axis))
+    return e.shaped(e(op, matrix, axis=1), x.shape)
+
+
+def _flat(x: Symbol, axis: int) -> tuple[Size, Size]:
+    """Return the shape of a matrix whose rows are the axes before an axis."""
+    place = axis % x.rank if axis < 0 else axis
+    head, tail = (TensorType(x.dtype, part).size for part in (x.shape[:place], x.shape[place:]))
+    return head, tail
+
+
+ROWS["Softmax"] = partial(_rowwise, ops.softmax)
+ROWS["LogSoftmax"] = partial(_rowwise, ops.logsoftmax)
+
+
+@row("Hardmax")
+def _hardmax(e: NodeCall, x: Any, axis: int) -> Any:
+    matrix = x if e.version >= 13 else e.shaped(x, _flat(x, axis))
+    axis = axis % x.rank if e.version >= 13 else 1
+    size = cast("Any", matrix.shape[axis])
+    places = e(ops.argmax, matrix, axis=axis, keepdims=True, dtype=DType.int64)
+    line = e.line(size, axis, matrix.rank)
+    return e.shaped(e(ops.cast, e(ops.equal, places, line), to=x.dtype), x.shape)
+
+
+@row("TopK")
+def _top_k(e: NodeCall, x: Any, k: Any = None, *, axis: int, largest: int = 1, **attrs: Any) -> Any:
+    count = attrs["k"] if k is None else e.ints(k)[0]
+    axis %= x.rank
+    order = e(ops.argsort, x, axis=axis, descending=bool(largest), dtype=DType.int64)
+    stop = [count if i == axis else size for i, size in enumerate(x.shape)]
+    order = e(ops.slice, order, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
+    if any(stop[i] != size for i, size in enumerate(x.shape) if i != axis):
+        return None
+    return [_along(e, x, order, axis), order]
+
+
+def _along(e: NodeCall, x: Symbol, places: Symbol, axis: int) -> Symbol:
+    """Return the elements at places along an axis; the other axes may be longer than the places."""
+    if any(a != b for i, (a, b) in enumerate(zip(x.shape, places.shape, strict=True)) if i != axis):
+        stop = [size if i == axis else places.shape[i] for i, size in enumerate(x.shape)]
+        x = e(ops.slice, x, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
+    return e(ops.take_along, x, places, axis=axis)
+
+
+# -- contractions
+
+
+@row("Gemm")
+def _gemm(
+    e: NodeCall,
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    alpha: float,
+    beta: float,
+    transA: int,  # noqa: N803 -- names of ONNX
+    transB: int,  # noqa: N803
+    **_: Any,
+) -> Any:
+    a = e(ops.transpose, a) if transA else a
+    b = e(ops.transpose, b) if transB else b
+    product = e(ops.matmul, a, b)
+    product = product if alpha == 1 else e(ops.multiply, product, alpha)
+    if c is None or beta == 0:
+        return product
+    return e(ops.add, product, c if beta == 1 else e(ops.multiply, c, beta))
+
+
+@row("Einsum")
+def _einsum(e: NodeCall, *args: Any, equation: str) -> Any:
+    return np.einsum(equation, *args)
+
+
+@row("MatMulInteger")
+def _matmul_integer(e: NodeCall, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+    a = e.cast(a, DType.int32)
+    b = e.cast(b, DType.int32)
+    if a_zero is not None:
+        zero = e.cast(a_zero, DType.int32)
+        a = e(ops.subtract, a, e.shaped(zero, (*zero.shape, 1)) if zero.rank == 1 else zero)
+    if b_zero is not None:
+        b = e(ops.subtract, b, e.cast(b_zero, DType.int32))
+    return e(ops.matmul, a, b)
+
+
+# -- normalizations and pools
+
+
+@row("BatchNormalization")
+def _batch_normalization(
+    e: NodeCall,
+    x: Any,
+    scale: Any,
+    shift: Any,
+    mean: Any,
+    variance: Any,
+    epsilon: float,
+    momentum: float,
+    training_mode: int = 0,
+    **attrs: Any,
+) -> Any:
+    if e.version < 9 and (not attrs.get("spatial", 1) or (e.version < 7 and not attrs["is_test"])):
+        return None
+    running: list[Symbol] = []
+    if training_mode:
+        axes = tuple(i for i in range(x.rank) if i != 1)
+        wide = e.cast(x, mean.dtype)
+        pairs = [(mean, e(ops.mean, wide, axis=axes)), (variance, e(ops.var, wide, axis=axes))]
+        for old, new in pairs:
+            share = e(ops.multiply, old, momentum)
+            running.append(e(ops.add, share, e(ops.multiply, new, 1 - momentum)))
+        mean, variance = pairs[0][1], pairs[1][1]
+    column = (-1, *[1] * (x.rank - 2))
+    wide = e.cast(x, mean.dtype)
+    mean, variance, scale, shift = (
+        e(ops.reshape, e.cast(p, mean.dtype), shape=column) if x.rank > 2 else e.cast(p, mean.dtype)
+        for p in (mean, variance, scale, shift)
+    )
+    deviation = e(ops.sqrt, e(ops.add, variance, epsilon))
+    normal = e(ops.divide, e(ops.subtract, wide, mean), deviation)
+    return [e.cast(e(ops.add, e(ops.multiply, normal, scale), shift), x.dtype), *running]
+
+
+@row("InstanceNormalization")
+def _instance_normalization(
+    e: NodeCall, x: Any, scale: Any, shift: Any, epsilon: float, **_: Any
+) -> Any:
+    axes, column = tuple(range(2, x.rank)), (-1, *[1] * (x.rank - 2))
+    centred = e(ops.subtract, x, e(ops.mean, x, axis=axes, keepdims=True))
+    variance = e(ops.var, x, axis=axes, keepdims=True)
+    normal = e(ops.divide, centred, e(ops.sqrt, e(ops.add, variance, epsilon)))
+    scale, shift = (e(ops.reshape, p, shape=column) for p in (scale, shift))
+    return e(ops.add, e(ops.multiply, normal, scale), shift)
+
+
+@row("LpNormalization")
+def _lp_normalization(e: NodeCall, x: Any, axis: int, p: int) -> Any:
+    place, square = (axis % x.rank,), e(ops.square if p == 2 else ops.abs, x)
+    norm = e(ops.sum, square, axis=place, keepdims=True, dtype=x.dtype)
+    norm = e(ops.sqrt, norm) if p == 2 else norm
+    zero = e(ops.equal, norm, 0)
+    return e(
+        ops.where,
+        zero,
+        e.number(0, x),
+        e(ops.divide, x, e(ops.where, zero, e.number(1, norm), norm)),
+    )
+
+
+def _global_pool(op: Op, e: NodeCall, x: Any, **_: Any) -> Any:
+    return e(op, x, axis=tuple(range(2, x.rank)), keepdims=True)
+
+
+ROWS["GlobalAveragePool"] = partial(_global_pool, ops.mean)
+ROWS["GlobalMaxPool"] = partial(_global_pool, ops.max)

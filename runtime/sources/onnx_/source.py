@@ -1,0 +1,470 @@
+"""`from_onnx`: the graph of an ONNX model.
+
+Each node becomes the ops of its row, the nodes of its function, or a call. ONNX has no promotion:
+the rules are "explicit", and every value has the dtype that ONNX infers for it.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# (ONNX is no part of the project's own environment, and its messages have no types there.)
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from graphir import (
+    DType,
+    Graph,
+    GraphError,
+    GraphirError,
+    Location,
+    Origin,
+    Symbol,
+    TensorType,
+    ops,
+)
+from graphir.gc_pause import uncollected
+from graphir.location import CALLERS
+from graphir.ops.control import Callee
+from graphir.ops.dims import Dim, Size
+from graphir.ops.types import OpaqueType, TupleType
+from passes import dead_code
+from runtime.sources.onnx_.calls import BoundNode, graphs_of, outer_names, result_names
+from runtime.sources.onnx_.model import DTYPES, OnnxModel, domain_of, read_model, text_of
+from runtime.sources.onnx_.movement import ROWS
+from runtime.sources.onnx_.rows import NodeCall
+from runtime.sources.onnx_.static import StaticValues
+
+CALLERS.add(__name__)  # so that inputs have the location of the user's line
+
+
+@uncollected
+def from_onnx(model: Any, /, **sizes: Any) -> Graph:
+    """Return the graph of an ONNX model: a path, the bytes of a file, or an onnx.ModelProto.
+
+    Inputs have the names of the model's inputs. Initializers are constants. `sizes` are those of
+    symbolic dims by name, and shapes of inputs by name. The rules are "explicit". A node that has
+    no row becomes the op `call`. Raises GraphError for a model that is not valid, with the node.
+    """
+    onnx_model = read_model(model)
+    proto = onnx_model.proto.graph
+    graph = Graph(_identifier(text_of(proto.name) or "model"), rules="explicit")
+    importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
+    with onnx_model.place():
+        importer.declare(proto, sizes)
+        importer.add_nodes(proto.node)
+        graph.output(*[importer.output(info) for info in proto.output])
+    graph = dead_code(graph)
+    graph.notes = importer.notes
+    return graph
+
+
+Value: TypeAlias = "Symbol | None"
+
+
+class OnnxImporter:
+    """Adds the nodes of a model's graph, subgraph or function to a graph."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        model: OnnxModel,
+        opsets: Mapping[str, int],
+        location: Location | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.graph, self.model, self.onnx, self.opsets = graph, model, model.onnx, opsets
+        self.static = StaticValues(graph)
+        self.values: ChainMap[str, Value] = ChainMap()
+        self.tensors: ChainMap[str, Any] = ChainMap()
+        self.types: dict[Symbol, Any] = {}  # the ONNX types of opaque values
+        self.declared: dict[str, Any] = {}  # the types that the model states, by name
+        self.notes: list[str] = []
+        self.functions = {(domain_of(f), text_of(f.name)): f for f in model.proto.functions}
+        self._location, self._attributes = location, attributes or {}
+        self._dims: set[str] = set()
+
+    # -- inputs and outputs
+
+    def declare(self, proto: Any, sizes: Mapping[str, Any]) -> None:
+        """Add the inputs of the model's graph, and its initializers."""
+        self.add_tensors(proto)
+        self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
+        for info in proto.input:
+            name = text_of(info.name)
+            if name not in self.tensors:
+                type_ = self._input_type(info, name, sizes)
+                identifier = _identifier(name)
+                while identifier in self.graph.input_names:
+                    identifier += "_"
+                self.values[name] = self.graph.input(type_, name=identifier)
+
+    def add_tensors(self, proto: Any) -> None:
+        """Add the initializers of a graph, which are constants from their first use on."""
+        for tensor in proto.initializer:
+            self.tensors[text_of(tensor.name)] = tensor
+
+    def _input_type(self, info: Any, name: str, sizes: Mapping[str, Any]) -> TensorType:
+        tensor = info.type.tensor_type
+        dtype = DTYPES.get(tensor.elem_type)
+        if not info.type.HasField("tensor_type") or dtype is None:
+            raise GraphError(
+                f"input {name!r} is no array of numbers", got=self.type_text(info.type), op="input"
+            )
+        shape = sizes.get(name)
+        if not isinstance(shape, (tuple, list)):
+            if not tensor.HasField("shape"):
+                raise GraphError(
+                    f"input {name!r} has no rank",
+                    fix=f"pass its shape: from_onnx(model, {_identifier(name)}=(2, 3))",
+                )
+            dims = enumerate(tensor.shape.dim)
+            shape = [self._size(dim, f"{name}_{axis}", sizes) for axis, dim in dims]
+        return TensorType(dtype, tuple(cast("Any", shape)))
+
+    def _size(self, dim: Any, name: str, sizes: Mapping[str, Any] | None = None) -> Size:
+        """Return a dim; one that has neither size nor name gets a name."""
+        if dim.HasField("dim_value"):
+            return dim.dim_value
+        text = text_of(dim.dim_param)
+        sizes = {} if sizes is None else sizes
+        if not text:
+            text = _identifier(name)
+            while text in self._dims:
+                text += "_"
+        try:
+            size = Dim.of(text)
+        except GraphirError:
+            text = _identifier(text)
+            size = Dim.of(text)
+        self._dims.add(text)
+        if isinstance(size, Dim) and {*size.names()} <= sizes.keys():
+            return size.evaluate(cast("Any", sizes))
+        return size
+
+    def output(self, info: Any) -> Symbol:
+        """Return the symbol of an output of the graph."""
+        name = text_of(info.name)
+        symbol = self.value(name)
+        if symbol is None:
+            raise GraphError(f"output {name!r} is absent")
+        return symbol
+
+    # -- values
+
+    def value(self, name: str) -> Value:
+        """Return the symbol of a name, None for no name; GraphError if no node makes it."""
+        if not name:
+            return None
+        if name not in self.values:
+            if name not in self.tensors:
+                raise GraphError(f"no node, input or initializer is named {name!r}")
+            with self.graph.at(Location.at(name, 1)):
+                constant = self.graph.constant_of(self.model.array(self.tensors[name]))
+            self.values.maps[-1][name] = constant
+        return self.values[name]
+
+    def type_text(self, type_: Any) -> str:
+        """Format an ONNX type."""
+        return " ".join(str(type_).split())
+
+    def graphir_type(self, type_: Any, name: str) -> TensorType:
+        """Return the type of a value; opaque unless it is an array of numbers of a known rank."""
+        tensor = type_.tensor_type
+        dtype = DTYPES.get(tensor.elem_type)
+        if not type_.HasField("tensor_type") or dtype is None or not tensor.HasField("shape"):
+            return OpaqueType(self.type_text(type_))
+        dims = enumerate(tensor.shape.dim)
+        return TensorType(dtype, tuple(self._size(dim, f"{name}_{axis}") for axis, dim in dims))
+
+    def onnx_type(self, symbol: Symbol) -> Any:
+        """Return the ONNX type of a symbol."""
+        if symbol in self.types:
+            return self.types[symbol]
+        shape = [size if isinstance(size, int) else str(size) for size in symbol.shape]
+        return self.onnx.helper.make_tensor_type_proto(NUMBERS[symbol.dtype], shape)
+
+    # -- nodes
+
+    def add_nodes(self, nodes: Iterable[Any]) -> None:
+        """Add the nodes of a graph, in order."""
+        for place, node in enumerate(nodes, 1):
+            location = self._location or self.location(node, place)
+            with self.graph.at(location), self.model.place(_described(node, place)):
+                results = self._results(self._resolved(node))
+            for name, result in zip(node.output, results, strict=False):
+                if name:
+                    self.values[text_of(name)] = result
+
+    def location(self, node: Any, place: int) -> Location:
+        """Return the location of a node: its name, its place among the nodes, and its layer."""
+        name = text_of(node.name) or f"{text_of(node.op_type)}_{place}"
+        layer = name.strip("/").rpartition("/")[0]
+        return Location.at(name, place, layer=layer)
+
+    def _resolved(self, node: Any) -> Any:
+        """Return a node of a function with the attributes of the function's call."""
+        if not any(attribute.ref_attr_name for attribute in node.attribute):
+            return node
+        new = self.onnx.NodeProto()
+        new.CopyFrom(node)
+        del new.attribute[:]
+        for attribute in node.attribute:
+            if not attribute.ref_attr_name:
+                new.attribute.append(attribute)
+            elif attribute.ref_attr_name in self._attributes:
+                actual = self.onnx.AttributeProto()
+                actual.CopyFrom(self._attributes[attribute.ref_attr_name])
+                actual.name = attribute.name
+                new.attribute.append(actual)
+        return new
+
+    def _results(self, node: Any) -> Sequence[Value]:
+        """Return the results of a node: by its row, by its function, or as a call."""
+        domain, op = domain_of(node), text_of(node.op_type)
+        function = self.functions.get((domain, op))
+        args = [self.value(text_of(name)) for name in node.input]
+        if function is not None:
+            return self._by_function(function, node, args, {})
+        schema = self._schema(domain, op)
+        attrs = self._attributes_of(node, schema)
+        if op == "Constant" and not domain:
+            return [self._constant(attrs)]
+        types, problem = self._inference(schema, node, args)
+        before = len(self.graph.symbols)
+        for way in (self._by_row, self._by_body):
+            try:
+                results = way(node, schema, args, attrs, types)
+                if results is not None:
+                    return [self._conformed(*pair) for pair in zip(results, types, strict=False)]
+            except (GraphirError, TypeError, ValueError, IndexError, KeyError):
+                pass  # the row does not cover the node
+            del self.graph.symbols[before:]
+        if problem:
+            raise GraphError(problem)
+        return self._call(node, args, types)
+
+    def _schema(self, domain: str, op: str) -> Any:
+        version = self.opsets.get(domain)
+        if version is None:
+            raise GraphError(f"the model imports no version of the operator set {domain!r}")
+        try:
+            return self.onnx.defs.get_schema(op, version, domain)
+        except Exception:
+            raise GraphError(
+                f"there is no op {op} in version {version} of the operator set "
+                f"{domain or 'ai.onnx'!r}, and no function of the model has that name"
+            ) from None
+
+    def _attributes_of(self, node: Any, schema: Any) -> dict[str, Any]:
+        """Return the attributes of a node, with the defaults of the schema."""
+        attrs: dict[str, Any] = {}
+        for name, attribute in schema.attributes.items():
+            if attribute.default_value.type:
+                attrs[name] = self._python(attribute.default_value)
+        for attribute in node.attribute:
+            attrs[text_of(attribute.name)] = self._python(attribute)
+        return attrs
+
+    def _python(self, attribute: Any) -> Any:
+        value = self.onnx.helper.get_attribute_value(attribute)
+        return text_of(value) if isinstance(value, bytes) else value
+
+    def _constant(self, attrs: Mapping[str, Any]) -> Symbol:
+        ((name, value),) = attrs.items()
+        if name == "value":
+            return self.graph.constant_of(self.model.array(value))
+        if name in ("value_int", "value_ints"):
+            return self.graph.constant_of((DType.int64, np.asarray(value, np.int64)))
+        if name in ("value_float", "value_floats"):
+            return self.graph.constant_of((DType.float32, np.asarray(value, np.float32)))
+        raise GraphError(f"a constant of {name} is no array of numbers")
+
+    # -- types
+
+    def _inference(
+        self, schema: Any, node: Any, args: Sequence[Value]
+    ) -> tuple[list[TensorType | None], str]:
+        """Return the types that ONNX infers for the results, and why it refuses the node, if so."""
+        types: dict[str, Any] = {}
+        data: dict[str, Any] = {}
+        names = [*map(text_of, node.input), *outer_names(graphs_of(node))]
+        for name in names:
+            symbol = self.value(name)
+            if symbol is None:
+                continue
+            types[name] = self.onnx_type(symbol)
+            if type(symbol.type) is TensorType and symbol.dtype.is_integer and symbol.rank < 2:
+                value = self.static.of(symbol)
+                if value is not None and value.dtype != object and not symbol.dtype.narrow:
+                    data[name] = self.onnx.numpy_helper.from_array(
+                        np.asarray(value, order="C"), name
+                    )
+        opsets = [self.onnx.helper.make_opsetid(*pair) for pair in self.opsets.items()]
+        try:
+            inference = self.onnx.shape_inference.infer_node_outputs(
+                schema, node, types, data, None, opsets
+            )
+            problem = ""
+        except Exception as error:
+            inference, problem = {}, str(error)
+        results: list[TensorType | None] = []
+        for name in node.output:
+            type_ = self._completed(inference.get(name), self.declared.get(name))
+            inference[name] = type_
+            result = None if type_ is None else self.graphir_type(type_, text_of(name))
+            results.append(result)
+        self._protos = inference
+        return results, problem
+
+    def _completed(self, type_: Any, declared: Any) -> Any:
+        """Return an inferred type, with the declared sizes where none are inferred."""
+        if type_ is None or declared is None or not type_.HasField("tensor_type"):
+            return declared if type_ is None else type_
+        tensor, other = type_.tensor_type, declared.tensor_type
+        if not other.HasField("shape"):
+            return type_
+        if not tensor.HasField("shape"):
+            tensor.shape.CopyFrom(other.shape)
+        elif len(tensor.shape.dim) == len(other.shape.dim):
+            for dim, size in zip(tensor.shape.dim, other.shape.dim, strict=True):
+                if not dim.HasField("dim_value") and not dim.HasField("dim_param"):
+                    dim.CopyFrom(size)
+        return type_
+
+    def _conformed(self, symbol: Symbol, type_: TensorType | None) -> Symbol:
+        """Return a result in the dtype that ONNX has for it; GraphError for another shape."""
+        if type_ is None or type(type_) is not TensorType:
+            return symbol
+        pairs = zip(symbol.shape, type_.shape, strict=True)
+        if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+            raise GraphError(f"the row gives another shape than {type_}", got=str(symbol.type))
+        if symbol.dtype is type_.dtype:
+            return symbol
+        result = self.graph.emit(ops.cast, (symbol,), {"to": type_.dtype})
+        rule = self.graph.rules.name
+        origin = Origin("result", "onnx", result.location, rule, symbol.dtype, type_.dtype)
+        result.source = (origin,)
+        return result
+
+    # -- ways
+
+    def _by_row(
+        self,
+        node: Any,
+        schema: Any,
+        args: Sequence[Value],
+        attrs: Mapping[str, Any],
+        types: Sequence[TensorType | None],
+    ) -> Sequence[Symbol] | None:
+        row = None if schema.domain else ROWS.get(schema.name)
+        if row is None:
+            return None
+        call = NodeCall(self.graph, self.static, schema.name, schema.since_version, types)
+        values = {
+            name: self.graph.constant_of(self.model.array(value))
+            if isinstance(value, self.onnx.TensorProto)
+            else value
+            for name, value in attrs.items()
+        }
+        result = row(call, *args, **values)
+        if result is None:
+            return None
+        several = isinstance(result, (list, tuple))
+        symbols: list[Symbol] = [*cast("Any", result)] if several else [result]
+        return symbols if len(symbols) >= len(result_names(node)) else None
+
+    def _by_body(
+        self,
+        node: Any,
+        schema: Any,
+        args: Sequence[Value],
+        attrs: Mapping[str, Any],
+        types: Sequence[TensorType | None],
+    ) -> Sequence[Symbol] | None:
+        """Return the results of the function body of a schema."""
+        version = self.opsets[schema.domain]
+        data = None
+        if schema.has_function:
+            versions = [v for v in schema.function_opset_versions if v <= version]
+            data = schema.get_function_with_opset_version(max(versions)) if versions else None
+        elif schema.has_context_dependent_function:
+            versions = schema.context_dependent_function_opset_versions
+            versions = [v for v in versions if v <= version]
+            type_data = [x and self.onnx_type(x).SerializeToString() for x in args]
+            type_data = [x or self.onnx.TypeProto().SerializeToString() for x in type_data]
+            if versions:
+                data = schema.get_context_dependent_function_with_opset_version(
+                    max(versions), node.SerializeToString(), type_data
+                )
+        if not data:
+            return None
+        function = self.onnx.FunctionProto.FromString(data)
+        defaults = {
+            name: attribute.default_value
+            for name, attribute in schema.attributes.items()
+            if attribute.default_value.type
+        }
+        return cast("Any", self._by_function(function, node, args, defaults))
+
+    def _by_function(
+        self, function: Any, node: Any, args: Sequence[Value], defaults: Mapping[str, Any]
+    ) -> Sequence[Value]:
+        attributes = {
+            **defaults,
+            **{text_of(each.name): each for each in function.attribute_proto},
+            **{text_of(each.name): each for each in node.attribute},
+        }
+        opsets = {domain_of(each): each.version for each in function.opset_import}
+        here = self.graph.builder.locate(cast("Any", None))
+        inner = OnnxImporter(self.graph, self.model, opsets, here, attributes)
+        inner.static, inner.notes, inner.types = self.static, self.notes, self.types
+        inner._dims = self._dims
+        names = map(text_of, function.input)
+        inner.values.update(dict.fromkeys(map(text_of, function.input)))
+        inner.values.update(zip(names, args, strict=False))
+        inner.add_nodes(function.node)
+        return [inner.value(text_of(name)) for name in function.output]
+
+    def _call(
+        self, node: Any, args: Sequence[Value], types: Sequence[TensorType | None]
+    ) -> Sequence[Value]:
+        """Return the results of a node as those of a call."""
+        operands: dict[str, Symbol] = {}
+        for name in (*map(text_of, node.input), *outer_names(graphs_of(node))):
+            symbol = self.value(name)
+            if symbol is not None:
+                operands[name] = symbol
+        named_types = {name: self.onnx_type(symbol) for name, symbol in operands.items()}
+        function = BoundNode(self.model, node, named_types, self.opsets)
+        parts = [
+            OpaqueType(f"{text_of(node.op_type)}:{i}") if type_ is None else type_
+            for i, type_ in enumerate(types)
+            if node.output[i]
+        ]
+        attrs = {"callee": Callee(f"onnx.{node.op_type}", function), "types": TupleType(parts)}
+        tuple_ = self.graph.emit(ops.control.call, tuple(operands.values()), attrs)
+        results = iter(ops.control.parts(tuple_))
+        symbols = [next(results) if name else None for name in node.output]
+        for name, symbol in zip(node.output, symbols, strict=True):
+            if symbol is not None and type(symbol.type) is not TensorType and name in self._protos:
+                self.types[symbol] = self._protos[name]
+        return symbols
+
+
+NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
+"""ONNX's numbers of dtypes (TensorProto.DataType)."""
+
+
+def _described(node: Any, place: int) -> str:
+    return f"node {text_of(node.name) or place!r} ({text_of(node.op_type)})"
+
+
+def _identifier(text: str) -> str:
+    name = re.sub(r"\W+", "_", text).strip("_")
+    return name if name.isidentifier() else f"x_{name}"

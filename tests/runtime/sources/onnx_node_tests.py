@@ -1,0 +1,111 @@
+"""The node tests that the onnx package generates, imported and interpreted.
+
+`python -m tests.runtime.sources.onnx_node_tests [PART OF A NAME]` runs them all and prints a table.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphir import Graph, GraphirError
+from graphir.ops.control import bodies
+from runtime import interpret
+from runtime.sources.onnx_.source import from_onnx
+
+
+class Verdict(NamedTuple):
+    """The outcome of a test: the graph, if it was imported, and the problem, if there is one."""
+
+    name: str
+    ops: str
+    graph: Graph | None
+    problem: str
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the graph has a `call`."""
+        return self.graph is not None and any(_calls(self.graph))
+
+
+def _calls(graph: Graph) -> Any:
+    for symbol in graph.symbols:
+        yield symbol.op.name == "call"
+        for body in bodies(symbol.attrs):
+            yield from _calls(body)
+
+
+def generated_cases() -> list[Any]:
+    """Return the test cases of nodes, with their expansions to function bodies."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of casts that overflow
+        return collect_testcases(None)
+
+
+def judge(case: Any) -> Verdict:
+    """Import and run one test case, and compare its outputs as onnx's own runner does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the reference evaluator
+        return _judged(case)
+
+
+def _judged(case: Any) -> Verdict:
+    from onnx.backend.test.runner import Runner
+
+    ops = "+".join(dict.fromkeys(node.op_type for node in case.model.graph.node))
+    graph = None
+    try:
+        graph = from_onnx(case.model)
+        for inputs, expected in case.data_sets:
+            results = interpret(graph, *map(_array, inputs))
+            results = results if isinstance(results, tuple) else (results,)
+            wanted = [*map(_array, expected)]
+            compared = Runner.assert_similar_outputs
+            pairs = [_comparable(*pair) for pair in zip(wanted, results, strict=True)]
+            if not any(name in case.name for name in RANDOM):
+                compared([x for x, _ in pairs], [y for _, y in pairs], case.rtol, case.atol)
+            else:
+                assert [x.shape for x, _ in pairs] == [y.shape for _, y in pairs]
+    except (GraphirError, AssertionError, TypeError, AttributeError) as error:
+        return Verdict(case.name, ops, graph, f"{type(error).__name__}: {error}")
+    return Verdict(case.name, ops, graph, "")
+
+
+RANDOM = ("bernoulli", "training_dropout")
+"""Parts of the names of tests whose values are random."""
+
+
+def _array(value: Any) -> Any:
+    from onnx import TensorProto, numpy_helper
+
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def _comparable(expected: Any, actual: Any) -> tuple[Any, Any]:
+    """Return arrays whose dtypes NumPy compares: those of ml_dtypes as float32, if they agree."""
+    assert expected.dtype == actual.dtype, f"{actual.dtype}, expected {expected.dtype}"
+    if expected.dtype.isbuiltin == 1:
+        return expected, actual
+    return expected.astype(np.float32), actual.astype(np.float32)
+
+
+def main(part: str) -> None:
+    """Run the tests whose names have a part, and print what failed and how many passed."""
+    verdicts = [judge(case) for case in generated_cases() if part in case.name]
+    for verdict in verdicts:
+        if verdict.problem:
+            print(f"{verdict.name} [{verdict.ops}]: {' '.join(verdict.problem.split())[:230]}")
+    passed = [verdict for verdict in verdicts if not verdict.problem]
+    called = [verdict for verdict in passed if verdict.has_calls]
+    print(Counter(verdict.ops for verdict in called).most_common(80))
+    print(f"{len(passed)} of {len(verdicts)} passed, {len(called)} of them with calls")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:] or [""])
