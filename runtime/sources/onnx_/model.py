@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from mmap import ACCESS_READ
@@ -154,7 +154,28 @@ class OnnxModel:
                 )
         return versions
 
+    def check_node(self, node: Any, opsets: Mapping[str, int]) -> None:
+        """Raise GraphError unless a node has the inputs, outputs and attributes of its op.
+
+        The graphs and tensors among the attributes are left out; the importer reads them itself.
+        """
+        context = self.onnx.checker.C.CheckerContext()
+        context.ir_version, context.opset_imports = self.proto.ir_version, dict(opsets)
+        try:
+            self.onnx.checker.check_node(_bare(node), context)
+        except Exception as error:  # of the checker, and of texts that are not UTF-8
+            raise GraphError(str(error).partition("\n")[0]) from None
+
     # -- tensors
+
+    def whole(self, message: Any) -> Any:
+        """Return a copy of a node or function with the data of its tensors in itself."""
+        message = type(message).FromString(message.SerializeToString())
+        for tensor in _tensors(message):
+            if tensor.data_location == 1:
+                _, array = self.array(tensor)
+                tensor.CopyFrom(self.onnx.numpy_helper.from_array(array, tensor.name))
+        return message
 
     def array(self, tensor: Any, name: str = "") -> tuple[DType, NDArray[Any]]:
         """Return the dtype and the array of an onnx.TensorProto.
@@ -189,7 +210,8 @@ class OnnxModel:
         fields = [field for field in _TYPED if len(getattr(tensor, field))]
         fields += ["raw_data"] * tensor.HasField("raw_data")
         fields += ["external_data"] * (tensor.data_location == 1 or len(tensor.external_data) > 0)
-        if len(fields) > 1 or tensor.HasField("segment"):
+        fields += ["segment"] * tensor.HasField("segment")
+        if len(fields) > 1 or "segment" in fields:
             raise GraphError("a tensor has its data in one field", got=", ".join(fields))
         if not fields or fields[0] in _TYPED:
             return None
@@ -304,6 +326,33 @@ def _mapped(file: int) -> Buffer:
         return FrozenFile(file, 0, access=ACCESS_READ) if status.st_size else b""
     finally:
         os.close(file)
+
+
+def _bare(node: Any) -> Any:
+    """Return a node with placeholders for graphs and tensors."""
+    if not any(each.HasField("g") or each.HasField("t") for each in node.attribute):
+        return node
+    bare = type(node)(op_type=node.op_type, input=node.input, output=node.output)
+    bare.name, bare.domain = node.name, node.domain
+    for attribute in node.attribute:
+        new = bare.attribute.add()
+        if attribute.HasField("g"):
+            new.name, new.type, new.g.name = attribute.name, attribute.type, "graph"
+        elif attribute.HasField("t"):
+            new.name, new.type, new.t.data_type = attribute.name, attribute.type, 1
+            new.t.dims.append(0)
+        else:
+            new.CopyFrom(attribute)
+    return bare
+
+
+def _tensors(message: Any) -> Iterator[Any]:
+    """Yield the tensors in a message."""
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in [value] if hasattr(value, "DESCRIPTOR") else value:
+                is_tensor = field.message_type.name == "TensorProto"
+                yield from (part,) if is_tensor else _tensors(part)
 
 
 # -- typed and packed data

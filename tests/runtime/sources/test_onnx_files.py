@@ -146,3 +146,36 @@ def test_files_that_are_no_models_are_refused(tmp_path: Path) -> None:
         read_model(newer)
     with pytest.raises(GraphError, match="not a regular file"):
         read_model(tmp_path)
+
+
+def test_a_whole_node_has_the_data_of_its_tensors(tmp_path: Path) -> None:
+    values = np.arange(9999.0)
+    tensor = onnx.numpy_helper.from_array(values, "w")
+    graph = onnx.helper.make_graph([], "branch", [], [], [tensor])
+    nodes = [
+        onnx.helper.make_node("Constant", [], ["c"], value=tensor),
+        onnx.helper.make_node("If", ["x"], ["y"], then_branch=graph, else_branch=graph),
+    ]
+    proto = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [], []))
+    model = read_model(proto.SerializeToString())
+    assert model.proto.ByteSize() < 2000
+    assert [model.whole(node) for node in model.proto.graph.node] == nodes
+
+
+def test_nodes_are_checked_against_their_op() -> None:
+    def add(*inputs: str, **attributes: Any) -> Any:
+        return onnx.helper.make_node("Add", inputs, ["y"], **attributes)
+
+    model, opsets = read_model(model_of()), {"": 20}
+    model.check_node(add("a", "b"), opsets)
+    mistyped = onnx.helper.make_node("Softmax", ["a"], ["b"], axis=1)
+    mistyped.attribute[0].type = onnx.AttributeProto.FLOAT
+    for node, problem in (
+        (add("a"), "input size 1"),
+        (add("a", "b", axis=1), "axis"),
+        (onnx.helper.make_node("Cast", ["a"], ["b"]), "'to' is missing"),
+        (onnx.helper.make_node("None", ["a"], ["b"]), "No Op registered"),
+        (mistyped, "mismatch"),
+    ):
+        with pytest.raises(GraphError, match=problem):
+            model.check_node(node, opsets)
