@@ -15,7 +15,13 @@ from graphir.ir.inference_cache import infer
 from graphir.location import NUMPY
 from passes.analysis.casts.loss_fixes import number_fix
 from passes.analysis.casts.ranking import is_cause, is_modular
-from passes.analysis.casts.widening import Widening, in_call, next_values, uncast
+from passes.analysis.casts.widening import (
+    Widening,
+    in_call,
+    made_elsewhere,
+    next_values,
+    uncast,
+)
 from passes.analysis.expressions import (
     call_argument,
     default_dtype,
@@ -37,8 +43,11 @@ if TYPE_CHECKING:
 def sentences(report: CastReport) -> list[str]:
     """Return the sentences of a report, the gravest first; none if nothing is to be explained."""
     lossy = dict.fromkeys(_loss(report, site, number) for site, number in _causes(report))
-    widened = (_widened(report, widening) for widening in report.widenings)
-    return [*report.graph.notes, *lossy, *widened]
+    widened = [_widened(report, widening) for widening in report.widenings]
+    lines = {widening.step.location.place[:2] for widening in report.widenings}
+    cascades = [x for x in report.cascades if x[0].location.place[:2] not in lines]
+    inner = (_cascade(report, row, count) for row, count in cascades[:_MOST_CASCADES])
+    return [*report.graph.notes, *lossy, *widened, *inner]
 
 
 def differences(diff: GraphDiff) -> list[str]:
@@ -137,12 +146,35 @@ def _fixes(report: CastReport, site: CastSite) -> list[str]:
 
 def _widened(report: CastReport, widening: Widening) -> str:
     """Return the sentence about the step that widened an output."""
-    output, step, position, maker, argument = widening
+    output = widening.output
     several = len(report.explicit.outputs) > 1
     name = printable(report.output_name(output)) if several else "the result"
     dtype = report.explicit.concrete_dtype(report.explicit.outputs[output].dtype)
+    return _widening_step(report, widening, dtype, f"{name} is {dtype}")
+
+
+_MOST_CASCADES = 3
+"""The greatest number of sentences about values that are wide within the program."""
+
+
+def _cascade(report: CastReport, row: CastRow, count: int) -> str:
+    """Return the sentence about a cast that widens values which other lines then widen."""
+    step = row.user
+    assert step is not None
+    values, wide = [uncast(x) for x in step.args], row.target
+    positions = step.op.signature.promoted or range(len(values))
+    position = next((i for i in positions if values[i].dtype is wide), None)
+    maker = None if position is None else made_elsewhere(step, values[position])
+    casts = "a cast" if count == 1 else f"{count} casts"
+    head = f"{row.source} becomes {wide}, with {casts} after it,"
+    return _widening_step(report, Widening(-1, step, position, maker), wide, head)
+
+
+def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: str) -> str:
+    """Return a sentence that says `head` because of a step that widens."""
+    _, step, position, maker, argument = widening
     values = [uncast(x) for x in step.args]
-    head = f"{name} is {dtype} because {_place(report, step.location)}"
+    head = f"{head} because {_place(report, step.location)}"
     source = expression(step.location)
     origin = f" of {_place(report, maker.location)}" if maker is not None else ""
     if step.op is ops.cast and source is not None and (span := default_dtype(source.text)):

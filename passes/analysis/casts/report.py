@@ -137,6 +137,23 @@ class CastReport(Sequence[CastRow]):
         inputs = self.view.inputs if self.arguments is None else self.arguments
         return list(widenings(self.view, inputs, self.step_results))
 
+    @cached_property
+    def cascades(self) -> list[tuple[CastRow, int]]:
+        """The casts that widen floats beyond their line, with the number of casts that follow.
+
+        They are the causes of widening casts on other lines, the greatest number first.
+        """
+        rows, counts = {row.place: row for row in self}, list[tuple[CastRow, int]]()
+        for place, followers in self.following().items():
+            cause = rows[place]
+            count = sum(
+                _widens(row) and row.location.place[:2] != cause.location.place[:2]
+                for row in followers
+            )
+            if count and _widens(cause) and cause.user is not None:
+                counts.append((cause, count))
+        return sorted(counts, key=lambda pair: pair[1], reverse=True)
+
     @property
     def _unfiltered(self) -> CastReport:
         return self if self._whole is None else self._whole
@@ -266,3 +283,10 @@ def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:
     before = [x.index for x in graph.symbols if x.op is ops.constant]
     after = [x for x in explicit.symbols if x.op is ops.constant]
     return dict(zip(before, after, strict=True))
+
+
+def _widens(row: CastRow) -> bool:
+    """Whether a row converts floats, implicitly, to a dtype of more precision."""
+    source, target = row.source, row.target
+    floats = source.is_inexact and target.is_inexact and not source.weak
+    return row.kind == "implicit" and floats and source.part.precision < target.part.precision

@@ -137,7 +137,7 @@ class _Search:
             for i, operand in zip(positions, operands, strict=True):
                 is_wide = self.is_wide(operand.dtype)
                 if is_wide and operand.index not in self._data and any(narrow):
-                    return Widening(number, symbol, i, _maker(symbol, operand))
+                    return Widening(number, symbol, i, made_elsewhere(symbol, operand))
                 if is_wide and operand.index not in visited:
                     visited.add(operand.index)
                     queue.append(operand)
@@ -156,7 +156,9 @@ class _Search:
             ]
             following = [i for i in wide if operands[i].index in self._data]
             if wide and narrow and (self.floats or not symbol.dtype.is_float):
-                meeting = Widening(number, symbol, wide[0], _maker(symbol, operands[wide[0]]))
+                meeting = Widening(
+                    number, symbol, wide[0], made_elsewhere(symbol, operands[wide[0]])
+                )
             if not following:
                 promotes = narrow and not wide and self._promotes(symbol, narrow)
                 return Widening(number, symbol, None, None) if promotes else meeting
@@ -178,7 +180,7 @@ class _Search:
             if arg.index not in ops_of_call and self.is_wide(arg.dtype)
         )
         argument = next(arguments, None)
-        maker = None if argument is None else _maker(step, argument)
+        maker = None if argument is None else made_elsewhere(step, argument)
         return Widening(number, step, None, maker, argument)
 
     def _promotes(self, symbol: Symbol, operands: Sequence[Symbol]) -> bool:
@@ -252,8 +254,8 @@ def in_call(symbol: Symbol) -> bool:
     return symbol.op is ops.cast and any(origin.in_call for origin in symbol.origins)
 
 
-def _maker(step: Symbol, operand: Symbol) -> Symbol | None:
-    """Return the symbol that made the values of an operand, in another line than the step."""
+def made_elsewhere(step: Symbol, operand: Symbol) -> Symbol | None:
+    """Return the symbol that made an operand's values in another line than the step, or None."""
     while operand.op.kind == "movement" and operand.args:
         operand = uncast(operand.args[0])
     return operand if _line(operand.location) != _line(step.location) else None
