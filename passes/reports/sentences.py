@@ -36,6 +36,7 @@ from passes.reports import words
 
 if TYPE_CHECKING:
     from passes.analysis.casts.report import CastReport
+    from passes.analysis.casts.rows import CastRow
     from passes.analysis.casts.sites import CastSite
     from passes.analysis.graph_diff import Change, GraphDiff
 
