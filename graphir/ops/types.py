@@ -83,7 +83,7 @@ class NoTensorType(TensorType):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("dtype", "shape"):
+        if name in ("dtype", "shape", "rank", "size"):
             raise MissingTypeError(f"this value has no {name}", got=str(self), fix=self._fix)
         raise AttributeError(name)
 

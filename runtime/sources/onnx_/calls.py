@@ -57,13 +57,13 @@ class BoundNode:
         helper = self._model.onnx.helper
         inputs = [helper.make_value_info(name, type_) for name, type_ in self._types.items()]
         outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
-        graph = helper.make_graph([self._node], "call", inputs, outputs)
+        graph = helper.make_graph([self._model.whole(self._node)], "call", inputs, outputs)
         opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
-        functions = self._model.proto.functions
+        functions = self._model.proto.functions if any(graphs_of(self._node)) else ()
         return helper.make_model(
             graph,
             opset_imports=opsets,
-            functions=functions,
+            functions=[*map(self._model.whole, functions)],
             ir_version=max(self._model.proto.ir_version, 10),
         )
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from mmap import ACCESS_READ
@@ -42,6 +42,12 @@ DEEPEST = 100
 
 _RANK = 64
 """The most axes of a NumPy array."""
+
+_LEVELS, _NODES = 32, 50_000
+"""The most graphs and functions inside each other, and the most nodes with those of all calls."""
+
+_PLACES = 3
+"""The most places that an error names between the outermost node and the problem."""
 
 _NAMES = """
     - float32 uint8 int8 uint16 int16 int32 int64 - bool float16 float64 uint32 uint64
@@ -118,6 +124,7 @@ class OnnxModel:
         self.folder = None if folder is None else Path(folder).resolve()
         self._data, self._places = data, places
         self._files: dict[str, Buffer] = {}
+        self._level = self._nodes = 0
         with self.place():
             self.opsets = self._versions()
 
@@ -129,7 +136,7 @@ class OnnxModel:
             yield
         except GraphirError as error:
             inner = error.context[1:] if error.context[:1] == (self.name,) else error.context
-            raise error.having(context=(self.name, *places, *inner)) from None
+            raise error.having(context=(self.name, *places, *inner[-_PLACES:])) from None
 
     def _versions(self) -> dict[str, int]:
         """Return the operator sets; GraphError for a newer version than the installed package's."""
@@ -153,6 +160,22 @@ class OnnxModel:
                     fix="install a newer onnx" if version > last else "",
                 )
         return versions
+
+    @contextmanager
+    def nested(self, nodes: Sequence[Any]) -> Generator[None]:
+        """Count the nodes of a graph or function whose import is the block.
+
+        Raises GraphError where functions call themselves, or each other beyond measure.
+        """
+        self._level, self._nodes = self._level + 1, self._nodes + len(nodes)
+        try:
+            if self._level > _LEVELS:
+                raise GraphError(f"graphs and functions are nested more than {_LEVELS} deep")
+            if self._nodes > max(_NODES, 4 * len(self.proto.graph.node)):
+                raise GraphError(f"the functions of the model have {self._nodes} nodes and more")
+            yield
+        finally:
+            self._level -= 1
 
     def check_node(self, node: Any, opsets: Mapping[str, int]) -> None:
         """Raise GraphError unless a node has the inputs, outputs and attributes of its op.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -191,15 +191,23 @@ class OnnxImporter:
 
     # -- nodes
 
-    def add_nodes(self, nodes: Iterable[Any]) -> None:
+    def add_nodes(self, nodes: Sequence[Any]) -> None:
         """Add the nodes of a graph, in order."""
-        for place, node in enumerate(nodes, 1):
-            location = self._location or self.location(node, place)
-            with self.graph.at(location), self.model.place(_described(node, place)):
-                results = self._results(self._resolved(node))
-            for name, result in zip(node.output, results, strict=False):
-                if name:
-                    self.values[text_of(name)] = result
+        with self.model.nested(nodes):
+            for place, node in enumerate(nodes, 1):
+                location = self._location or self.location(node, place)
+                with self.graph.at(location), self.model.place(_described(node, place)):
+                    results = self._results(self._resolved(node))
+                    names = map(text_of, node.output)
+                    for name, result in zip(names, results, strict=False):
+                        if name:
+                            self._name(name, result)
+
+    def _name(self, name: str, value: Value) -> None:
+        """Give a value its name; GraphError for a name of another value of the graph."""
+        if name in self.values.maps[0] or name in self.tensors.maps[0]:
+            raise GraphError(f"two values have the name {name!r}")
+        self.values[name] = value
 
     def location(self, node: Any, place: int) -> Location:
         """Return the location of a node: its name, its place among the nodes, and its layer."""
@@ -232,6 +240,7 @@ class OnnxImporter:
         if function is not None:
             return self._by_function(function, node, args, {})
         schema = self._schema(domain, op)
+        self.model.check_node(node, self.opsets)
         attrs = self._attributes_of(node, schema)
         if op == "Constant" and not domain:
             return [self._constant(attrs)]

@@ -13,6 +13,7 @@ from graphir import DType, GraphError
 
 onnx = pytest.importorskip("onnx")
 
+from runtime import from_onnx  # noqa: E402
 from runtime.sources.onnx_.model import DTYPES, OnnxModel, read_model  # noqa: E402
 
 SHAPES = [(), (0,), (3,), (5, 7), (2, 3, 4001)]
@@ -179,3 +180,49 @@ def test_nodes_are_checked_against_their_op() -> None:
     ):
         with pytest.raises(GraphError, match=problem):
             model.check_node(node, opsets)
+
+
+# -- graphs and functions
+
+
+def neg(*names: str) -> Any:
+    return onnx.helper.make_node("Neg", names[:1], names[1:])
+
+
+def calling(name: str, *names: str) -> Any:
+    return onnx.helper.make_node(name, names[:1], names[1:], domain="own")
+
+
+def graph_of(nodes: Any, bodies: dict[str, Any], *initializers: Any) -> Any:
+    """A model of x: float32[2] and y, with local functions of a, which give b."""
+    info = onnx.helper.make_tensor_value_info
+    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("own", 1)]
+    functions = [
+        onnx.helper.make_function("own", name, ["a"], ["b"], body, opsets)
+        for name, body in bodies.items()
+    ]
+    graph = onnx.helper.make_graph(
+        nodes, "g", [info("x", 1, [2])], [info("y", 1, [2])], initializers
+    )
+    return onnx.helper.make_model(graph, functions=functions, opset_imports=opsets)
+
+
+DOUBLING = {
+    f"f{i}": [calling(f"f{i + 1}", "a", "c"), calling(f"f{i + 1}", "c", "b")] for i in range(20)
+}
+WRONG: dict[str, tuple[Any, str]] = {
+    "itself": (([calling("f", "x", "y")], {"f": [calling("f", "a", "b")]}), "32 deep"),
+    "doubling": (([calling("f0", "x", "y")], {**DOUBLING, "f20": [neg("a", "b")]}), "nodes and"),
+    "input": (([neg("x", "x")], {}), "two values have the name 'x'"),
+    "twice": (([neg("x", "y"), neg("x", "y")], {}), "two values have the name 'y'"),
+    "unsorted": (([neg("z", "y"), neg("x", "z")], {}), "named 'z'"),
+    "unknown": (([calling("f", "x", "y")], {}), "f"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_graphs_that_are_not_sound_are_refused_with_the_node(case: str) -> None:
+    parts, problem = WRONG[case]
+    with pytest.raises(GraphError, match=rf"^model: node .*{problem}") as caught:
+        from_onnx(graph_of(*parts))
+    assert len(str(caught.value)) < 400
