@@ -18,7 +18,8 @@ class BoundNode:
     """A node with its attributes, as a function of arrays: one for each of `names`.
 
     `types` are the types of the names, messages of ONNX. onnxruntime computes what the reference
-    evaluator does not have.
+    evaluator does not have, and loops: the reference evaluator joins the rows of their results
+    instead of stacking them.
     """
 
     def __init__(
@@ -33,7 +34,8 @@ class BoundNode:
         if self._run is not None:
             return tuple(self._run(None, feeds))
         model, problems = self._whole(), list[str]()
-        for engine in (self._reference, self._onnxruntime):
+        engines = [self._reference, self._onnxruntime]
+        for engine in reversed(engines) if self._node.op_type == "Loop" else engines:
             try:
                 run = engine(model)
                 results = tuple(run(None, feeds))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from graphir import DType, Symbol, TensorType, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
-from runtime.sources.onnx_.rows import ROWS, NodeCall, row
+from runtime.sources.onnx_.rows import NodeCall, row
 
 # -- creation
 
@@ -210,8 +210,7 @@ def _end(stop: int, step: int) -> int | None:
 def _pad(
     e: NodeCall, x: Any, pads: Any = None, value: Any = None, axes: Any = None, **attrs: Any
 ) -> Any:
-    if attrs.get("mode", "constant") != "constant":
-        return None
+    mode = attrs.get("mode", "constant")
     sizes = e.ints(attrs.get("pads", attrs.get("paddings", pads)))
     number: Any = attrs.get("value", 0.0)
     if value is not None:
@@ -228,6 +227,12 @@ def _pad(
     if any(start) or stop != [*x.shape]:
         x = e(ops.slice, x, start=start, stop=stop, step=[1] * x.rank)
     padding = [(max(before, 0), max(after, 0)) for before, after in padding]
+    if mode != "constant":
+        for axis, pair in enumerate(padding):
+            line: Any = np.arange(cast("int", x.shape[axis]))
+            places = np.pad(line, pair, mode)
+            x = e(ops.gather, x, e.constant(places), axis=axis) if any(pair) else x
+        return x
     number = (
         number if x.dtype.is_inexact else bool(number) if x.dtype is DType.bool else int(number)
     )
@@ -327,6 +332,3 @@ def _scatter_elements(
     if reduction != "none" or any(a != b for i, (a, b) in enumerate(sizes) if i != axis):
         return None
     return e(ops.scatter, x, updates, places, axis=axis)
-
-
-__all__ = ["ROWS"]

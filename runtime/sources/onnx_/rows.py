@@ -204,8 +204,8 @@ def _clip(e: NodeCall, x: Any, low: Any = None, high: Any = None, **bounds: Any)
 
 
 @row("Dropout")
-def _dropout(e: NodeCall, x: Any, ratio: Any = None, training: Any = None, **attrs: Any) -> Any:
-    rate = ratio if ratio is None else e.static.of(ratio)
+def _dropout(e: NodeCall, x: Any, share: Any = None, training: Any = None, **attrs: Any) -> Any:
+    rate = share if share is None else e.static.of(share)
     is_training = False if training is None else e.static.of(training)
     if e.version < 7 and not attrs.get("is_test"):
         return None
@@ -258,23 +258,6 @@ def _is_inf(e: NodeCall, x: Any, detect_negative: int, detect_positive: int) -> 
 @row("BitShift")
 def _bit_shift(e: NodeCall, x: Any, y: Any, direction: str) -> Any:
     return e(ops.left_shift if direction == "LEFT" else ops.right_shift, x, y)
-
-
-# -- conversions
-
-
-@row("Cast", "CastLike")
-def _cast(e: NodeCall, x: Any, *_: Any, saturate: int = 1, round_mode: str = "up", **__: Any):
-    """A cast; one to a float8 format saturates by default, where graphir's gives inf or NaN."""
-    to = e.type.dtype
-    specials = to.format.specials if to.format else ""
-    if specials == "scale" and round_mode != "nearest":
-        return None
-    if saturate and to.narrow and to.bits == 8 and specials != "scale":
-        if not x.dtype.is_float or x.dtype.narrow:
-            x = e.cast(x, DType.float32)
-        x = e(ops.clip, x, float(to.min), float(to.max))
-    return e.graph.emit(ops.cast, (x,), {"to": to})
 
 
 # -- reductions
@@ -479,18 +462,6 @@ def _gemm(
 @row("Einsum")
 def _einsum(e: NodeCall, *args: Any, equation: str) -> Any:
     return np.einsum(equation, *args)
-
-
-@row("MatMulInteger")
-def _matmul_integer(e: NodeCall, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
-    a = e.cast(a, DType.int32)
-    b = e.cast(b, DType.int32)
-    if a_zero is not None:
-        zero = e.cast(a_zero, DType.int32)
-        a = e(ops.subtract, a, e.shaped(zero, (*zero.shape, 1)) if zero.rank == 1 else zero)
-    if b_zero is not None:
-        b = e(ops.subtract, b, e.cast(b_zero, DType.int32))
-    return e(ops.matmul, a, b)
 
 
 # -- normalizations and pools

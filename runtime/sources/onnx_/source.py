@@ -11,8 +11,9 @@ the rules are "explicit", and every value has the dtype that ONNX infers for it.
 from __future__ import annotations
 
 import re
+import sys
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from graphir import (
     GraphError,
     GraphirError,
     Location,
+    Op,
     Origin,
     Symbol,
     TensorType,
@@ -34,11 +36,15 @@ from graphir.ops.control import Callee
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType, TupleType
 from passes import dead_code
+from runtime.sources.onnx_ import movement, quantization
 from runtime.sources.onnx_.calls import BoundNode, graphs_of, outer_names, result_names
+from runtime.sources.onnx_.control import CONTROL
 from runtime.sources.onnx_.model import DTYPES, OnnxModel, domain_of, read_model, text_of
-from runtime.sources.onnx_.movement import ROWS
-from runtime.sources.onnx_.rows import NodeCall
+from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
+
+TABLES = movement, quantization
+"""The modules that add rows to ROWS."""
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
@@ -47,9 +53,10 @@ CALLERS.add(__name__)  # so that inputs have the location of the user's line
 def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     """Return the graph of an ONNX model: a path, the bytes of a file, or an onnx.ModelProto.
 
-    Inputs have the names of the model's inputs. Initializers are constants. `sizes` are those of
-    symbolic dims by name, and shapes of inputs by name. The rules are "explicit". A node that has
-    no row becomes the op `call`. Raises GraphError for a model that is not valid, with the node.
+    Inputs have the names of the model's inputs. Initializers are constants. The keywords are sizes
+    of symbolic dims, shapes of inputs, and arrays: the values of inputs that become constants, such
+    as axes. The rules are "explicit". A node that no op stands for becomes the op `call`. Raises
+    GraphError for a model that is not valid, with the node.
     """
     onnx_model = read_model(model)
     proto = onnx_model.proto.graph
@@ -58,7 +65,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     with onnx_model.place():
         importer.declare(proto, sizes)
         importer.add_nodes(proto.node)
-        graph.output(*[importer.output(info) for info in proto.output])
+        graph.output(*[importer.symbol(text_of(info.name)) for info in proto.output])
     graph = dead_code(graph)
     graph.notes = importer.notes
     return graph
@@ -99,6 +106,9 @@ class OnnxImporter:
             name = text_of(info.name)
             if name not in self.tensors:
                 type_ = self._input_type(info, name, sizes)
+                if hasattr(sizes.get(name), "dtype"):
+                    self.values[name] = self._input_value(name, type_, sizes[name])
+                    continue
                 identifier = _identifier(name)
                 while identifier in self.graph.input_names:
                     identifier += "_"
@@ -116,7 +126,7 @@ class OnnxImporter:
             raise GraphError(
                 f"input {name!r} is no array of numbers", got=self.type_text(info.type), op="input"
             )
-        shape = sizes.get(name)
+        shape = getattr(sizes.get(name), "shape", sizes.get(name))
         if not isinstance(shape, (tuple, list)):
             if not tensor.HasField("shape"):
                 raise GraphError(
@@ -126,6 +136,17 @@ class OnnxImporter:
             dims = enumerate(tensor.shape.dim)
             shape = [self._size(dim, f"{name}_{axis}", sizes) for axis, dim in dims]
         return TensorType(dtype, tuple(cast("Any", shape)))
+
+    def _input_value(self, name: str, type_: TensorType, value: Any) -> Symbol:
+        """Return the constant of the value that the caller states for an input."""
+        array = np.asarray(value)
+        fits = [
+            a == b or isinstance(b, Dim) for a, b in zip(array.shape, type_.shape, strict=False)
+        ]
+        if array.dtype != type_.dtype.storage or array.ndim != type_.rank or not all(fits):
+            got = f"{array.dtype}{list(array.shape)}"
+            raise GraphError(f"input {name!r} is {type_}", got=got)
+        return self.graph.constant_of((type_.dtype, array))
 
     def _size(self, dim: Any, name: str, sizes: Mapping[str, Any] | None = None) -> Size:
         """Return a dim; one that has neither size nor name gets a name."""
@@ -147,12 +168,11 @@ class OnnxImporter:
             return size.evaluate(cast("Any", sizes))
         return size
 
-    def output(self, info: Any) -> Symbol:
-        """Return the symbol of an output of the graph."""
-        name = text_of(info.name)
+    def symbol(self, name: str) -> Symbol:
+        """Return the symbol of a name; GraphError if it is absent."""
         symbol = self.value(name)
         if symbol is None:
-            raise GraphError(f"output {name!r} is absent")
+            raise GraphError(f"the value {name!r} is absent")
         return symbol
 
     # -- values
@@ -166,7 +186,8 @@ class OnnxImporter:
                 raise GraphError(f"no node, input or initializer is named {name!r}")
             with self.graph.at(Location.at(name, 1)):
                 constant = self.graph.constant_of(self.model.array(self.tensors[name]))
-            self.values.maps[-1][name] = constant
+            place = next(i for i, scope in enumerate(self.tensors.maps) if name in scope)
+            self.values.maps[min(place, len(self.values.maps) - 1)][name] = constant
         return self.values[name]
 
     def type_text(self, type_: Any) -> str:
@@ -188,6 +209,68 @@ class OnnxImporter:
             return self.types[symbol]
         shape = [size if isinstance(size, int) else str(size) for size in symbol.shape]
         return self.onnx.helper.make_tensor_type_proto(NUMBERS[symbol.dtype], shape)
+
+    def constant(self, value: Any, dtype: DType) -> Symbol:
+        """Return a 0-d constant."""
+        return self.graph.constant_of((dtype, np.asarray(value, dtype.storage)))
+
+    # -- subgraphs
+
+    def _inside(self, graph: Graph) -> OnnxImporter:
+        """Return an importer of nodes that belong to the node that is imported here."""
+        inner = OnnxImporter(graph, self.model, self.opsets, self._location, self._attributes)
+        inner.notes, inner.types, inner._dims = self.notes, self.types, self._dims
+        inner.tensors = self.tensors.new_child()
+        return inner
+
+    def run(self, proto: Any, own: Sequence[Symbol]) -> list[Symbol]:
+        """Add the nodes of a graph for values of its inputs, and return its outputs."""
+        self.add_tensors(proto)
+        self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
+        names = [text_of(info.name) for info in proto.input]
+        self.values.update(zip(names, own, strict=True))
+        self.add_nodes(proto.node)
+        return [self.symbol(text_of(info.name)) for info in proto.output]
+
+    def inlined(self, proto: Any) -> list[Symbol]:
+        """Add the nodes of a subgraph without inputs to this graph, and return its outputs."""
+        inner = self._inside(self.graph)
+        inner.static, inner.values = self.static, self.values.new_child()
+        return inner.run(proto, ())
+
+    def outer_values(self, protos: Sequence[Any]) -> dict[str, Symbol]:
+        """Return the values from outside that subgraphs use, by name; initializers are none."""
+        values: dict[str, Symbol] = {}
+        for name in outer_names(protos):
+            symbol = self.values.get(name)
+            if symbol is not None:
+                values[name] = symbol
+        return values
+
+    def body(
+        self,
+        proto: Any,
+        types: Sequence[TensorType],
+        outer: Mapping[str, Symbol],
+        run: Callable[[OnnxImporter, Sequence[Symbol]], Sequence[Symbol]],
+    ) -> Graph:
+        """Return the graph of a subgraph, with inputs of some types and for values from outside.
+
+        `run(importer, inputs)` adds the nodes, and returns the outputs.
+        """
+        graph = Graph(_identifier(text_of(proto.name) or "body"), rules="explicit")
+        inner = self._inside(graph)
+        with graph.at(self.graph.builder.locate(sys._getframe())):  # pyright: ignore[reportPrivateUsage]
+            own = [graph.input(type_) for type_ in types]
+            for name, symbol in outer.items():
+                inner.values[name] = argument = graph.input(symbol.type)
+                inner.static.assume(argument, self.static.of(symbol))
+            graph.output(*run(inner, own))
+        return graph
+
+    def control(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Sequence[Symbol]:
+        """Add an op that gives a tuple, and return its results."""
+        return ops.control.parts(self.graph.emit(op, tuple(args), attrs))
 
     # -- nodes
 
@@ -250,7 +333,8 @@ class OnnxImporter:
             try:
                 results = way(node, schema, args, attrs, types)
                 if results is not None:
-                    return [self._conformed(*pair) for pair in zip(results, types, strict=False)]
+                    pairs = zip(results, types, strict=False)
+                    return [None if x is None else self._conformed(x, type_) for x, type_ in pairs]
             except (GraphirError, TypeError, ValueError, IndexError, KeyError):
                 pass  # the row does not cover the node
             del self.graph.symbols[before:]
@@ -370,11 +454,13 @@ class OnnxImporter:
         args: Sequence[Value],
         attrs: Mapping[str, Any],
         types: Sequence[TensorType | None],
-    ) -> Sequence[Symbol] | None:
-        row = None if schema.domain else ROWS.get(schema.name)
-        if row is None:
-            return None
+    ) -> Sequence[Value] | None:
         call = NodeCall(self.graph, self.static, schema.name, schema.since_version, types)
+        if schema.name in CONTROL:
+            return CONTROL[schema.name](self, call, args, attrs)
+        row = None if schema.domain else ROWS.get(schema.name)
+        if row is None or any(type(x.type) is not TensorType for x in args if x is not None):
+            return None
         values = {
             name: self.graph.constant_of(self.model.array(value))
             if isinstance(value, self.onnx.TensorProto)
@@ -385,7 +471,7 @@ class OnnxImporter:
         if result is None:
             return None
         several = isinstance(result, (list, tuple))
-        symbols: list[Symbol] = [*cast("Any", result)] if several else [result]
+        symbols: list[Value] = [*cast("Any", result)] if several else [result]
         return symbols if len(symbols) >= len(result_names(node)) else None
 
     def _by_body(
@@ -395,18 +481,21 @@ class OnnxImporter:
         args: Sequence[Value],
         attrs: Mapping[str, Any],
         types: Sequence[TensorType | None],
-    ) -> Sequence[Symbol] | None:
+    ) -> Sequence[Value] | None:
         """Return the results of the function body of a schema."""
         version = self.opsets[schema.domain]
         data = None
         if schema.has_function:
-            versions = [v for v in schema.function_opset_versions if v <= version]
-            data = schema.get_function_with_opset_version(max(versions)) if versions else None
+            versions = sorted(schema.function_opset_versions)
+            last = max((v for v in versions if v <= version), default=versions[0])
+            data = schema.get_function_with_opset_version(last)
         elif schema.has_context_dependent_function:
             versions = schema.context_dependent_function_opset_versions
             versions = [v for v in versions if v <= version]
-            type_data = [x and self.onnx_type(x).SerializeToString() for x in args]
-            type_data = [x or self.onnx.TypeProto().SerializeToString() for x in type_data]
+            types_of_args = [
+                self.onnx.TypeProto() if x is None else self.onnx_type(x) for x in args
+            ]
+            type_data = [type_.SerializeToString() for type_ in types_of_args]
             if versions:
                 data = schema.get_context_dependent_function_with_opset_version(
                     max(versions), node.SerializeToString(), type_data
@@ -419,7 +508,7 @@ class OnnxImporter:
             for name, attribute in schema.attributes.items()
             if attribute.default_value.type
         }
-        return cast("Any", self._by_function(function, node, args, defaults))
+        return self._by_function(function, node, args, defaults)
 
     def _by_function(
         self, function: Any, node: Any, args: Sequence[Value], defaults: Mapping[str, Any]
@@ -429,16 +518,18 @@ class OnnxImporter:
             **{text_of(each.name): each for each in function.attribute_proto},
             **{text_of(each.name): each for each in node.attribute},
         }
-        opsets = {domain_of(each): each.version for each in function.opset_import}
-        here = self.graph.builder.locate(cast("Any", None))
-        inner = OnnxImporter(self.graph, self.model, opsets, here, attributes)
-        inner.static, inner.notes, inner.types = self.static, self.notes, self.types
-        inner._dims = self._dims
+        opsets = {"": self.onnx.defs.onnx_opset_version(), **self.opsets}
+        opsets |= {domain_of(each): each.version for each in function.opset_import}
+        inner = self._inside(self.graph)
+        inner.static, inner.opsets, inner._attributes = self.static, opsets, attributes
+        inner.tensors = ChainMap()
+        inner._location = self.graph.builder.locate(sys._getframe())  # pyright: ignore[reportPrivateUsage]
         names = map(text_of, function.input)
         inner.values.update(dict.fromkeys(map(text_of, function.input)))
         inner.values.update(zip(names, args, strict=False))
         inner.add_nodes(function.node)
-        return [inner.value(text_of(name)) for name in function.output]
+        pairs = zip(function.output, node.output, strict=False)
+        return [inner.value(text_of(name)) if result else None for name, result in pairs]
 
     def _call(
         self, node: Any, args: Sequence[Value], types: Sequence[TensorType | None]
@@ -457,8 +548,7 @@ class OnnxImporter:
             if node.output[i]
         ]
         attrs = {"callee": Callee(f"onnx.{node.op_type}", function), "types": TupleType(parts)}
-        tuple_ = self.graph.emit(ops.control.call, tuple(operands.values()), attrs)
-        results = iter(ops.control.parts(tuple_))
+        results = iter(self.control(ops.control.call, [*operands.values()], attrs))
         symbols = [next(results) if name else None for name in node.output]
         for name, symbol in zip(node.output, symbols, strict=True):
             if symbol is not None and type(symbol.type) is not TensorType and name in self._protos:

@@ -29,6 +29,10 @@ class StaticValues:
         self._graph = graph
         self._values: dict[Symbol, Array | None] = {}
 
+    def assume(self, symbol: Symbol, value: Array | None) -> None:
+        """State the value of an input of a body, an operand's value outside."""
+        self._values[symbol] = value
+
     def of(self, symbol: Symbol) -> Array | None:
         """Return the value of a symbol, or None; an array of objects where it has symbolic dims."""
         missing: dict[int, Symbol] = {}

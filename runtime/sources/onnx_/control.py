@@ -1,0 +1,143 @@
+"""If, Loop and Scan as control flow. Their graphs use values from outside by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from graphir import DType, Symbol, TensorType, ops
+from runtime.sources.onnx_.rows import NodeCall
+
+if TYPE_CHECKING:
+    from runtime.sources.onnx_.source import OnnxImporter
+
+Control: TypeAlias = Callable[
+    ["OnnxImporter", NodeCall, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"
+]
+
+_COUNT = TensorType(DType.int64)
+LIMIT = "\0limit"
+"""The name of the trip count among the values from outside, which no value of a model has."""
+
+
+def _if(
+    importer: OnnxImporter, e: NodeCall, args: Sequence[Any], attrs: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    """The branch that runs, where the condition is known; else both."""
+    graphs = attrs["else_branch"], attrs["then_branch"]
+    test = e.shaped(args[0], ())
+    value = e.static.of(test)
+    if value is not None:
+        return importer.inlined(graphs[int(value)])
+    outer = importer.outer_values(graphs)
+    branches = tuple(
+        importer.body(graph, (), outer, lambda inner, own, graph=graph: inner.run(graph, own))
+        for graph in graphs
+    )
+    return importer.control(ops.control.cond, [test, *outer.values()], {"branches": branches})
+
+
+def _loop(
+    importer: OnnxImporter, e: NodeCall, args: Sequence[Any], attrs: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    """A scan where the condition stays true; a while loop where no result is stacked."""
+    trips, test, *carried = args
+    body = attrs["body"]
+    trips = None if trips is None else e.shaped(trips, ())
+    stacked = len(body.output) - 1 - len(carried)
+    start = e.number(0, importer.constant(0, DType.int64))
+    going = importer.constant(True, DType.bool) if test is None else e.shaped(test, ())
+    outer = importer.outer_values((body,))
+    types = [x.type for x in carried]
+    goes_on: list[bool] = []
+
+    def step(inner: OnnxImporter, own: Sequence[Any]) -> list[Any]:
+        truth = inner.constant(True, DType.bool)
+        count, *values = own
+        verdict, *results = inner.run(body, [count, truth, *values])
+        value = inner.static.of(verdict)
+        goes_on.append(value is not None and bool(value.all()))
+        return [_next(inner, count), *results]
+
+    count = None if trips is None else e.static.of(trips)
+    first = e.static.of(going)
+    if count is not None and first is not None and first.all():
+        graph = importer.body(body, [_COUNT, *types], outer, step)
+        if goes_on == [True]:
+            length = max(count.item(), 0) if count.dtype != object else count.item()
+            settings = {"body": graph, "carries": 1 + len(carried), "scanned": 0, "length": length}
+            operands = [start, *carried, *outer.values()]
+            return importer.control(ops.control.scan, operands, settings)[1:]
+    if stacked:
+        return None
+    limit = {} if trips is None else {LIMIT: trips}
+    outer = {**limit, **outer}
+
+    def advance(inner: OnnxImporter, own: Sequence[Any]) -> list[Any]:
+        count, verdict, *values = own
+        return [_next(inner, count), *inner.run(body, [count, verdict, *values])]
+
+    def is_running(inner: OnnxImporter, own: Sequence[Any]) -> list[Any]:
+        count, verdict, *_ = own
+        if not limit:
+            return [verdict]
+        below = inner.graph.emit(ops.less, (count, inner.symbol(LIMIT)), {})
+        return [inner.graph.emit(ops.logical_and, (verdict, below), {})]
+
+    inner_types = [_COUNT, TensorType(DType.bool), *types]
+    settings = {
+        "condition": importer.body(body, inner_types, outer, is_running),
+        "body": importer.body(body, inner_types, outer, advance),
+    }
+    operands = [start, going, *carried, *outer.values()]
+    return importer.control(ops.control.while_loop, operands, settings)[2:]
+
+
+def _next(importer: OnnxImporter, count: Symbol) -> Symbol:
+    step = importer.constant(1, DType.int64)
+    return importer.graph.emit(ops.add, (count, step), {})
+
+
+def _scan(
+    importer: OnnxImporter, e: NodeCall, args: Sequence[Any], attrs: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    if e.version < 9:
+        return None
+    body, count = attrs["body"], attrs["num_scan_inputs"]
+    carried, scanned = args[:-count], args[-count:]
+    stacked = len(body.output) - len(carried)
+    entering = zip(
+        scanned,
+        attrs.get("scan_input_axes") or [0] * count,
+        attrs.get("scan_input_directions") or [0] * count,
+        strict=True,
+    )
+    rows = [_turned(e, _moved_axis(e, x, axis, 0), reverse) for x, axis, reverse in entering]
+    outer = importer.outer_values((body,))
+    types = [*(x.type for x in carried), *(TensorType(x.dtype, x.shape[1:]) for x in rows)]
+    graph = importer.body(body, types, outer, lambda inner, own: inner.run(body, own))
+    settings = {"body": graph, "carries": len(carried), "scanned": count}
+    results = importer.control(ops.control.scan, [*carried, *rows, *outer.values()], settings)
+    leaving = zip(
+        results[len(carried) :],
+        attrs.get("scan_output_axes") or [0] * stacked,
+        attrs.get("scan_output_directions") or [0] * stacked,
+        strict=True,
+    )
+    wholes = [_moved_axis(e, _turned(e, y, reverse), 0, axis) for y, axis, reverse in leaving]
+    return [*results[: len(carried)], *wholes]
+
+
+def _turned(e: NodeCall, x: Symbol, reverse: int) -> Symbol:
+    return e(ops.flip, x, axis=(0,)) if reverse else x
+
+
+def _moved_axis(e: NodeCall, x: Symbol, source: int, target: int) -> Symbol:
+    source, target = source % x.rank, target % x.rank
+    order = [axis for axis in range(x.rank) if axis != source]
+    order.insert(target, source)
+    return x if source == target else e(ops.permute, x, dims=order)
+
+
+CONTROL: dict[str, Control] = {"If": _if, "Loop": _loop, "Scan": _scan}
+"""The functions of the ops with graphs among their attributes."""

@@ -1,0 +1,129 @@
+"""Rows of the ops that convert: casts, quantization, and products of quantized arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphir import DType, GraphError, Symbol, ops
+from runtime.sources.onnx_.rows import NodeCall, row
+
+
+@row("Cast", "CastLike")
+def _cast(e: NodeCall, x: Any, *_: Any, saturate: int = 1, round_mode: str = "up", **__: Any):
+    """A cast; the conversion to float8_e8m0fnu rounds up by default, which no cast does."""
+    to = e.type.dtype
+    if _specials(to) == "scale" and round_mode != "nearest":
+        return None
+    x = _saturating(e, x, to) if saturate else x
+    return e.graph.emit(ops.cast, (x,), {"to": to})
+
+
+def _specials(dtype: DType) -> str:
+    return dtype.format.specials if dtype.format else ""
+
+
+def _saturating(e: NodeCall, x: Symbol, to: DType) -> Symbol:
+    """Return x within the range of a float8 format, where graphir's casts give inf or NaN."""
+    if not (to.narrow and to.bits == 8) or _specials(to) in ("", "scale"):
+        return x
+    wide = x if x.dtype.is_float and not x.dtype.narrow else e.cast(x, DType.float32)
+    return e(ops.clip, wide, float(to.min), float(to.max))
+
+
+def _parameter(e: NodeCall, p: Symbol, x: Symbol, axis: int, block: int) -> Symbol:
+    """Return a scale or zero point, of an axis, blocks or all of x, as it broadcasts to x."""
+    if p.rank == 0 or p.shape == (1,):
+        return e.shaped(p, ())
+    axis %= x.rank
+    if p.rank == 1 and not block:
+        return e.shaped(p, [p.shape[0] if i == axis else 1 for i in range(x.rank)])
+    p = e(ops.repeat, p, repeats=block, axis=axis)
+    stop = [*p.shape[:axis], x.shape[axis], *p.shape[axis + 1 :]]
+    return (
+        p
+        if p.shape == x.shape
+        else e(ops.slice, p, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
+    )
+
+
+@row("QuantizeLinear")
+def _quantize(
+    e: NodeCall,
+    x: Any,
+    scale: Any,
+    zero: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    saturate: int = 1,
+    precision: int = 0,
+    **_: Any,
+) -> Any:
+    """Round(x / scale) + zero in the range of the result; floats are rounded by the cast alone."""
+    to = e.type.dtype
+    if precision or _specials(to) == "scale":
+        return None
+    scale = _parameter(e, scale, x, axis, block_size)
+    wide = e.cast(x, scale.dtype) if scale.dtype.is_float and not scale.dtype.narrow else x
+    quotient = e(ops.divide, wide, e.cast(scale, wide.dtype))
+    if not to.is_integer:
+        quotient = _saturating(e, quotient, to) if saturate else quotient
+        return e.cast(quotient, to)
+    zero = None if zero is None else _parameter(e, zero, x, axis, block_size)
+    return _requantize(e, quotient, zero, to)
+
+
+def _requantize(e: NodeCall, x: Symbol, zero: Symbol | None, to: DType) -> Symbol:
+    """Return round(x) + zero as an integer dtype, saturated."""
+    whole = e(ops.round, x)
+    if zero is not None:
+        whole = e(ops.add, whole, e.cast(zero, whole.dtype))
+    return e.cast(e(ops.clip, whole, int(to.min), int(to.max)), to)
+
+
+@row("DequantizeLinear")
+def _dequantize(
+    e: NodeCall,
+    x: Any,
+    scale: Any,
+    zero: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    **_: Any,
+) -> Any:
+    scale = _parameter(e, scale, x, axis, block_size)
+    if scale.dtype.narrow:
+        raise GraphError("the scale has no arithmetic", got=str(scale.type))
+    wide = e.cast(x, scale.dtype)
+    if zero is not None:
+        zero = e.cast(_parameter(e, zero, x, axis, block_size), scale.dtype)
+        wide = e(ops.subtract, wide, zero)
+    return e.cast(e(ops.multiply, wide, scale), e.type.dtype)
+
+
+def _centred(e: NodeCall, x: Symbol, zero: Symbol | None, axis: int) -> Symbol:
+    """Return x - zero as int32; a zero point may have an element for each place of an axis."""
+    wide = e.cast(x, DType.int32)
+    if zero is None:
+        return wide
+    if zero.rank == 1 and axis == -2 and x.rank > 1:
+        zero = e.shaped(zero, (*zero.shape, 1))
+    return e(ops.subtract, wide, e.cast(zero, DType.int32))
+
+
+@row("MatMulInteger")
+def _matmul_integer(e: NodeCall, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+    return e(ops.matmul, _centred(e, a, a_zero, -2), _centred(e, b, b_zero, -1))
+
+
+@row("QLinearMatMul")
+def _qlinear_matmul(e: NodeCall, a: Any, p: Any, az: Any, b: Any, q: Any, bz: Any, r: Any, yz: Any):
+    """A product of quantized matrices; p, q and r are the scales."""
+    if any(scale.rank and scale.shape != (1,) for scale in (p, q, r)):
+        return None
+    product = e(ops.matmul, _centred(e, a, az, -2), _centred(e, b, bz, -1))
+    p, q, r = (e.cast(e.shaped(scale, ()), DType.float32) for scale in (p, q, r))
+    factor = e(ops.divide, e(ops.multiply, p, q), r)
+    scaled = e(ops.multiply, e.cast(product, DType.float32), factor)
+    return _requantize(e, scaled, yz, e.type.dtype)
