@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from graphir.ops.dims import Atom, Dim, Shape, Size, monomial, total
 from graphir.ops.lexer import Tokens
 from graphir.ops.op import Attr
 from graphir.ops.types import OpaqueType, TensorType, TupleType
+
+T = TypeVar("T")
 
 DEPTH = 64
 """The maximum depth of brackets, number of axes of a shape, and number of `//` in a dim."""
@@ -348,7 +350,16 @@ def _is_of_kind(value: Any, dtype: DType) -> bool:
 def read_dim(text: str) -> Size:
     """Return the dim that a whole text stands for; raise ParseError for other text."""
     reader = Values(text)
-    dim = reader.dim()
+    return _whole(reader, reader.dim(), "an operator or the end")
+
+
+def read_type(text: str) -> TensorType:
+    """Return the type that a whole text stands for, as in `float32[8, n]`; else ParseError."""
+    reader = Values(text)
+    return _whole(reader, reader.tensor_type(), "the end")
+
+
+def _whole(reader: Values, value: T, expected: str) -> T:
     if reader.tokens[reader.at]:
-        reader.expected("an operator or the end")
-    return dim
+        reader.expected(expected)
+    return value

@@ -15,9 +15,9 @@ from passes.analysis.casts import Kind
 from passes.reports import REPORT_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
-from runtime.cli.inputs import add_inputs, of_function, of_graph
+from runtime.cli.graphs import BY_INPUT, FunctionCall, load_call, load_graph, load_run
 from runtime.cli.output import add_output, add_program, output_format, status, write_text
-from runtime.cli.programs import load_graph, load_program, require_arguments
+from runtime.cli.programs import require_arguments
 from runtime.cli.rule_sets import rule_set
 from runtime.recording import record
 from runtime.recording.blocks import Script
@@ -30,11 +30,12 @@ def add_casts(command: Callable[..., Any]) -> None:
     doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
     audit_parser = command("audit", _audit, doc, "script.py:function --input x.npy --against jax")
     add_program(casts)
-    add_program(audit_parser, "a graph, or a function on NumPy arrays; SCRIPT.py alone: its lines")
+    add_program(
+        audit_parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines"
+    )
     for each in (casts, audit_parser):
         add_output(each, REPORT_FORMATS, "text")
         _add_filters(each)
-    add_inputs(audit_parser)
     audit_parser.add_argument("--no-blame", action="store_true", help="only measure each cast")
     audit_parser.add_argument(
         "--as-dtype",
@@ -60,29 +61,31 @@ def _add_filters(command: Any) -> None:
 
 
 def _casts(args: argparse.Namespace) -> int:
-    graph = load_graph(args.program, args.sources, args.rules)
+    graph = load_graph(args)
     report = cast_report(lower(graph) if args.kind == "legalization" else graph)
     return _write_report(report, args)
 
 
 def _audit(args: argparse.Namespace) -> int:
-    program = load_program(args.program, args.sources, args.rules, args.arguments or ())
+    program = load_call(args)
     blame, progress = not args.no_blame, sys.stderr.isatty()
     if args.arguments and not isinstance(program, Script):
         raise ExecutionError(
             f"{args.program} takes no arguments after --", fix="give its inputs by --input VALUE"
         )
-    if isinstance(program, Graph):
-        inputs = of_graph(program, args.inputs)
-        report = audit(program, *inputs, blame=blame, progress=progress, as_dtype=args.as_dtype)
+    if isinstance(program, Graph) or (
+        isinstance(program, FunctionCall) and program.library != "numpy"
+    ):
+        graph, values = load_run(args, program)
+        report = audit(graph, *values, blame=blame, progress=progress, as_dtype=args.as_dtype)
         return _write_report(report, args)
-    positional, keywords = of_function(args.inputs)
-    advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
-    if isinstance(program, Script):
-        advice = "give the arguments of a script after --"
-    require_arguments(args.program, program, positional, keywords, advice)
+    function: Any = program
+    positional, keywords = list[Any](), dict[str, Any]()
+    if isinstance(program, FunctionCall):
+        function, _, positional, keywords = program
+        require_arguments(args.program, function, positional, keywords, BY_INPUT)
     with redirect_stdout(sys.stderr):  # stdout has the report alone
-        recording = record(program, *positional, rules=args.rules or "numpy", **keywords)
+        recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
     report = recording.audit(blame=blame, progress=progress, as_dtype=args.as_dtype)
     for note in recording.notes:
         print(f"graphir: {note}", file=sys.stderr)

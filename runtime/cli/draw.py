@@ -8,8 +8,8 @@ from typing import Any
 
 from graphir.drawing.graphs import GRAPH_FORMATS
 from passes import cast_report, draw
+from runtime.cli.graphs import load_graph
 from runtime.cli.output import add_output, add_program, output_format, status, write_text
-from runtime.cli.programs import load_graph
 
 
 def add_draw(command: Callable[..., Any]) -> None:
@@ -22,6 +22,6 @@ def add_draw(command: Callable[..., Any]) -> None:
 
 def _draw(args: argparse.Namespace) -> int:
     """Write the picture of a graph; return status 1 if --fail-on forbids its implicit casts."""
-    report = cast_report(load_graph(args.program, args.sources, args.rules))
+    report = cast_report(load_graph(args))
     write_text(draw(report, output_format(args, GRAPH_FORMATS, "svg")), args)
     return status(report, args)

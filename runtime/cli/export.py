@@ -10,8 +10,8 @@ from graphir import ExecutionError, Graph
 from graphir.text.atomic_files import replace_file
 from passes import lower
 from runtime import targets
+from runtime.cli.graphs import load_graph
 from runtime.cli.output import add_program, write_text
-from runtime.cli.programs import load_graph
 from runtime.cli.rules_and_lattices import path
 from runtime.targets.specialize import specialized
 
@@ -69,7 +69,7 @@ def _size(text: str) -> tuple[str, int]:
 
 
 def _export(args: argparse.Namespace) -> None:
-    lowered_graph = lower(load_graph(args.program, args.sources, args.rules))
+    lowered_graph = lower(load_graph(args))
     graph = (
         specialized(_TITLES[args.to], lowered_graph, dict(args.sizes))
         if args.sizes

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from graphir import ExecutionError, Graph
+from graphir.ops.grammar import read_type
 from runtime.binding import match_inputs
+from runtime.cli.programs import find_object
+from runtime.sources.libraries import LIBRARIES
 from runtime.value_files import number, read_input
 
 
@@ -21,8 +25,14 @@ def add_inputs(command: Any) -> None:
         default=[],
         dest="inputs",
         metavar="[NAME=]VALUE",
-        help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also "
-        "file.json, another file (its path), or a quoted Python literal; texts, or in order",
+        help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also a "
+        "type, 'float32[8, 3]', if the command does not run it, SCRIPT.py:NAME, file.json, another "
+        "file (its path), or a quoted Python literal; by name, or in order",
+    )
+    command.add_argument(
+        "--library",
+        choices=LIBRARIES,
+        help="the library of a function, where its code and its inputs do not tell",
     )
 
 
@@ -33,7 +43,10 @@ def of_graph(graph: Graph, inputs: Sequence[str]) -> list[Any]:
     """
     texts = match_inputs(graph, *_split_by_name(inputs))
     dtypes = [graph.concrete_dtype(symbol.dtype) for symbol in graph.inputs]
-    return [read_input(text, dtype) for text, dtype in zip(texts, dtypes, strict=True)]
+    return [
+        read_input(text, dtype) if isinstance(text, str) else text  # a default
+        for text, dtype in zip(texts, dtypes, strict=True)
+    ]
 
 
 def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
@@ -55,8 +68,15 @@ def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _argument(text: str) -> Any:
-    """Return the value that a text means: an array, a number, JSON, a literal, a file's path."""
+    """Return the value that a text means.
+
+    That is an array, a type, a number, an object of a script, JSON, a literal, or a file's path.
+    """
     file = Path(text)
+    if re.fullmatch(r"\w+\[[^\[\]]*\]", text) and not file.exists():
+        return read_type(text)
+    if ".py:" in text:
+        return find_object(text)
     if text.endswith((".npy", ".npz")) or ".npz:" in text:
         return read_input(text)
     if text.endswith(".json"):
@@ -74,8 +94,8 @@ def _argument(text: str) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise ExecutionError(
             f"{text!r} is neither a number nor a file",
-            fix="give x.npy, file.npz:key, file.json, a number, or a Python literal: "
-            f'--input "{text!r}" is a text',
+            fix="give x.npy, file.npz:key, file.json, a number, a type such as 'float32[8, 3]', or "
+            f'a Python literal: --input "{text!r}" is a text',
         ) from None
 
 

@@ -17,9 +17,8 @@ from passes import lower
 from runtime.cli.casts import add_casts
 from runtime.cli.draw import add_draw
 from runtime.cli.export import add_export
-from runtime.cli.inputs import add_inputs, of_graph
-from runtime.cli.output import add_program
-from runtime.cli.programs import load_graph
+from runtime.cli.graphs import load_graph, load_run
+from runtime.cli.output import add_program, user_traceback
 from runtime.cli.rule_sets import read_rule_files
 from runtime.cli.rules_and_lattices import add_rules_and_lattices, path
 from runtime.execution import execute
@@ -61,6 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130  # the shells' status for SIGINT
     except MemoryError as error:
         return _fail(str(error) or "out of memory")
+    except Exception as error:
+        report = user_traceback(error)
+        if report is None and isinstance(error, ImportError):
+            return _fail(str(error))
+        if report is None:  # a defect of graphir
+            raise
+        print(report, file=sys.stderr)
+        return 1
     return status or 0
 
 
@@ -102,7 +109,7 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 def _lower(args: argparse.Namespace) -> None:
-    lowered_graph = lower(load_graph(args.program, args.sources, args.rules))
+    lowered_graph = lower(load_graph(args))
     if args.output:
         lowered_graph.save(args.output)
         return
@@ -112,8 +119,8 @@ def _lower(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    graph = load_graph(args.program, args.sources, args.rules)
-    outputs = execute(graph, *of_graph(graph, args.inputs))
+    graph, values = load_run(args)
+    outputs = execute(graph, *values)
     arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
     if args.output:
         for line in write_outputs(args.output, arrays):
@@ -123,10 +130,9 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace) -> None:
-    graph = load_graph(args.program, args.sources, args.rules)
-    inputs = of_graph(graph, args.inputs) if args.inputs else []
+    graph, values = load_run(args)
     program = Program(graph, native=args.native)
-    print(program.explain(*inputs) if args.ir is None else program.ir(args.ir, *inputs))
+    print(program.explain(*values) if args.ir is None else program.ir(args.ir, *values))
 
 
 def _show(graph: Graph, arrays: Iterable[Any]) -> None:
@@ -196,8 +202,6 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     lower.add_argument(
         "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
     )
-    add_inputs(run)
-    add_inputs(plan)
     plan.add_argument("--native", choices=get_args(Mode), default="auto", help="machine code")
     plan.add_argument(
         "--ir", type=int, metavar="STEP", help="the LLVM IR and assembly of a step's region instead"

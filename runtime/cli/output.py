@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from traceback import StackSummary, TracebackException
 from typing import Any
 
 from graphir import ExecutionError
@@ -13,12 +14,17 @@ from graphir.text.atomic_files import replace_file
 from passes import CastReport
 from passes.analysis.casts.conversion import SILENT
 from passes.reports import words
+from runtime.cli.inputs import add_inputs
 from runtime.cli.rule_sets import add_rule_set
 from runtime.cli.rules_and_lattices import path
+from runtime.sources.libraries import INSTALLED, PROJECT
 
 
-def add_program(command: Any, what: str = "a graph, or a function that returns one") -> None:
-    """Add the argument for a graph in a file, or for a named object in a script."""
+def add_program(
+    command: Any,
+    what: str = "a graph, a function that returns one, or a program of NumPy, JAX, torch",
+) -> None:
+    """Add the arguments for a graph in a file or a named object in a script, and its inputs."""
     command.add_argument(
         "program",
         type=path,
@@ -31,6 +37,7 @@ def add_program(command: Any, what: str = "a graph, or a function that returns o
         metavar="DIR",
         help="show lines of the source files that FILE.gir names, where they lie inside DIR",
     )
+    add_inputs(command)
     add_rule_set(command, None, "the rule set that the graph, or the function, follows")
 
 
@@ -49,6 +56,29 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
         "value (after a run: lost one); any: if there is such a cast; either: if a run may have "
         "hidden some (see audit --allow-unseen)",
     )
+
+
+def user_traceback(error: BaseException) -> str | None:
+    """Return the traceback of an error of the user's program, without graphir's frames.
+
+    The frames start at the user's first one. Returns None if no frame is of the user.
+    """
+    report = TracebackException.from_exception(error)
+    if not _keep_user_frames(report) and not isinstance(error, SyntaxError):
+        return None
+    return "".join(report.format()).rstrip()
+
+
+def _keep_user_frames(report: TracebackException) -> bool:
+    """Drop the frames before the user's first one, and graphir's; return whether frames remain."""
+    for cause in (report.__cause__, report.__context__):
+        if cause is not None:
+            _keep_user_frames(cause)
+    files = [frame.filename for frame in report.stack]
+    first = next((i for i, file in enumerate(files) if not file.startswith(INSTALLED)), len(files))
+    frames = [x for x in report.stack[first:] if not x.filename.startswith((*PROJECT, "<frozen"))]
+    report.stack = StackSummary.from_list(frames)
+    return bool(frames)
 
 
 _ENDINGS = {"markdown": "md", "mermaid": "mmd", "text": "txt"}

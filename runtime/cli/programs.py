@@ -8,11 +8,10 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from graphir import ExecutionError, Graph, GraphError, PromotionRules
+from graphir import ExecutionError, Graph
 from graphir.numpy_api.trace import Trace
 from runtime.recording.blocks import Script
 
@@ -20,72 +19,65 @@ Program: TypeAlias = "Graph | Callable[..., Any]"
 
 
 def load_program(
-    text: str,
-    sources: str | None = None,
-    rules: PromotionRules | None = None,
-    arguments: Sequence[str] | None = None,
+    text: str, sources: str | None = None, arguments: Sequence[str] | None = None
 ) -> Program:
-    """Return the graph in `net.gir`, or the graph or function that `script.py:name` names.
+    """Return the graph in `net.gir`, or the object that `script.py:name` names.
 
     `package.module:name` imports a module from the current directory. A result of `trace` counts
     as its Graph. A script runs as an import would run it; with `arguments`, `script.py` alone is a
     Script with these arguments. If `sources` is given, source files that `net.gir` names are
     readable inside that directory only. Raises ExecutionError, with the expected form, for any
-    other text, and GraphError if the graph follows other rules than `rules`.
+    other text and for files of pickles.
     """
+    value = find_object(text)
+    if value is None:
+        return _read_file(text, sources, arguments)
+    if isinstance(value, Trace):
+        value = value.graph
+    if not isinstance(value, Graph) and not callable(value) and not _is_exported(value):
+        raise ExecutionError(f"{text} is neither a Graph nor a function", got=type(value).__name__)
+    return value
+
+
+def _is_exported(value: Any) -> bool:
+    """Whether a value is a torch.export.ExportedProgram, which is not callable."""
+    return type(value).__name__ == "ExportedProgram"
+
+
+def _read_file(text: str, sources: str | None, arguments: Sequence[str] | None) -> Program:
+    """Return the graph in a file, or the Script of a file of Python."""
+    suffix = Path(text).suffix.lower()
+    if suffix in PICKLES:
+        raise ExecutionError(
+            f"{text}: torch reads {suffix} files by pickle, which runs any code that they hold",
+            fix="load the file in a script, and name the object: model.py:program",
+        )
+    if suffix != ".py":
+        return Graph.load(text, sources=sources)
+    if arguments is None:
+        raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
+    _require_file(text)
+    return Script(text, arguments)
+
+
+def find_object(text: str) -> Any:
+    """Return the object that `script.py:name` or `package.module:name` names; None for a file."""
     path, _, name = text.rpartition(":")
     is_script = path.endswith(".py")
     is_module = not is_script and all(map(str.isidentifier, path.split(".")))
     if not (is_script or is_module) or Path(text).is_file():
-        if not text.endswith(".py"):
-            return _following(rules, Graph.load(text, sources=sources))
-        if arguments is None:
-            raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
-        _require_file(text)
-        return Script(text, arguments)
+        return None
     value: Any = _imported(path) if is_module else _module(path)
     for part in name.split("."):
         if not hasattr(value, part):
             names = ", ".join(sorted(name for name in dir(value) if name[0] != "_"))
             raise ExecutionError(f"{path} defines no {part!r}; it has {names or 'nothing'}")
         value = getattr(value, part)
-    if isinstance(value, Trace):
-        value = value.graph
-    if isinstance(value, Graph):
-        return _following(rules, value)
-    if not callable(value):
-        raise ExecutionError(f"{text} is neither a Graph nor a function", got=type(value).__name__)
     return value
 
 
-def _following(rules: PromotionRules | None, graph: Graph) -> Graph:
-    """Return a graph that follows the rules, if any are given."""
-    if rules is None or rules.name in (graph.rules.name, graph.rules_before):
-        return graph
-    raise GraphError(
-        f"graph {graph.name!r} follows the rules {graph.rules_before or graph.rules.name!r}",
-        got=f"--rules {rules.name}",
-        fix=f"compare by --against {rules.name}, or graphir diff GRAPH {rules.name}",
-    )
-
-
-def load_graph(text: str, sources: str | None = None, rules: PromotionRules | None = None) -> Graph:
-    """Return the graph in `net.gir`, a script's graph, or the graph that its function returns."""
-    program = load_program(text, sources, rules)
-    if isinstance(program, Graph):
-        return program
-    advice = (
-        f"name a function without arguments that returns a graph, or see what a function does to "
-        f"arrays by: graphir audit {text} --input x.npy"
-    )
-    require_arguments(text, program, (), {}, advice)
-    with rules or nullcontext():  # the default of a graph that names none
-        result = program()
-    if isinstance(result, Trace):
-        result = result.graph
-    if isinstance(result, Graph):
-        return _following(rules, result)
-    raise ExecutionError(f"{text}() returned {type(result).__name__}, not a Graph; {advice}")
+PICKLES = (".pt2", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
+"""The endings of files of programs or weights that are read by pickle."""
 
 
 def require_arguments(
@@ -97,7 +89,7 @@ def require_arguments(
 ) -> None:
     """Raise ExecutionError, with the function's signature, unless it accepts the arguments."""
     try:
-        parameters = inspect.signature(function)
+        parameters = inspect.signature(getattr(function, "forward", function))
     except (TypeError, ValueError):  # compiled functions may lack a signature
         return
     try:
@@ -115,9 +107,13 @@ def _module(path: str) -> Any:
     folder, name = file.parent, file.stem
     while (folder / "__init__.py").is_file():
         folder, name = folder.parent, f"{folder.name}.{name}"
-    sys.path.insert(0, str(folder))
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
     if "." in name:
         return importlib.import_module(name.removesuffix(".__init__"))
+    loaded = sys.modules.get(name)
+    if getattr(loaded, "__file__", None) == str(file):
+        return loaded
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None  # the caller checked the suffix .py
     module = importlib.util.module_from_spec(spec)

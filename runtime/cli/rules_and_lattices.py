@@ -30,7 +30,8 @@ from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from passes import GraphDiff, RulesDiff, diff
-from runtime.cli.programs import load_graph
+from runtime.cli.graphs import load_graph
+from runtime.cli.inputs import add_inputs
 from runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
 from runtime.value_files import number
 
@@ -107,10 +108,14 @@ def _diff(args: argparse.Namespace) -> int:
     """Print the difference between two rule sets; return status 1 if there is any."""
     subject: PromotionRules | Path = args.subject
     difference: GraphDiff | RulesDiff
+    others = [x for x in (args.before, args.after, args.other) if x is not None]
+    if len(others) > 2:
+        raise GraphError("diff compares two rule sets", got="three", fix="leave --rules out")
     if isinstance(subject, Path):
-        difference = diff(load_graph(str(subject)), args.before, args.after)
+        load = argparse.Namespace(**{**vars(args), "program": str(subject)})
+        difference = diff(load_graph(load), *others)
     else:
-        difference = diff(subject, args.before, args.after)
+        difference = diff(subject, *others)
     print(difference.to_json() if args.format == "json" else difference)
     besides = isinstance(difference, RulesDiff) and (difference.facts or difference.ops)
     return 1 if len(difference) or besides else 0
@@ -232,9 +237,16 @@ def _add_diff(command: Callable[..., Any]) -> None:
         "subject",
         type=_rules_or_graph,
         metavar="RULES|FILE.gir|SCRIPT.py:NAME",
-        help="a rule set, or a graph",
+        help="a rule set, a graph, or a program of NumPy, JAX or torch",
     )
-    parser.add_argument("before", type=rule_set, metavar="RULES", help="a rule set to compare with")
+    before = parser.add_argument(
+        "before", type=rule_set, metavar="RULES", help="a rule set to compare with"
+    )
+
+    def other(text: str) -> Any:
+        before.required = False
+        return rule_set(text)
+
     parser.add_argument(
         "after",
         nargs="?",
@@ -242,7 +254,12 @@ def _add_diff(command: Callable[..., Any]) -> None:
         metavar="RULES",
         help="of a graph: with this, not its own",
     )
+    parser.add_argument(
+        "--rules", dest="other", type=other, metavar="RULES", help="in place of the argument"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_inputs(parser)
+    parser.set_defaults(rules=None, sources=None)
 
 
 _SUBJECTS = f"a rule set, a lattice such as {lattices()[0]}, or a JSON file of edges"

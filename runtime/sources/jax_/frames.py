@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from graphir.location import Location
 from passes.analysis.expressions import expression, statement
+from runtime.sources.libraries import INSTALLED
 
 
 class EquationSite(NamedTuple):
@@ -39,7 +40,7 @@ class Sites:
 
     def __init__(self, jax: Any) -> None:
         self._jax = str(Path(jax.__file__).parent)
-        self._libraries = (self._jax, *_LIBRARIES)
+        self._libraries = (self._jax, *INSTALLED)
         self._locations: dict[tuple[int, int, str], Location] = {}
         self._verdicts: dict[int, tuple[CodeType, bool]] = {}
         self._modules = {
@@ -169,7 +170,7 @@ class Sites:
         """Whether code is of JAX, an installed package, the standard library or this project."""
         verdict = self._verdicts.get(id(code))
         if verdict is None:  # the table keeps the code object, and so its id
-            is_library = code.co_filename.startswith((*self._libraries, "<frozen"))
+            is_library = code.co_filename.startswith(self._libraries)
             verdict = self._verdicts[id(code)] = code, is_library
         return verdict[1]
 
@@ -196,6 +197,4 @@ _DTYPES = frozenset({"dtype", "preferred_element_type", "new_dtype"})
 
 _MODULES = {"numpy": "jnp.", "lax": "lax.", "nn": "jax.nn.", "scipy": "jax.scipy."}
 
-
 _SITE_PACKAGES = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-_LIBRARIES = (sysconfig.get_path("stdlib"), *_SITE_PACKAGES, str(Path(__file__).parent))

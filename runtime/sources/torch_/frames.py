@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import re
 import sys
-import sysconfig
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 from graphir.location import Location
-
-_LIBRARIES = (
-    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
-    *(str(Path(__file__).parents[3] / room) for room in ("graphir", "passes", "runtime")),
-    "<frozen",
-)
+from graphir.source_text import displayed_path
+from runtime.sources.libraries import INSTALLED
 
 
 class FunctionCall(NamedTuple):
-    """A call of a function of PyTorch: its name, arguments, and whether autocast was enabled."""
+    """A call of a function of PyTorch: its name, arguments, and whether autocast was enabled.
+
+    `names_dtype` says that an argument is a torch.dtype.
+    """
 
     name: str
     arguments: tuple[Any, Mapping[str, Any]]
     autocast: bool
+    names_dtype: bool
 
     @property
     def is_conversion(self) -> bool:
         """Whether the user asks a dtype of the function: `x.to(...)`, `softmax(x, dtype=...)`."""
-        return self.name in _CONVERSIONS or self.arguments[1].get("dtype") is not None
+        return self.name in _CONVERSIONS or self.names_dtype
 
 
 _CONVERSIONS = frozenset(
@@ -79,7 +77,7 @@ class TorchSites:
         frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         if layer is None:
             layer = self._layers[-1] if self._layers else ""
-        while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        while frame is not None and frame.f_code.co_filename.startswith(INSTALLED):
             frame = frame.f_back
         if frame is None:
             return Location.at("", 1, layer=layer)
@@ -93,9 +91,10 @@ class TorchSites:
     @contextmanager
     def calling(self, function: Any, args: Any, keywords: Mapping[str, Any]) -> Generator[None]:
         """Record that the user calls a function of PyTorch."""
-        name = getattr(function, "__name__", str(function))
+        name: str = getattr(function, "__name__", str(function)).partition(".")[0]
+        dtypes = (isinstance(x, self._torch.dtype) for x in (*args, *keywords.values()))
         enabled = self._torch.is_autocast_enabled("cpu")
-        self._functions.append(FunctionCall(name, (args, keywords), enabled))
+        self._functions.append(FunctionCall(name, (args, keywords), enabled, any(dtypes)))
         # Rows cover the ops of recurrent layers, and not the kernel of oneDNN.
         settings = self._torch._C
         before = settings._get_mkldnn_enabled()
@@ -141,4 +140,4 @@ def _exported_location(node: Any) -> Location:
     stack: list[Any] = [*(node.meta.get("nn_module_stack") or {}).values()]
     layer: str = stack[-1][0] if stack else ""
     layer = re.sub(r"^L\['self'\]\.?", "", layer).replace(".", "/")
-    return Location.at(file, int(line), layer=layer, source=file)
+    return Location.at(displayed_path(file), int(line), layer=layer, source=file)

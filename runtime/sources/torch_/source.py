@@ -60,6 +60,17 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
     return recording.run(lambda: function(*args, **keywords))
 
 
+def tensors_of(
+    torch: Any, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> list[Any]:
+    """Return the tensors among arguments, in the order of the inputs of their graph."""
+    if isinstance(function, torch.export.ExportedProgram) and not args and not keywords:
+        args, keywords = function.example_inputs
+    by_name = _arguments(function, args, keywords)
+    leaves = torch.utils._pytree.tree_leaves([*by_name.values()])
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
 class TorchRecorder:
     """A run of a function whose ops become symbols. `torch` is the module."""
 

@@ -1,0 +1,126 @@
+"""The graph of a command, from whatever its argument names, and the values of its inputs."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from graphir import ExecutionError, Graph, GraphError, PromotionRules
+from graphir.numpy_api.trace import Trace
+from runtime.cli.inputs import of_function, of_graph
+from runtime.cli.programs import load_program, require_arguments
+from runtime.recording.blocks import Script
+from runtime.sources.libraries import Library, library_of
+from runtime.sources.programs import ImportedProgram, import_program, module_instance
+
+BY_INPUT = "give each by --input VALUE, in order, or --input NAME=VALUE"
+"""The advice for arguments that are missing."""
+
+
+class FunctionCall(NamedTuple):
+    """A function of a library that a command names, with the arguments of --input."""
+
+    function: Any
+    library: Library
+    positional: list[Any]
+    keywords: dict[str, Any]
+
+
+def load_call(args: argparse.Namespace) -> Graph | Script | FunctionCall:
+    """Return the graph or the script that a command names, or the call of its function."""
+    program = load_program(args.program, args.sources, args.arguments)
+    if isinstance(program, Graph):
+        return following(args.rules, program)
+    positional, keywords = of_function(args.inputs)
+    if isinstance(program, Script):
+        advice = "give the arguments of a script after --"
+        require_arguments(args.program, program, positional, keywords, advice)
+        return program
+    library = args.library or library_of(program, (*positional, *keywords.values()))
+    if library == "torch" and isinstance(program, type):
+        program = module_instance(program)
+    return FunctionCall(program, library, positional, keywords)
+
+
+def load_graph(args: argparse.Namespace) -> Graph:
+    """Return the graph of a command that runs nothing: its inputs may be types alone."""
+    program = load_call(args)
+    if isinstance(program, Graph) and args.inputs:
+        raise ExecutionError(
+            f"{args.program} is a graph, whose inputs have types",
+            got=f"--input {args.inputs[0]}",
+            fix="leave --input out",
+        )
+    return _imported(program, args).graph
+
+
+def load_run(
+    args: argparse.Namespace, program: Graph | FunctionCall | None = None
+) -> ImportedProgram:
+    """Return the graph of a command that runs it, and the values of the graph's inputs.
+
+    `program` is what the command names, if it is loaded already. Raises ExecutionError for an input
+    that has a type alone.
+    """
+    imported = _imported(program or load_call(args), args)
+    if any(value is None for value in imported.values):
+        raise ExecutionError(
+            f"{args.program} runs on values, and an input has a type alone",
+            fix="give each by --input x.npy, file.npz:key or a number",
+        )
+    return imported
+
+
+def _imported(program: Graph | Script | FunctionCall, args: argparse.Namespace) -> ImportedProgram:
+    if isinstance(program, Graph):
+        return ImportedProgram(program, of_graph(program, args.inputs) if args.inputs else [])
+    if isinstance(program, Script):
+        raise ExecutionError(f"{args.program}: name what it defines, as in {args.program}:function")
+    function, library, positional, keywords = program
+    if not args.inputs:
+        result = _built(args.program, function, library, args.rules)
+        if result is not None:
+            return ImportedProgram(following(args.rules, result), [])
+    require_arguments(args.program, function, positional, keywords, BY_INPUT)
+    imported = import_program(function, library, positional, keywords, args.rules)
+    following(args.rules, imported.graph)
+    return imported
+
+
+def _built(text: str, function: Any, library: Library, rules: PromotionRules | None) -> Any:
+    """Return the graph that a function without arguments returns; None for another program."""
+    is_function = inspect.isroutine(inspect.unwrap(function)) if callable(function) else False
+    advice = (
+        "name a function without arguments that returns a graph, or give the arguments of a "
+        f"program by --input: graphir audit {text} --input x.npy"
+    )
+    if not is_function and library != "numpy":
+        return None
+    if library == "numpy":
+        require_arguments(text, function, (), {}, advice)
+    else:
+        try:
+            inspect.signature(function).bind()
+        except TypeError:
+            return None
+    with rules or nullcontext():  # the default of a graph that names none
+        result = function()
+    result = result.graph if isinstance(result, Trace) else result
+    if isinstance(result, Graph):
+        return result
+    if library != "numpy":
+        return None
+    raise ExecutionError(f"{text}() returned {type(result).__name__}, not a Graph; {advice}")
+
+
+def following(rules: PromotionRules | None, graph: Graph) -> Graph:
+    """Return a graph that follows the rules, if any are given."""
+    if rules is None or rules.name in (graph.rules.name, graph.rules_before):
+        return graph
+    raise GraphError(
+        f"graph {graph.name!r} follows the rules {graph.rules_before or graph.rules.name!r}",
+        got=f"--rules {rules.name}",
+        fix=f"compare by --against {rules.name}, or graphir diff GRAPH {rules.name}",
+    )

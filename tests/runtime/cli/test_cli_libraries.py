@@ -1,0 +1,192 @@
+"""Commands on programs of NumPy, JAX and torch: functions, modules, exported programs, types."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.commands import cli, refused
+
+JAX = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+params = {"w": jnp.full(3, 0.5), "b": jnp.zeros((4, 3), "bfloat16")}
+
+def loss(params, x, kind="mean"):
+    y = x * params["w"] + params["b"]
+    return getattr(y, kind)()
+
+@jax.jit
+def wide(x):
+    return x * np.array([1, 2, 3])
+
+def halves(x):
+    return x.astype(jnp.float16)
+
+def built():
+    from runtime import from_jax
+    return from_jax(loss, params, np.ones((4, 3), "float32"))
+"""
+TORCH = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width=2):
+        super().__init__()
+        self.fc = nn.Linear(3, width)
+        nn.init.constant_(self.fc.weight, 0.1)
+
+    def forward(self, x):
+        return self.fc(x).double()
+
+class Sized(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+
+net = Net(4)
+exported = torch.export.export(Net(), (torch.ones(2, 3),))
+
+def scaled(x, y):
+    return helper(x) * y
+
+def helper(x):
+    return x.to(torch.bfloat16)
+
+def failing(x):
+    return helper(x) @ torch.ones(7)
+"""
+NUMPY = """
+import numpy as np
+
+def scale(x, w):
+    return x * np.float64(w)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name, text in (("jx", JAX), ("tch", TORCH), ("npy", NUMPY)):
+        (tmp_path / f"{name}_of_tests.py").write_text(text)
+    np.save(tmp_path / "x.npy", np.arange(12, dtype="float32").reshape(4, 3) / 7)
+    np.save(tmp_path / "wide.npy", np.full((4, 3), 0.1))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.endswith("_of_tests")]:
+        del sys.modules[name]
+
+
+def casts(*argv: str) -> list[tuple[str, ...]]:
+    status, out, err = cli(*argv, "--format", "json")
+    assert status == 0, err
+    facts = json.loads(out)["casts"]
+    return sorted((x["operand"], x["from"], x["to"], x["location"]["line"]) for x in facts)
+
+
+LOSS = ("jx_of_tests.py:loss", "--input", "jx_of_tests.py:params", "--input")
+
+
+def test_a_function_of_jax_by_types_and_by_values() -> None:
+    pytest.importorskip("jax")
+    rows = [("rhs", "bfloat16", "float32", 9)]
+    assert casts("casts", *LOSS, "float32[4, 3]") == rows
+    assert casts("casts", *LOSS, "x.npy", "--input", "kind='sum'") == rows
+    assert casts("audit", *LOSS, "x.npy") == rows
+    assert casts("casts", "jx_of_tests:built") == rows  # a function that returns a graph
+    (row,) = casts("casts", "jx_of_tests.py:wide", "--input", "float16[3]")
+    assert row[:3] == ("rhs", "int32", "float16")
+    status, out, _ = cli("run", *LOSS, "x.npy")
+    assert status == 0 and out.startswith("output0: float32[]\n1.17857")
+
+
+def test_values_of_jax_are_of_its_dtypes() -> None:
+    pytest.importorskip("jax")
+    out = cli("run", "jx_of_tests.py:halves", "--input", "wide.npy")[1]
+    assert out.startswith("output0: float16[4, 3]\n[[0.1")
+
+
+def test_a_module_of_torch_its_class_and_its_exported_program() -> None:
+    pytest.importorskip("torch")
+    rows = [("x", "float32", "float64", 12)]
+    for name in ("Net", "net"):
+        assert casts("casts", f"tch_of_tests.py:{name}", "--input", "float32[5, 3]") == rows
+        assert casts("audit", f"tch_of_tests.py:{name}", "--input", "x.npy") == rows
+    assert casts("casts", "tch_of_tests.py:exported") == rows
+    out = cli("run", "tch_of_tests.py:net", "--input", "x=x.npy")[1]
+    assert out.startswith("output0: float64[4, 4]")
+    message = refused(1, "casts", "tch_of_tests.py:Sized", "--input", "x.npy")
+    assert "whose constructor takes arguments" in message
+    assert "name an instance: net = Sized(...)" in message
+
+
+def test_a_function_of_torch_and_of_numpy() -> None:
+    pytest.importorskip("torch")
+    types = ("--input", "float32[4]", "--input", "y=float64[4]")
+    assert casts("casts", "tch_of_tests.py:scaled", *types) == [
+        ("lhs", "bfloat16", "float64", 22),
+        ("x", "float32", "bfloat16", 25),
+    ]
+    types = ("--input", "float32[n]", "--input", "3")
+    assert casts("casts", "npy_of_tests.py:scale", *types) == [("lhs", "float32", "float64", 5)]
+    out = cli("run", "npy_of_tests.py:scale", "--input", "x.npy", "--input", "7")[1]
+    assert out.startswith("output0: float64[4, 3]\n[[ 0.")
+
+
+@pytest.mark.parametrize("command", ["lower", "draw", "plan"])
+def test_every_command_on_graphs_takes_programs(command: str) -> None:
+    pytest.importorskip("torch")
+    status, out, err = cli(command, "tch_of_tests.py:net", "--input", "x.npy")
+    assert status == 0 and out, err
+
+
+def test_diff_and_export_take_programs(folder: Path) -> None:
+    pytest.importorskip("jax")
+    wide = ("jx_of_tests.py:wide", "--input", "float16[3]")
+    status, out, _ = cli("diff", *wide, "--rules", "numpy")
+    assert status == 1 and "the result is float64 under numpy and float16 under jax_x32" in out
+    assert cli("diff", *wide, "numpy")[:2] == (status, out)
+    assert cli("export", *wide, "--to", "stablehlo", "-o", "out.mlir")[0] == 0
+    assert "f16" in (folder / "out.mlir").read_text()
+
+
+def test_errors_of_a_program_have_its_frames_alone() -> None:
+    pytest.importorskip("torch")
+    for command in ("casts", "audit"):
+        status, out, err = cli(command, "tch_of_tests.py:failing", "--input", "x.npy")
+        assert (status, out) == (1, "")
+        assert err.startswith("Traceback") and "line 28, in failing" in err
+        assert "size mismatch" in err.splitlines()[-1] and "/runtime/" not in err
+
+
+def test_a_script_that_does_not_load(folder: Path) -> None:
+    (folder / "syntax_of_tests.py").write_text("x = (\n")
+    status, _, err = cli("casts", "syntax_of_tests.py:x")
+    assert status == 1 and "SyntaxError" in err and "/runtime/" not in err
+    (folder / "import_of_tests.py").write_text("import absent_of_tests\n")
+    status, _, err = cli("casts", "import_of_tests.py:x")
+    assert status == 1 and "import_of_tests.py" in err and "absent_of_tests" in err
+
+
+def test_what_is_refused() -> None:
+    pytest.importorskip("torch")
+    for command in ("run", "audit"):
+        message = refused(1, command, "tch_of_tests.py:net", "--input", "float32[4, 3]")
+        assert "an input has a type alone; give each by --input x.npy" in message
+    assert "by pickle" in refused(1, "casts", "net.pt2")
+    named = ("casts", "tch_of_tests.py:net", "--input", "float32[n, 3]")
+    assert "write sizes, as in float32[8, 3]" in refused(1, *named)
+    assert "missing a required argument: 'x'" in refused(1, "casts", "tch_of_tests.py:net")
+
+
+def test_a_library_by_option() -> None:
+    pytest.importorskip("jax")
+    types = ("--input", "float32[4]", "--input", "y=float64[4]", "--library", "numpy")
+    assert refused(1, "casts", "jx_of_tests.py:halves", *types)
