@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from graphir import ExecutionError, Graph
 from graphir.numpy_api.trace import Trace
 from runtime.recording.blocks import Script
+from runtime.sources import from_onnx
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
@@ -21,7 +22,7 @@ Program: TypeAlias = "Graph | Callable[..., Any]"
 def load_program(
     text: str, sources: str | None = None, arguments: Sequence[str] | None = None
 ) -> Program:
-    """Return the graph in `net.gir`, or the object that `script.py:name` names.
+    """Return the graph in `net.gir` or `net.onnx`, or the object that `script.py:name` names.
 
     `package.module:name` imports a module from the current directory. A result of `trace` counts
     as its Graph. A script runs as an import would run it; with `arguments`, `script.py` alone is a
@@ -47,6 +48,9 @@ def _is_exported(value: Any) -> bool:
 def _read_file(text: str, sources: str | None, arguments: Sequence[str] | None) -> Program:
     """Return the graph in a file, or the Script of a file of Python."""
     suffix = Path(text).suffix.lower()
+    if suffix == ".onnx":
+        _require_file(text)
+        return from_onnx(text)
     if suffix in PICKLES:
         raise ExecutionError(
             f"{text}: torch reads {suffix} files by pickle, which runs any code that they hold",

@@ -105,9 +105,9 @@ class _Evidence:
             self._add_all(cast("Mapping[Any, Any]", value).values())
         elif isinstance(value, (list, tuple, set)):
             self._add_all(cast("Iterable[Any]", value))
-            self._add_class(type(cast("Any", value)))
+            self._add_class(value)
         else:
-            self._add_class(value if isinstance(value, type) else type(value))
+            self._add_class(value)
             self._add_package(getattr(value, "__module__", None) or "")
             self.add(getattr(value, "__wrapped__", None))
 
@@ -120,12 +120,17 @@ class _Evidence:
         if library is not None:
             self.libraries.add(library)
 
-    def _add_class(self, class_: type) -> None:
-        """Add the libraries of the bases of a class, and of the methods of a class of the user."""
+    def _add_class(self, value: Any) -> None:
+        """Add the libraries of the bases of a class, or of an object's class, and of its methods.
+
+        The methods are those that the user wrote.
+        """
+        class_: Any = value if isinstance(value, type) else type(value)
         if class_ in self._classes:
             return
         self._classes.add(class_)
-        for base in class_.__mro__:
+        bases: tuple[type, ...] = class_.__mro__
+        for base in bases:
             self._add_package(base.__module__)
             for method in vars(base).values():
                 if isinstance(method, FunctionType) and _is_of_user(method.__code__):

@@ -173,7 +173,7 @@ def test_a_cast_inside_a_package_names_the_function_of_the_package(
     (tmp_path / "narrowing.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(frames, "_SITE_PACKAGES", (str(tmp_path),))
-    monkeypatch.setattr(frames, "_LIBRARIES", (*frames._LIBRARIES, str(tmp_path)))
+    monkeypatch.setattr(frames, "INSTALLED", (*frames.INSTALLED, str(tmp_path)))
     narrowing = importlib.import_module("narrowing")
     graph = from_jax(lambda x, n: narrowing.halved(x, n), np.ones(3, "f4"), np.ones(3, "i4"))
     rows = cast_report(graph).rows
