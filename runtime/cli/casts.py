@@ -15,7 +15,7 @@ from passes.analysis.casts import Kind
 from passes.reports import REPORT_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
-from runtime.cli.graphs import BY_INPUT, FunctionCall, load_call, load_graph, load_run
+from runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph, load_run
 from runtime.cli.output import add_output, add_program, output_format, status, write_text
 from runtime.cli.programs import require_arguments
 from runtime.cli.rule_sets import rule_set
@@ -74,14 +74,14 @@ def _audit(args: argparse.Namespace) -> int:
             f"{args.program} takes no arguments after --", fix="give its inputs by --input VALUE"
         )
     if isinstance(program, Graph) or (
-        isinstance(program, FunctionCall) and program.library != "numpy"
+        isinstance(program, ProgramCall) and program.library != "numpy"
     ):
         graph, values = load_run(args, program)
         report = audit(graph, *values, blame=blame, progress=progress, as_dtype=args.as_dtype)
         return _write_report(report, args)
     function: Any = program
     positional, keywords = list[Any](), dict[str, Any]()
-    if isinstance(program, FunctionCall):
+    if isinstance(program, ProgramCall):
         function, _, positional, keywords = program
         require_arguments(args.program, function, positional, keywords, BY_INPUT)
     with redirect_stdout(sys.stderr):  # stdout has the report alone

@@ -19,7 +19,7 @@ BY_INPUT = "give each by --input VALUE, in order, or --input NAME=VALUE"
 """The advice for arguments that are missing."""
 
 
-class FunctionCall(NamedTuple):
+class ProgramCall(NamedTuple):
     """A function of a library that a command names, with the arguments of --input."""
 
     function: Any
@@ -28,7 +28,7 @@ class FunctionCall(NamedTuple):
     keywords: dict[str, Any]
 
 
-def load_call(args: argparse.Namespace) -> Graph | Script | FunctionCall:
+def load_call(args: argparse.Namespace) -> Graph | Script | ProgramCall:
     """Return the graph or the script that a command names, or the call of its function."""
     program = load_program(args.program, args.sources, args.arguments)
     if isinstance(program, Graph):
@@ -41,7 +41,7 @@ def load_call(args: argparse.Namespace) -> Graph | Script | FunctionCall:
     library = args.library or library_of(program, (*positional, *keywords.values()))
     if library == "torch" and isinstance(program, type):
         program = module_instance(program)
-    return FunctionCall(program, library, positional, keywords)
+    return ProgramCall(program, library, positional, keywords)
 
 
 def load_graph(args: argparse.Namespace) -> Graph:
@@ -57,7 +57,7 @@ def load_graph(args: argparse.Namespace) -> Graph:
 
 
 def load_run(
-    args: argparse.Namespace, program: Graph | FunctionCall | None = None
+    args: argparse.Namespace, program: Graph | ProgramCall | None = None
 ) -> ImportedProgram:
     """Return the graph of a command that runs it, and the values of the graph's inputs.
 
@@ -73,7 +73,7 @@ def load_run(
     return imported
 
 
-def _imported(program: Graph | Script | FunctionCall, args: argparse.Namespace) -> ImportedProgram:
+def _imported(program: Graph | Script | ProgramCall, args: argparse.Namespace) -> ImportedProgram:
     if isinstance(program, Graph):
         return ImportedProgram(program, of_graph(program, args.inputs) if args.inputs else [])
     if isinstance(program, Script):

@@ -81,14 +81,14 @@ class _Evidence:
         self.libraries: set[Library] = set()
         self._visited: set[int] = set()
         self._classes: set[type] = set()
-        self._kept: list[Any] = []  # so that no id is given to another object
+        self._objects: list[Any] = []  # so that no id is given to another object
 
     def add(self, value: Any) -> None:
         """Add the libraries that a value shows."""
         if id(value) in self._visited:
             return
         self._visited.add(id(value))
-        self._kept.append(value)
+        self._objects.append(value)
         if isinstance(value, ModuleType):
             self._add_package(value.__name__)
             if not (getattr(value, "__file__", None) or "<frozen").startswith(INSTALLED):

@@ -112,7 +112,8 @@ class OnnxImporter:
                 identifier = _identifier(name)
                 while identifier in self.graph.input_names:
                     identifier += "_"
-                self.values[name] = self.graph.input(type_, name=identifier)
+                with self.graph.at(Location.at(name, 1)):
+                    self.values[name] = self.graph.input(type_, name=identifier)
 
     def add_tensors(self, proto: Any) -> None:
         """Add the initializers of a graph, which are constants from their first use on."""
