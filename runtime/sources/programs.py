@@ -43,11 +43,11 @@ def import_program(
         return _import_jax(program, args, keywords)
     if library == "torch":
         return _import_torch(program, args, keywords)
-    traced = trace(program, *args, rules=rules or "numpy", **keywords)
+    trace_ = trace(program, *args, rules=rules or "numpy", **keywords)
     leaves = _leaves((args, keywords))
     is_known = not any(isinstance(leaf, TensorType) for leaf in leaves)
-    values = traced.inputs(*args, **keywords) if is_known else [None] * len(traced.graph.inputs)
-    return ImportedProgram(traced.graph, values)
+    values = trace_.inputs(*args, **keywords) if is_known else [None] * len(trace_.graph.inputs)
+    return ImportedProgram(trace_.graph, values)
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -73,9 +73,9 @@ def _import_jax(program: Any, args: Sequence[Any], keywords: Mapping[str, Any]) 
             return jax.ShapeDtypeStruct(sizes_of(leaf), leaf.dtype.storage)
         return leaf
 
-    given = jax.tree.map(argument, (tuple(args), arrays))
-    graph = from_jax(program, *given[0], **given[1])
-    return ImportedProgram(graph, [_jax_value(jax, leaf) for leaf in jax.tree.leaves(given)])
+    arguments = jax.tree.map(argument, (tuple(args), arrays))
+    graph = from_jax(program, *arguments[0], **arguments[1])
+    return ImportedProgram(graph, [_jax_value(jax, leaf) for leaf in jax.tree.leaves(arguments)])
 
 
 def _jax_value(jax: Any, leaf: Any) -> Any:
