@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from mmap import ACCESS_READ
@@ -126,7 +126,10 @@ class OnnxModel:
         self._files: dict[str, Buffer] = {}
         self._level = self._nodes = 0
         with self.place():
-            self.opsets = self._versions()
+            if not proto.HasField("graph"):
+                raise GraphError("not an ONNX model: it has no graph")
+            self._require_version("IR version", proto.ir_version, int(onnx.IR_VERSION))
+            self.opsets = self.versions(proto.opset_import)
 
     @contextmanager
     def place(self, place: str = "") -> Generator[None]:
@@ -138,28 +141,27 @@ class OnnxModel:
             inner = error.context[1:] if error.context[:1] == (self.name,) else error.context
             raise error.having(context=(self.name, *places, *inner[-_PLACES:])) from None
 
-    def _versions(self) -> dict[str, int]:
-        """Return the operator sets; GraphError for a newer version than the installed package's."""
-        onnx, proto = self.onnx, self.proto
-        if not proto.HasField("graph"):
-            raise GraphError("not an ONNX model: it has no graph")
-        latest = _latest(onnx)
-        versions = {domain_of(opset): opset.version for opset in proto.opset_import}
-        for what, version, last in (
-            ("IR version", proto.ir_version, int(onnx.IR_VERSION)),
-            *(
-                (f"version of the operator set {domain or 'ai.onnx'!r}", version, latest[domain])
-                for domain, version in versions.items()
-                if domain in latest
-            ),
-        ):
-            if not 1 <= version <= last:
-                raise GraphError(
-                    f"onnx {onnx.__version__} knows each {what} from 1 to {last}",
-                    got=str(version),
-                    fix="install a newer onnx" if version > last else "",
-                )
+    def versions(self, imports: Iterable[Any]) -> dict[str, int]:
+        """Return the versions of the operator sets that a model or function imports, by domain.
+
+        Raises GraphError for a newer version than the installed package's.
+        """
+        latest = _latest(self.onnx)
+        versions: dict[str, int] = {}
+        for opset in imports:
+            domain = domain_of(opset)
+            versions[domain] = opset.version
+            what = f"version of the operator set {domain or 'ai.onnx'!r}"
+            self._require_version(what, opset.version, latest.get(domain) or 2**31 - 1)
         return versions
+
+    def _require_version(self, what: str, version: int, last: int) -> None:
+        if not 1 <= version <= last:
+            raise GraphError(
+                f"onnx {self.onnx.__version__} has each {what} from 1 to {last}",
+                got=str(version),
+                fix="install a newer onnx" if version > last else "",
+            )
 
     @contextmanager
     def nested(self, nodes: Sequence[Any]) -> Generator[None]:

@@ -370,6 +370,8 @@ class OnnxImporter:
         return text_of(value) if isinstance(value, bytes) else value
 
     def _constant(self, attrs: Mapping[str, Any]) -> Symbol:
+        if len(attrs) != 1:
+            raise GraphError("a Constant has one value", got=", ".join(attrs) or "none")
         ((name, value),) = attrs.items()
         if name == "value":
             return self.graph.constant_of(self.model.array(value))
@@ -520,7 +522,7 @@ class OnnxImporter:
             **{text_of(each.name): each for each in node.attribute},
         }
         opsets = {"": self.onnx.defs.onnx_opset_version(), **self.opsets}
-        opsets |= {domain_of(each): each.version for each in function.opset_import}
+        opsets |= self.model.versions(function.opset_import)
         inner = self._inside(self.graph)
         inner.static, inner.opsets, inner._attributes = self.static, opsets, attributes
         inner.tensors = ChainMap()

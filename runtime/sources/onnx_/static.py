@@ -60,7 +60,7 @@ class StaticValues:
             function = _ON_DIMS.get(op)
             try:
                 return None if function is None else _tidy(function(*values, **attrs))
-            except (GraphirError, TypeError, ValueError, NotImplementedError):
+            except (GraphirError, IndexError, TypeError, ValueError, NotImplementedError):
                 return None
         sources = tuple([arg.dtype for arg in symbol.args])
         inference = self._graph.infer(op, symbol.args, attrs)
