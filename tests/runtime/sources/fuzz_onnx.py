@@ -117,7 +117,7 @@ def _control() -> Any:
         helper.make_node(
             "If", ["is"], ["f"], "if", then_branch=branches[0], else_branch=branches[1]
         ),
-        helper.make_node("Loop", ["count", "", "f"], ["l"], "loop", body=body),
+        helper.make_node("Loop", ["count", "start", "f"], ["l"], "loop", body=body),
         helper.make_node("Twice", ["l"], ["y"], "twice", domain="own", factor=3.0),
     ]
     factor = helper.make_node("Constant", [], ["k"])
@@ -125,7 +125,9 @@ def _control() -> Any:
     twice = [factor, helper.make_node("Mul", ["a", "k"], ["b"], "mul")]
     function = helper.make_function("own", "Twice", ["a"], ["b"], twice, OPSETS, ["factor"])
     limit, count = np.array(1, np.float32), np.array(3)
-    return _model(2, nodes, {"limit": limit, "count": count}, functions=[function])
+    return _model(
+        2, nodes, {"limit": limit, "count": count, "start": np.array(True)}, functions=[function]
+    )
 
 
 def _quantized() -> Any:
