@@ -215,8 +215,7 @@ class OnnxModel:
                 raise GraphError("the elements are not numbers", got=f"type {tensor.data_type}")
             if any(dim < 0 for dim in shape):
                 raise GraphError("dims are at least 0", got=f"dims={list(shape)}")
-            if len(shape) > _RANK or math.prod(dim or 1 for dim in shape) >= 2**56:
-                raise GraphError("the dims are too large", got=brief(shape))
+            require_size(shape)
             width = dtype.bits if dtype.narrow else dtype.storage.itemsize * 8
             count = math.prod(shape)
             data = self._bytes(tensor, -(-count * width // 8), f"{dtype}{list(shape)}")
@@ -320,6 +319,13 @@ def domain_of(message: Any) -> str:
     """Return the domain of an operator set, node or function; "" for ai.onnx."""
     domain = text_of(message.domain)
     return "" if domain == "ai.onnx" else domain
+
+
+def require_size(shape: Sequence[Any]) -> None:
+    """Raise GraphError for a shape that no array can have; dims that are no ints count as 1."""
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(shape) > _RANK or math.prod(size or 1 for size in sizes) >= 2**56:
+        raise GraphError("the dims are too large", got=brief(shape))
 
 
 def text_of(value: Any) -> str:

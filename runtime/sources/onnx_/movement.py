@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from graphir import DType, Symbol, TensorType, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
 from runtime.sources.onnx_.rows import NodeCall, row
+from runtime.sources.onnx_.static import LARGEST, positions
 
 # -- creation
 
@@ -51,9 +52,9 @@ def _range(e: NodeCall, start: Any, limit: Any, delta: Any, **_: Any) -> Any:
     if isinstance(last, Dim):
         return e.graph.range(first, last, step, dtype=start.dtype)
     count = max(int(np.ceil((last - first) / step)), 0)
-    line = np.arange(count).astype(start.dtype.storage)
+    line = positions(count).astype(start.dtype.storage)
     if not start.dtype.is_float:
-        return e.constant((first + np.arange(count) * step).astype(start.dtype.storage))
+        return e.constant((first + positions(count) * step).astype(start.dtype.storage))
     places = e.constant(line)
     return e(ops.add, e(ops.multiply, places, delta), start) if count else places
 
@@ -229,7 +230,7 @@ def _pad(
     padding = [(max(before, 0), max(after, 0)) for before, after in padding]
     if mode != "constant":
         for axis, pair in enumerate(padding):
-            line: Any = np.arange(cast("int", x.shape[axis]))
+            line: Any = positions(x.shape[axis])
             places = np.pad(line, pair, mode)
             x = e(ops.gather, x, e.constant(places), axis=axis) if any(pair) else x
         return x
@@ -265,7 +266,7 @@ def _space_to_depth(e: NodeCall, x: Any, blocksize: int, **_: Any) -> Any:
 def _trilu(e: NodeCall, x: Any, k: Any = None, upper: int = 1) -> Any:
     offset, keep = (e.ints(k)[0] if k is not None else 0), np.triu if upper else np.tril
     rows, columns = x.shape[-2:]
-    if not (isinstance(rows, int) and isinstance(columns, int)):
+    if not (isinstance(rows, int) and isinstance(columns, int)) or rows * columns > LARGEST:
         return None
     offset = max(min(offset, rows + columns), -rows - columns)
     return e(ops.where, e.constant(keep(np.ones((rows, columns), bool), offset)), x, e.number(0, x))

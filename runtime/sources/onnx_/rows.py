@@ -18,7 +18,7 @@ import numpy as np
 from graphir import DType, Graph, GraphError, Op, Origin, Symbol, TensorType, ops
 from graphir.location import INTERMEDIATE
 from graphir.ops.dims import Size
-from runtime.sources.onnx_.static import StaticValues
+from runtime.sources.onnx_.static import StaticValues, positions
 
 
 class NodeCall:
@@ -94,7 +94,7 @@ class NodeCall:
     def line(self, size: int, axis: int, rank: int) -> Symbol:
         """Return the constant 0, 1, ... of a rank, along an axis."""
         shape = [size if i == axis else 1 for i in range(rank)]
-        return self.constant(np.arange(size, dtype=np.int64).reshape(shape))
+        return self.constant(positions(size).reshape(shape))
 
 
 Row: TypeAlias = Callable[..., Any]

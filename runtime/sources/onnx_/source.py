@@ -39,7 +39,14 @@ from passes import dead_code
 from runtime.sources.onnx_ import movement, quantization
 from runtime.sources.onnx_.calls import BoundNode, graphs_of, outer_names, result_names
 from runtime.sources.onnx_.control import CONTROL
-from runtime.sources.onnx_.model import DTYPES, OnnxModel, domain_of, read_model, text_of
+from runtime.sources.onnx_.model import (
+    DTYPES,
+    OnnxModel,
+    domain_of,
+    read_model,
+    require_size,
+    text_of,
+)
 from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
 
@@ -60,9 +67,9 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     """
     onnx_model = read_model(model)
     proto = onnx_model.proto.graph
-    graph = Graph(_identifier(text_of(proto.name) or "model"), rules="explicit")
-    importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
     with onnx_model.place():
+        graph = Graph(_identifier(text_of(proto.name) or "model"), rules="explicit")
+        importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         importer.declare(proto, sizes)
         importer.add_nodes(proto.node)
         graph.output(*[importer.symbol(text_of(info.name)) for info in proto.output])
@@ -136,6 +143,7 @@ class OnnxImporter:
                 )
             dims = enumerate(tensor.shape.dim)
             shape = [self._size(dim, f"{name}_{axis}", sizes) for axis, dim in dims]
+        require_size(shape)
         return TensorType(dtype, tuple(cast("Any", shape)))
 
     def _input_value(self, name: str, type_: TensorType, value: Any) -> Symbol:
@@ -291,6 +299,8 @@ class OnnxImporter:
         """Give a value its name; GraphError for a name of another value of the graph."""
         if name in self.values.maps[0] or name in self.tensors.maps[0]:
             raise GraphError(f"two values have the name {name!r}")
+        if value is not None and type(value.type) is TensorType:
+            require_size(value.shape)
         self.values[name] = value
 
     def location(self, node: Any, place: int) -> Location:
@@ -309,10 +319,10 @@ class OnnxImporter:
         for attribute in node.attribute:
             if not attribute.ref_attr_name:
                 new.attribute.append(attribute)
-            elif attribute.ref_attr_name in self._attributes:
+            elif text_of(attribute.ref_attr_name) in self._attributes:
                 actual = self.onnx.AttributeProto()
                 actual.CopyFrom(self._attributes[attribute.ref_attr_name])
-                actual.name = attribute.name
+                actual.name = text_of(attribute.name)
                 new.attribute.append(actual)
         return new
 
@@ -336,7 +346,7 @@ class OnnxImporter:
                 if results is not None:
                     pairs = zip(results, types, strict=False)
                     return [None if x is None else self._conformed(x, type_) for x, type_ in pairs]
-            except (GraphirError, TypeError, ValueError, IndexError, KeyError):
+            except _ROW_ERRORS:
                 pass  # the row does not cover the node
             del self.graph.symbols[before:]
         if problem:
@@ -558,6 +568,9 @@ class OnnxImporter:
                 self.types[symbol] = self._protos[name]
         return symbols
 
+
+_ROW_ERRORS = GraphirError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError
+"""The exceptions of rows on nodes that they do not cover."""
 
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, Op, Symbol, TensorType, ops
+from graphir import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
 from graphir.semantics.evaluation import Evaluation
 
@@ -20,6 +20,17 @@ Array: TypeAlias = NDArray[Any]
 
 MOST = 4096
 """The most elements of a value that is computed here."""
+
+
+LARGEST = 1 << 24
+"""The most elements of an array that an import makes without having read them."""
+
+
+def positions(count: Any) -> Array:
+    """Return the positions 0, 1, ... up to a count; GraphError for a count that is too large."""
+    if count > LARGEST:
+        raise GraphError(f"an array made here has at most {LARGEST} elements", got=str(count))
+    return np.arange(count, dtype=np.int64)
 
 
 class StaticValues:
