@@ -13,7 +13,8 @@ from functools import lru_cache
 from graphir import DType
 from graphir.location import Location
 from graphir.source_text import source_line
-from passes.analysis.expressions import primary, with_dtype
+from passes.analysis.cast_syntax import CastSyntax
+from passes.analysis.expressions import with_dtype
 
 MOST_LINES = 20_000
 """The most lines of a file that `widened_array` reads."""
@@ -21,7 +22,7 @@ MOST_LINES = 20_000
 _CONSTRUCTORS = ("zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace")
 
 
-def widened_array(location: Location, dtype: DType) -> str:
+def widened_array(location: Location, dtype: DType, syntax: CastSyntax) -> str:
     """Return the expression that makes the array which an assignment writes to, in another dtype.
 
     The text ends with the line of the expression. Returns "" if the source does not say where the
@@ -40,21 +41,21 @@ def widened_array(location: Location, dtype: DType) -> str:
     for scope in [tree] if is_attribute else _scopes(tree, location.line):
         values = [x for x in _values(scope, name) if is_attribute or x.lineno < location.line]
         if values:
-            return _in_dtype(values[-1], dtype)
+            return _in_dtype(values[-1], dtype, syntax)
     return ""
 
 
-def _in_dtype(value: ast.expr, dtype: DType) -> str:
-    """Return an expression with a `dtype=` if it calls a constructor of NumPy, else with a cast."""
+def _in_dtype(value: ast.expr, dtype: DType, syntax: CastSyntax) -> str:
+    """Return an expression with `dtype=` if it calls a constructor of arrays, else with a cast."""
     if isinstance(value, (ast.Constant, ast.List, ast.Tuple, ast.Dict)):
         return ""
     text = " ".join(ast.unparse(value).split())
     function = value.func if isinstance(value, ast.Call) else None
     name = function.attr if isinstance(function, ast.Attribute) else ""
     if name.removesuffix("_like") in _CONSTRUCTORS:
-        text = with_dtype(text, f"np.{dtype}", always=True)
+        text = with_dtype(text, syntax.dtype_of(dtype), always=True)
     else:
-        text = f'{text if primary(text) else f"({text})"}.astype("{dtype}")'
+        text = syntax.cast_of(text, dtype)
     return f"{text} in line {value.lineno}"
 
 

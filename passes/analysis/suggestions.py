@@ -27,7 +27,8 @@ from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives
-from passes.analysis.expressions import Expression, expression, primary, statement
+from passes.analysis.cast_syntax import NUMPY, CastSyntax, syntax_of
+from passes.analysis.expressions import Expression, expression, statement
 from passes.analysis.written_literals import is_literal
 
 
@@ -37,6 +38,11 @@ class UncastOp(NamedTuple):
     rules: PromotionRules
     op: Op
     values: Sequence[Symbol]
+
+    @property
+    def syntax(self) -> CastSyntax:
+        """How the library of the program writes a cast."""
+        return syntax_of(self.values[0].graph) if self.values else NUMPY
 
 
 class Promotion(NamedTuple):
@@ -92,7 +98,7 @@ def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ())
         casts_to_write = (
             {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
         )
-        return _casts_in_words(promotion.op, casts_to_write)
+        return _casts_in_words(promotion.op, casts_to_write, promotion.uncast.syntax)
     return rewritten(promotion.uncast, location, _target_dtypes(promotion, avoid))
 
 
@@ -107,7 +113,7 @@ def replacement(promotion: Promotion, location: Location) -> str:
     return _source(promotion.uncast, location, _target_dtypes(promotion, ()))
 
 
-def cast_assignment(location: Location, dtype: DType) -> str:
+def cast_assignment(location: Location, dtype: DType, syntax: CastSyntax = NUMPY) -> str:
     """Return the assignment at a location with its value cast to `dtype`, that of the target array.
 
     Returns "" if the location has no assignment, or if the value is a list, tuple or constant,
@@ -119,7 +125,7 @@ def cast_assignment(location: Location, dtype: DType) -> str:
         return ""
     last = len(expression_.spans) - 1
     is_list = isinstance(node.value, _WRITTEN_OUT)
-    return "" if is_list else expression_.replaced({last: _cast(expression_, last, dtype)})
+    return "" if is_list else expression_.replaced({last: _cast(expression_, last, dtype, syntax)})
 
 
 _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
@@ -129,7 +135,7 @@ def rewritten(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType])
     """Return the expression at a location with operands cast; words if the source is unknown."""
     if text := _source(uncast, location, dtypes):
         return " ".join(text.split())
-    return _casts_in_words(uncast.op, _without_literals(uncast.values, dtypes))
+    return _casts_in_words(uncast.op, _without_literals(uncast.values, dtypes), uncast.syntax)
 
 
 def _source(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -> str:
@@ -141,8 +147,8 @@ def _source(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -
     if 0 in dtypes and uncast.op.name in uncast.rules.in_place:
         expression_ = expression(location)
         if expression_ and expression_.is_augmented:
-            return cast_assignment(location, uncast.values[0].dtype)
-    return _cast_operands_at(location, _without_literals(uncast.values, dtypes))
+            return cast_assignment(location, uncast.values[0].dtype, uncast.syntax)
+    return _cast_operands_at(location, _without_literals(uncast.values, dtypes), uncast.syntax)
 
 
 def _without_literals(values: Sequence[Symbol], dtypes: Mapping[int, DType]) -> Mapping[int, DType]:
@@ -151,27 +157,30 @@ def _without_literals(values: Sequence[Symbol], dtypes: Mapping[int, DType]) -> 
     return others or dtypes
 
 
-def _casts_in_words(op: Op, dtypes: Mapping[int, DType]) -> str:
+def _casts_in_words(op: Op, dtypes: Mapping[int, DType], syntax: CastSyntax) -> str:
     """Return the casts in words, with the signature's operand names; "" without casts."""
-    names = [f'{op.operand(i)}.astype("{dtype}")' for i, dtype in dtypes.items()]
+    names = [syntax.cast_of(op.operand(i), dtype) for i, dtype in dtypes.items()]
     return f"{op.name} of {', '.join(names)}" if names else ""
 
 
-def _cast_operands_at(location: Location, dtypes: Mapping[int, DType]) -> str:
+def _cast_operands_at(location: Location, dtypes: Mapping[int, DType], syntax: CastSyntax) -> str:
     """Return the expression at a location with operands cast, or "" if the source is unknown."""
     expression_ = expression(location)
-    return _cast_operands(expression_, tuple(dtypes.items())) if expression_ and dtypes else ""
+    if expression_ is None or not dtypes:
+        return ""
+    return _cast_operands(expression_, tuple(dtypes.items()), syntax)
 
 
 @lru_cache(maxsize=4096)
-def _cast_operands(expression_: Expression, casts: tuple[tuple[int, DType], ...]) -> str:
+def _cast_operands(
+    expression_: Expression, casts: tuple[tuple[int, DType], ...], syntax: CastSyntax
+) -> str:
     """Return an expression with operands cast, by position, or "" if a span is unknown."""
     dtypes = dict(casts)
     if max(dtypes) >= len(expression_.spans):
         return ""
-    if any(expression_.is_number(i) and not hasattr(np, str(dtype)) for i, dtype in dtypes.items()):
-        return ""
-    text = expression_.replaced({i: _cast(expression_, i, dtype) for i, dtype in dtypes.items()})
+    texts = {i: _cast(expression_, i, dtype, syntax) for i, dtype in dtypes.items()}
+    text = expression_.replaced(texts) if all(texts.values()) else ""
     return text if len(text) <= LONGEST else ""
 
 
@@ -285,8 +294,9 @@ def _fits(symbol: Symbol, dtype: DType) -> bool:
     return number is not None and survives(number, dtype)
 
 
-def _cast(expression_: Expression, position: int, dtype: DType) -> str:
+def _cast(expression_: Expression, position: int, dtype: DType, syntax: CastSyntax) -> str:
+    """Return the cast of an operand; "" for a number in a dtype that has no numbers."""
     text = expression_.operand(position)
     if expression_.is_number(position):
-        return f"np.{dtype}({text})"
-    return f'{text if primary(text) else f"({text})"}.astype("{dtype}")'
+        return syntax.number_of(text, dtype)
+    return syntax.cast_of(text, dtype)

@@ -13,6 +13,7 @@ from graphir import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.escape import printable
 from graphir.ir.inference_cache import infer
 from graphir.location import NUMPY
+from passes.analysis.cast_syntax import CastSyntax, syntax_of
 from passes.analysis.casts.loss_fixes import number_fix
 from passes.analysis.casts.ranking import is_cause, is_modular
 from passes.analysis.casts.widening import (
@@ -26,7 +27,6 @@ from passes.analysis.expressions import (
     call_argument,
     default_dtype,
     expression,
-    primary,
     whole_expression,
     with_dtype,
 )
@@ -176,12 +176,12 @@ def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: s
     _, step, position, maker, argument = widening
     values = [uncast(x) for x in step.args]
     head = f"{head} because {_place(report, step.location)}"
-    source = expression(step.location)
+    source, syntax = expression(step.location), syntax_of(report.graph)
     origin = f" of {_place(report, maker.location)}" if maker is not None else ""
     if step.op is ops.cast and source is not None and (span := default_dtype(source.text)):
         start, end = span
         narrow, name = values[0].dtype, source.text[start:end]
-        fix = f'{source.text[:start]}"{narrow}"{source.text[end:]}'
+        fix = f"{source.text[:start]}{syntax.argument_of(narrow)}{source.text[end:]}"
         rule = f"`{name}`, which is {dtype} under {report.graph.rules.name}"
         return f"{head} converts {narrow} to {rule}; write {printable(fix)}"
     call = None if argument is None else _argument(report, widening)
@@ -203,15 +203,18 @@ def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: s
     narrow = _narrow(widening)
     fix = _rewritten(report, widening, {position: narrow} if narrow is not None else {})
     if next_values(step.args[position]):
-        fix = f"; start {step.args[position].op.name} with {_start(values[position], narrow)}"
+        fix = (
+            f"; start {step.args[position].op.name} with {_start(values[position], narrow, syntax)}"
+        )
     return f"{head} {verb} {operand}, {_article(str(wide))}{origin}{fix}"
 
 
-def _start(value: Symbol, narrow: DType | None) -> str:
+def _start(value: Symbol, narrow: DType | None, syntax: CastSyntax) -> str:
     """Return the narrow value with which a loop is to start."""
-    if narrow is None or value.op is not ops.constant or value.rank or not hasattr(np, str(narrow)):
-        return f"its value as {narrow or 'a narrower dtype'}"
-    return f"np.{narrow}({value.attrs['value'].item()!r})"
+    number = ""
+    if narrow is not None and value.op is ops.constant and not value.rank:
+        number = syntax.number_of(repr(value.attrs["value"].item()), narrow)
+    return number or f"its value as {narrow or 'a narrower dtype'}"
 
 
 def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
@@ -246,7 +249,7 @@ def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
     if not isinstance(result, Symbol) or result.dtype is not narrow:
         return None
     text = " ".join(source.operand(position).split())
-    cast = f'{text if primary(text) else f"({text})"}.astype("{narrow}")'
+    cast = syntax_of(report.graph).cast_of(text, narrow)
     advice = " ".join(source.replaced({position: cast}).split())
     return f"`{printable(text)}`", f"; write {printable(advice)}"
 
@@ -259,7 +262,7 @@ def _rewritten(report: CastReport, widening: Widening, casts: Mapping[int, DType
     source = expression(step.location)
     if source and source.text.startswith("np.concatenate(") and len(casts) == 1:
         (dtype,) = casts.values()
-        if text := with_dtype(source.text, f"np.{dtype}", always=True):
+        if text := with_dtype(source.text, syntax_of(report.graph).dtype_of(dtype), always=True):
             return f"; write {printable(' '.join(text.split()))}"
     uncast_op = UncastOp(report.graph.rules, step.op, [uncast(x) for x in step.args])
     fix = rewritten(uncast_op, step.location, casts)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from graphir import ops, rules
 from passes.analysis import suggestions
-from passes.analysis.expressions import primary
+from passes.analysis.cast_syntax import syntax_of
 from passes.analysis.suggestions import Promotion
 
 if TYPE_CHECKING:
@@ -36,15 +34,13 @@ def _in_control_flow(row: CastRow) -> str:
     """Return the cast to write around a value that enters or leaves a graph of control flow."""
     if row.uses.of(row).user is None or row.kind not in ("implicit", "literal"):
         return ""
-    value, target = row.operands[row.position], row.target
+    value, target, syntax = row.operands[row.position], row.target, syntax_of(row.symbol.graph)
     if row.kind == "literal":
-        is_numpy = hasattr(np, str(target))
-        return f"np.{target}({value.attrs['value'].item()!r})" if is_numpy else ""
+        return syntax.number_of(repr(value.attrs["value"].item()), target)
     source = row.uses.expression(value.location)
     if source is None or value.location.compound or not value.args:
-        return f'{row.op} of {row.operand}.astype("{target}")'
-    text = source.brief
-    return f'{text if primary(text) else f"({text})"}.astype("{target}")'
+        return f"{row.op} of {syntax.cast_of(row.operand, target)}"
+    return syntax.cast_of(source.brief, target)
 
 
 def replacement(row: CastRow) -> str:
@@ -54,7 +50,7 @@ def replacement(row: CastRow) -> str:
     """
     if row.conversion.stores:
         return (
-            suggestions.cast_assignment(row.location, row.target)
+            suggestions.cast_assignment(row.location, row.target, syntax_of(row.symbol.graph))
             if row.kind == "assignment"
             else ""
         )

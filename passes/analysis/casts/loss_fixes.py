@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphir import DType, Symbol, ops
 from passes.analysis.array_makers import widened_array
+from passes.analysis.cast_syntax import syntax_of
 from passes.analysis.expressions import Expression, expression, statement, with_dtype
 from passes.analysis.suggestions import UncastOp, rewritten
 
@@ -23,15 +24,15 @@ def loss_fix(row: LossRow) -> str:
     holds the worst result. Returns "" in a function of a library, which no line of the program can
     change, and for a step in a dtype that no wider one holds.
     """
-    dtype, source = wider(row), row.expression
+    dtype, source, syntax = wider(row), row.expression, syntax_of(row.symbol.graph)
     if dtype is not None and source and row.location.compound and _takes_dtype(source.text):
-        return " ".join(with_dtype(source.text, f"np.{dtype}", always=True).split())
+        return " ".join(with_dtype(source.text, syntax.dtype_of(dtype), always=True).split())
     if dtype is None or row.location.compound or row.kind == "invalid":
         return ""
     symbol = row.symbol
     if source and source.is_augmented and (text := _augmented_fix(row, source, dtype)):
         return text
-    if source and (text := with_dtype(source.text, f"np.{dtype}")):
+    if source and (text := with_dtype(source.text, syntax.dtype_of(dtype))):
         return " ".join(text.split())
     positions = symbol.op.signature.promoted or range(len(symbol.args))
     values = row.uses.operands(symbol)
@@ -46,11 +47,14 @@ def _augmented_fix(row: LossRow, source: Expression, dtype: DType) -> str:
     An array keeps its dtype when elements change: the fix makes the array in another one. The
     variable of a number takes the dtype of the value, which the fix casts.
     """
-    if source.operand(0).endswith("]") and (fix := widened_array(row.location, dtype)):
+    if source.operand(0).endswith("]") and (
+        fix := widened_array(row.location, dtype, syntax_of(row.symbol.graph))
+    ):
         return fix
     if row.symbol.shape:
         return ""
-    return " ".join(source.replaced({1: f"np.{dtype}({source.operand(1)})"}).split())
+    number = syntax_of(row.symbol.graph).number_of(source.operand(1), dtype)
+    return " ".join(source.replaced({1: number}).split())
 
 
 def number_fix(row: CastRow) -> str:
@@ -93,7 +97,7 @@ def measured_fix(row: CastRow) -> str:
     text = expression(maker.location) if maker is not None else None
     if maker is None or text is None:
         return ""
-    fix = with_dtype(text.text, f"np.{row.source}", always=True)
+    fix = with_dtype(text.text, syntax_of(row.symbol.graph).dtype_of(row.source), always=True)
     same_line = maker.location.place[:2] == row.location.place[:2]
     return fix if same_line or not fix else f"{fix} in line {maker.location.line}"
 

@@ -11,6 +11,7 @@ from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import call_text
 from graphir.location import Location
 from graphir.rule_reports.findings import count_text
+from passes.analysis.cast_syntax import syntax_of
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.policies.budget import limits_on, too_wide, within
 from passes.analysis.policies.verdict import Action, Verdict
@@ -58,7 +59,9 @@ class CastHit(NamedTuple):
         """The code to type instead, or "" without a known fix."""
         row, symbol = self.row, self.symbol
         if row.user is None or row.conversion.stores:
-            return " ".join(cast_assignment(row.location, row.target).split())
+            return " ".join(
+                cast_assignment(row.location, row.target, syntax_of(symbol.graph)).split()
+            )
         number = row.kind == "literal"
         casts = {row.position: row.target} if number else _casts_within(symbol, self.limits)
         op, args, under = symbol.op, symbol.args, symbol.graph.rules

@@ -69,6 +69,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     proto = onnx_model.proto.graph
     with onnx_model.place():
         graph = Graph(_identifier(text_of(proto.name) or "model"), rules="explicit")
+        graph.library = "onnx"
         importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         importer.declare(proto, sizes)
         importer.add_nodes(proto.node)

@@ -1,0 +1,56 @@
+"""Fixes and sentences in the words of the library: `.to(torch.float32)`, `Cast(to=FLOAT)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from passes import cast_report
+from runtime import audit, from_jax, from_onnx, from_torch
+
+
+def test_torch_converts_by_to() -> None:
+    torch = pytest.importorskip("torch")
+    wide = torch.tensor([0.1, 0.2], dtype=torch.float64)
+
+    def mix(x: Any, n: Any) -> Any:
+        return (x * wide) / n
+
+    narrow, ints = torch.ones(2), torch.tensor([3, 7], dtype=torch.int32)
+    report = cast_report(from_torch(mix, narrow, ints))
+    assert [row.fix for row in report if row.op == "multiply"] == ["x.to(torch.float64) * wide"]
+    (sentence,) = report.sentences
+    assert sentence.endswith("multiplies by `wide`, a float64; write x * wide.to(torch.float32)")
+
+
+def test_torch_names_its_dtypes_in_the_fix_of_a_loss() -> None:
+    torch = pytest.importorskip("torch")
+
+    def total(x: Any, y: Any) -> Any:
+        return x * y
+
+    x = torch.full((3,), 200, dtype=torch.uint8)
+    (row,) = audit(from_torch(total, x, x), x.numpy(), x.numpy()).losses
+    assert row.fix == "x.to(torch.int32) * y.to(torch.int32)"
+
+
+def test_jax_converts_by_astype() -> None:
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        graph = from_jax(lambda x, y: x * y, np.ones(2, "float32"), np.ones(2))
+        (row,) = cast_report(graph)
+        assert row.fix == 'x.astype("float64") * y'
+
+
+def test_onnx_has_nodes() -> None:
+    onnx = pytest.importorskip("onnx")
+    info, of = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    node = onnx.helper.make_node("Mul", ["x", "x"], ["y"], name="/half/Mul")
+    graph = onnx.helper.make_graph(
+        [node], "g", [info("x", of.FLOAT16, [2])], [info("y", of.FLOAT16, [2])]
+    )
+    report = audit(from_onnx(onnx.helper.make_model(graph)), np.full(2, 300, "float16"))
+    (row,) = report.losses
+    assert row.fix == "multiply of Cast(lhs, to=DOUBLE), Cast(rhs, to=DOUBLE)"
