@@ -265,9 +265,8 @@ class Origin(NamedTuple):
 
     `operand` is the operand's name in the op's signature. It is "result" for the cast of a result,
     and "value" for the value that an assignment writes to an array. `rule` is the rule set in
-    force, or LEGALIZE, CAST, ASSIGN or AUTOCAST. For a cast that a NumPy function makes by itself,
-    `op` is the function, such as `np.interp`, and `operand` is its parameter, "result" or
-    INTERMEDIATE.
+    force, or a rule of NAMED_RULES. For a cast that a NumPy function makes by itself, `op` is the
+    function, such as `np.interp`, and `operand` is its parameter, "result" or INTERMEDIATE.
     """
 
     operand: str
@@ -317,12 +316,18 @@ It is also the name of the op in the origin of `a[:] = value`, for which the cat
 AUTOCAST = "autocast"
 """The rule of a cast that PyTorch's autocast inserts."""
 
-CastKind: TypeAlias = Literal["implicit", "explicit", "legalization", "assignment", "autocast"]
+EXPORTER = "exporter"
+"""The rule of a cast that a pass of an exporter or engine has inserted into an ONNX model."""
+
+CastKind: TypeAlias = Literal[
+    "implicit", "explicit", "legalization", "assignment", "autocast", "exporter"
+]
 """Why a cast exists.
 
 "implicit": the promotion rules of an op demand it for an operand or a result. "explicit": the user
 wrote it. "legalization": the pass `legalize` inserted it. "assignment": the dtype of the array that
-takes the value demands it. "autocast": a list of PyTorch's autocast demands it.
+takes the value demands it. "autocast": a list of PyTorch's autocast demands it. "exporter": a
+pass of an exporter or engine has inserted it into an ONNX model.
 """
 
 _KINDS: dict[str, CastKind] = {
@@ -330,6 +335,7 @@ _KINDS: dict[str, CastKind] = {
     CAST: "explicit",
     ASSIGN: "assignment",
     AUTOCAST: "autocast",
+    EXPORTER: "exporter",
 }
 
 NAMED_RULES = frozenset(_KINDS)

@@ -225,6 +225,8 @@ def why(row: CastRow) -> str:
         return "no machine computes in it"
     if row.kind == "autocast":
         return "inserted by autocast"
+    if row.kind == "exporter":
+        return f"inserted by {printable(row.op)}"
     if row.kind == "assignment":
         return "written to an array of that dtype"
     if _is_loss(row):

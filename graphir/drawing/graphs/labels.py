@@ -29,6 +29,7 @@ _PREFIX: dict[CastKind, str] = {
     "explicit": "cast ",
     "legalization": "legalize ",
     "autocast": "autocast ",
+    "exporter": "exporter ",
 }
 
 

@@ -84,7 +84,7 @@ def cast_kind(symbol: Symbol) -> CastKind | None:
 
 
 _RANKS: tuple[CastKind, ...] = (
-    *("implicit", "autocast", "assignment", "explicit", "legalization"),
+    *("implicit", "autocast", "exporter", "assignment", "explicit", "legalization"),
 )
 
 

@@ -21,6 +21,7 @@ _DOT_DASHES: dict[CastKind | None, str] = {
     "assignment": "dashed,bold",
     "legalization": "dotted",
     "autocast": "dashed",
+    "exporter": "dashed",
 }
 
 _MERMAID_SHAPES: dict[Look, tuple[str, str]] = {
@@ -36,6 +37,7 @@ _MERMAID_DASHES: dict[CastKind | None, str] = {
     "assignment": ",stroke-dasharray:6 2 2 2",
     "legalization": ",stroke-dasharray:2 3",
     "autocast": ",stroke-dasharray:4 2",
+    "exporter": ",stroke-dasharray:4 2",
 }
 
 

@@ -21,6 +21,7 @@ DASHES: dict[CastKind, str] = {
     "explicit": "",
     "legalization": "1.5 3",
     "autocast": "4 1.5",
+    "exporter": "4 1.5",
 }
 """The dash patterns of the frames of casts, by kind of cast."""
 

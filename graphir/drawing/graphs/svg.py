@@ -151,6 +151,7 @@ _KINDS: dict[CastKind, str] = {
     "explicit": "written by the user",
     "legalization": "by legalize",
     "autocast": "by autocast",
+    "exporter": "by an exporter",
 }
 
 

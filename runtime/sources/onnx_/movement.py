@@ -78,8 +78,8 @@ def _one_hot(e: NodeCall, places: Any, depth: Any, values: Any, axis: int) -> An
 
 
 @row("Reshape")
-def _reshape(e: NodeCall, x: Any, shape: Any = None, *, allowzero: int = 0, **attrs: Any) -> Any:
-    sizes = e.ints(attrs.get("shape", shape))
+def _reshape(e: NodeCall, x: Any, shape: Any, *, allowzero: int = 0, **_: Any) -> Any:
+    sizes = e.ints(shape)
     if not allowzero:
         sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
     if 0 in x.shape and -1 in sizes:
@@ -95,9 +95,9 @@ def _flatten(e: NodeCall, x: Any, axis: int) -> Any:
 
 
 @row("Squeeze")
-def _squeeze(e: NodeCall, x: Any, axes: Any = None, **attrs: Any) -> Any:
-    places = [axis % x.rank for axis in e.ints(attrs.get("axes", axes))]
-    if axes is None and "axes" not in attrs:
+def _squeeze(e: NodeCall, x: Any, axes: Any = None) -> Any:
+    places = [axis % x.rank for axis in e.ints(axes)]
+    if axes is None:
         if any(not isinstance(size, int) for size in x.shape):
             return None
         places = [i for i, size in enumerate(x.shape) if size == 1]
@@ -107,8 +107,8 @@ def _squeeze(e: NodeCall, x: Any, axes: Any = None, **attrs: Any) -> Any:
 
 
 @row("Unsqueeze")
-def _unsqueeze(e: NodeCall, x: Any, axes: Any = None, **attrs: Any) -> Any:
-    places = e.ints(attrs.get("axes", axes))
+def _unsqueeze(e: NodeCall, x: Any, axes: Any) -> Any:
+    places = e.ints(axes)
     rank = x.rank + len(places)
     for axis in sorted(axis % rank for axis in places):
         x = e(ops.unsqueeze, x, axis=axis)
@@ -137,9 +137,9 @@ def _concat(e: NodeCall, *args: Any, axis: int = 1) -> Any:
 
 
 @row("Split")
-def _split(e: NodeCall, x: Any, sizes: Any = None, *, axis: int = 0, **attrs: Any) -> Any:
+def _split(e: NodeCall, x: Any, split: Any = None, *, axis: int = 0, **attrs: Any) -> Any:
     axis %= x.rank
-    parts = e.ints(attrs.get("split", sizes))
+    parts = e.ints(split)
     if not parts:
         whole, count = x.shape[axis], attrs.get("num_outputs") or len(e.types)
         if not isinstance(whole, int):
@@ -160,15 +160,14 @@ def _cut(e: NodeCall, x: Symbol, axis: int, start: Size, stop: Size, step: int =
 def _slice(
     e: NodeCall,
     x: Any,
-    starts: Any = None,
-    ends: Any = None,
+    starts: Any,
+    ends: Any,
     axes: Any = None,
     steps: Any = None,
-    **attrs: Any,
 ) -> Any:
     """A slice; one with a negative step is a slice of the flipped array."""
-    first, last = e.ints(attrs.get("starts", starts)), e.ints(attrs.get("ends", ends))
-    places = e.ints(attrs.get("axes", axes)) or range(len(first))
+    first, last = e.ints(starts), e.ints(ends)
+    places = e.ints(axes) or range(len(first))
     by = e.ints(steps) or [1] * len(first)
     for axis, start, stop, step in zip(places, first, last, by, strict=True):
         axis %= x.rank
@@ -212,13 +211,8 @@ def _pad(
     e: NodeCall, x: Any, pads: Any = None, value: Any = None, axes: Any = None, **attrs: Any
 ) -> Any:
     mode = attrs.get("mode", "constant")
-    sizes = e.ints(attrs.get("pads", attrs.get("paddings", pads)))
-    number: Any = attrs.get("value", 0.0)
-    if value is not None:
-        number = e.static.of(value)
-        if number is None:
-            return None
-        number = number.item()
+    sizes = e.ints(attrs.get("paddings", pads))
+    number: Any = e.ints(value)[0] if isinstance(value, Symbol) else value or 0.0
     places = [axis % x.rank for axis in e.ints(axes)] or [*range(x.rank)]
     padding, half = [(0, 0)] * x.rank, len(sizes) // 2
     for i, axis in enumerate(places):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphir import DType, GraphError, Symbol, ops
+from graphir import DType, GraphError, Origin, Symbol, ops
+from graphir.location import EXPORTER
 from runtime.sources.onnx_.rows import NodeCall, row
 
 
@@ -15,7 +16,12 @@ def _cast(e: NodeCall, x: Any, *_: Any, saturate: int = 1, round_mode: str = "up
     if _specials(to) == "scale" and round_mode != "nearest":
         return None
     x = _saturating(e, x, to) if saturate else x
-    return e.graph.emit(ops.cast, (x,), {"to": to})
+    if e.outer:
+        return e.cast(x, to)
+    result = e.graph.emit(ops.cast, (x,), {"to": to})
+    if e.by_pass:
+        result.source = (Origin("x", e.by_pass, result.location, EXPORTER, x.dtype, to),)
+    return result
 
 
 def _specials(dtype: DType) -> str:

@@ -25,21 +25,14 @@ class NodeCall:
     """A node of a model: the name of its op, the version of the op, and the types of its results.
 
     `version` is the opset in which this form of the op appeared. A type is None where ONNX infers
-    no dtype or no rank.
+    no dtype or no rank. `outer` is the op whose function has the node, or "", and `by_pass` the
+    exporter's pass that has added the node, or "".
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        static: StaticValues,
-        op: str,
-        version: int,
-        types: Sequence[TensorType | None],
-    ) -> None:
-        self.graph, self.static, self.op, self.version, self.types = (
-            *(graph, static, op, version),
-            types,
-        )
+    def __init__(self, graph: Graph, static: StaticValues, op: str, version: int) -> None:
+        self.graph, self.static, self.op, self.version = graph, static, op, version
+        self.types: Sequence[TensorType | None] = ()
+        self.outer = self.by_pass = ""
 
     @property
     def type(self) -> TensorType:
@@ -59,13 +52,13 @@ class NodeCall:
         array = np.asarray(value).astype(like.dtype.storage)
         return self.graph.constant_of((like.dtype, array))
 
-    def cast(self, x: Symbol, dtype: DType) -> Symbol:
+    def cast(self, x: Symbol, dtype: DType, operand: str = INTERMEDIATE) -> Symbol:
         """Return a symbol in a dtype, for a conversion that the op itself makes."""
         if x.dtype is dtype:
             return x
         result = self.graph.emit(ops.cast, (x,), {"to": dtype})
-        rule, op = self.graph.rules.name, f"onnx.{self.op}"
-        result.source = (Origin(INTERMEDIATE, op, result.location, rule, x.dtype, dtype),)
+        rule, op = self.graph.rules.name, f"onnx.{self.outer or self.op}"
+        result.source = (Origin(operand, op, result.location, rule, x.dtype, dtype),)
         return result
 
     def ints(self, x: Symbol | Sequence[int] | None) -> list[Any]:
@@ -280,10 +273,9 @@ def _reduction(
     *,
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
-    **attrs: Any,
 ) -> Any:
     """A reduction of `before(x)`, then `after`; the greatest of an empty row is -inf."""
-    places = _axes(e, x, attrs.get("axes", axes), keepdims, noop_with_empty_axes)
+    places = _axes(e, x, axes, keepdims, noop_with_empty_axes)
     dtype = x.dtype
     x = x if before is None else before(e, x)
     if op in (ops.max, ops.min):
@@ -337,10 +329,9 @@ def _log_sum_exp(
     *,
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
-    **attrs: Any,
 ) -> Any:
     """Log(sum(exp(x - max))) + max, which does not overflow."""
-    places = _axes(e, x, attrs.get("axes", axes), 1, noop_with_empty_axes)
+    places = _axes(e, x, axes, 1, noop_with_empty_axes)
     dtype, shape = x.dtype, e.type.shape
     if not x.rank or not places["axis"]:
         return x
@@ -415,8 +406,8 @@ def _hardmax(e: NodeCall, x: Any, axis: int) -> Any:
 
 
 @row("TopK")
-def _top_k(e: NodeCall, x: Any, k: Any = None, *, axis: int, largest: int = 1, **attrs: Any) -> Any:
-    count = attrs["k"] if k is None else e.ints(k)[0]
+def _top_k(e: NodeCall, x: Any, k: Any, *, axis: int, largest: int = 1, **_: Any) -> Any:
+    count = e.ints(k)[0] if isinstance(k, Symbol) else k
     axis %= x.rank
     order = e(ops.argsort, x, axis=axis, descending=bool(largest), dtype=DType.int64)
     stop = [count if i == axis else size for i, size in enumerate(x.shape)]

@@ -47,6 +47,8 @@ from runtime.sources.onnx_.model import (
     require_size,
     text_of,
 )
+from runtime.sources.onnx_.operands import Declared, misfits
+from runtime.sources.onnx_.places import exporter_pass, location_of
 from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
 
@@ -103,6 +105,8 @@ class OnnxImporter:
         self.functions = {(domain_of(f), text_of(f.name)): f for f in model.proto.functions}
         self._location, self._attributes = location, attributes or {}
         self._dims: set[str] = set()
+        self._layer = self._op = ""  # of the function whose nodes these are
+        self._outputs: set[str] = set()
 
     # -- inputs and outputs
 
@@ -110,6 +114,7 @@ class OnnxImporter:
         """Add the inputs of the model's graph, and its initializers."""
         self.add_tensors(proto)
         self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
+        self._outputs = {text_of(x.name) for x in proto.output}
         for info in proto.input:
             name = text_of(info.name)
             if name not in self.tensors:
@@ -230,6 +235,7 @@ class OnnxImporter:
         """Return an importer of nodes that belong to the node that is imported here."""
         inner = OnnxImporter(graph, self.model, self.opsets, self._location, self._attributes)
         inner.notes, inner.types, inner._dims = self.notes, self.types, self._dims
+        inner._layer, inner._op = self._layer, self._op
         inner.tensors = self.tensors.new_child()
         return inner
 
@@ -288,7 +294,7 @@ class OnnxImporter:
         """Add the nodes of a graph, in order."""
         with self.model.nested(nodes):
             for place, node in enumerate(nodes, 1):
-                location = self._location or self.location(node, place)
+                location = self._location or location_of(node, place, self._layer)
                 with self.graph.at(location), self.model.place(_described(node, place)):
                     results = self._results(self._resolved(node))
                     names = map(text_of, node.output)
@@ -303,12 +309,6 @@ class OnnxImporter:
         if value is not None and type(value.type) is TensorType:
             require_size(value.shape)
         self.values[name] = value
-
-    def location(self, node: Any, place: int) -> Location:
-        """Return the location of a node: its name, its place among the nodes, and its layer."""
-        name = text_of(node.name) or f"{text_of(node.op_type)}_{place}"
-        layer = name.strip("/").rpartition("/")[0]
-        return Location.at(name, place, layer=layer)
 
     def _resolved(self, node: Any) -> Any:
         """Return a node of a function with the attributes of the function's call."""
@@ -339,11 +339,17 @@ class OnnxImporter:
         attrs = self._attributes_of(node, schema)
         if op == "Constant" and not domain:
             return [self._constant(attrs)]
-        types, problem = self._inference(schema, node, args)
+        call = NodeCall(self.graph, self.static, schema.name, schema.since_version)
+        call.outer, call.by_pass = self._op, exporter_pass(node)
+        args = self._agreeing(call, schema, node, args)
+        operands = dict(zip(map(text_of, node.input), args, strict=True))
+        operands |= {name: self.value(name) for name in outer_names(graphs_of(node))}
+        call.types, problem = self._inference(schema, node, operands)
+        types = call.types
         before = len(self.graph.symbols)
         for way in (self._by_row, self._by_body):
             try:
-                results = way(node, schema, args, attrs, types)
+                results = way(call, node, schema, args, attrs)
                 if results is not None:
                     pairs = zip(results, types, strict=False)
                     return [None if x is None else self._conformed(x, type_) for x, type_ in pairs]
@@ -352,7 +358,22 @@ class OnnxImporter:
             del self.graph.symbols[before:]
         if problem:
             raise GraphError(problem)
-        return self._call(node, args, types)
+        return self._call(node, operands, types)
+
+    def _agreeing(
+        self, call: NodeCall, schema: Any, node: Any, args: Sequence[Value]
+    ) -> list[Value]:
+        """Return the operands of a node in types that its op takes, with a note for each cast."""
+        first = text_of(node.output[0])
+        type_ = self.declared.get(first)
+        dtype = None if type_ is None else DTYPES.get(type_.tensor_type.elem_type)
+        declared = Declared(dtype, first in self._outputs)
+        results = [*args]
+        names = [*map(text_of, node.input)]
+        for operand, to, note in misfits(self.onnx, schema, names, args, declared):
+            results[operand.place] = call.cast(operand.symbol, to, operand.parameter)
+            self.notes.append(f"{self.graph.builder.locate(sys._getframe())}: {note}")  # pyright: ignore[reportPrivateUsage]
+        return results
 
     def _schema(self, domain: str, op: str) -> Any:
         version = self.opsets.get(domain)
@@ -395,14 +416,12 @@ class OnnxImporter:
     # -- types
 
     def _inference(
-        self, schema: Any, node: Any, args: Sequence[Value]
+        self, schema: Any, node: Any, operands: Mapping[str, Value]
     ) -> tuple[list[TensorType | None], str]:
         """Return the types that ONNX infers for the results, and why it refuses the node, if so."""
         types: dict[str, Any] = {}
         data: dict[str, Any] = {}
-        names = [*map(text_of, node.input), *outer_names(graphs_of(node))]
-        for name in names:
-            symbol = self.value(name)
+        for name, symbol in operands.items():
             if symbol is None:
                 continue
             types[name] = self.onnx_type(symbol)
@@ -462,14 +481,8 @@ class OnnxImporter:
     # -- ways
 
     def _by_row(
-        self,
-        node: Any,
-        schema: Any,
-        args: Sequence[Value],
-        attrs: Mapping[str, Any],
-        types: Sequence[TensorType | None],
+        self, call: NodeCall, node: Any, schema: Any, args: Sequence[Value], attrs: dict[str, Any]
     ) -> Sequence[Value] | None:
-        call = NodeCall(self.graph, self.static, schema.name, schema.since_version, types)
         if schema.name in CONTROL:
             return CONTROL[schema.name](self, call, args, attrs)
         row = None if schema.domain else ROWS.get(schema.name)
@@ -489,12 +502,7 @@ class OnnxImporter:
         return symbols if len(symbols) >= len(result_names(node)) else None
 
     def _by_body(
-        self,
-        node: Any,
-        schema: Any,
-        args: Sequence[Value],
-        attrs: Mapping[str, Any],
-        types: Sequence[TensorType | None],
+        self, call: NodeCall, node: Any, schema: Any, args: Sequence[Value], attrs: dict[str, Any]
     ) -> Sequence[Value] | None:
         """Return the results of the function body of a schema."""
         version = self.opsets[schema.domain]
@@ -522,11 +530,17 @@ class OnnxImporter:
             for name, attribute in schema.attributes.items()
             if attribute.default_value.type
         }
-        return self._by_function(function, node, args, defaults)
+        return self._by_function(function, node, args, defaults, schema.name)
 
     def _by_function(
-        self, function: Any, node: Any, args: Sequence[Value], defaults: Mapping[str, Any]
+        self,
+        function: Any,
+        node: Any,
+        args: Sequence[Value],
+        defaults: Mapping[str, Any],
+        op: str = "",
     ) -> Sequence[Value]:
+        """Return the results of a function: of the model, or with `op` of the schema of an op."""
         attributes = {
             **defaults,
             **{text_of(each.name): each for each in function.attribute_proto},
@@ -537,7 +551,12 @@ class OnnxImporter:
         inner = self._inside(self.graph)
         inner.static, inner.opsets, inner._attributes = self.static, opsets, attributes
         inner.tensors = ChainMap()
-        inner._location = self.graph.builder.locate(sys._getframe())  # pyright: ignore[reportPrivateUsage]
+        if op:
+            inner._op = self._op or op
+            inner._location = self.graph.builder.locate(sys._getframe())  # pyright: ignore[reportPrivateUsage]
+        else:
+            name = text_of(node.name) or text_of(node.op_type)
+            inner._layer = f"{self._layer}/{name.strip('/')}".strip("/")
         names = map(text_of, function.input)
         inner.values.update(dict.fromkeys(map(text_of, function.input)))
         inner.values.update(zip(names, args, strict=False))
@@ -546,14 +565,10 @@ class OnnxImporter:
         return [inner.value(text_of(name)) if result else None for name, result in pairs]
 
     def _call(
-        self, node: Any, args: Sequence[Value], types: Sequence[TensorType | None]
+        self, node: Any, values: Mapping[str, Value], types: Sequence[TensorType | None]
     ) -> Sequence[Value]:
         """Return the results of a node as those of a call."""
-        operands: dict[str, Symbol] = {}
-        for name in (*map(text_of, node.input), *outer_names(graphs_of(node))):
-            symbol = self.value(name)
-            if symbol is not None:
-                operands[name] = symbol
+        operands = {name: symbol for name, symbol in values.items() if symbol is not None}
         named_types = {name: self.onnx_type(symbol) for name, symbol in operands.items()}
         function = BoundNode(self.model, node, named_types, self.opsets)
         parts = [
