@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache, partial
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -83,6 +88,20 @@ class TorchSites:
             return Location.at("", 1, layer=layer)
         return Location(frame.f_code, frame.f_lasti, layer)
 
+    def is_check(self) -> bool:
+        """Whether the line that reads a value only raises an error by it.
+
+        That is an `assert`, an `if` whose body raises, or a function of PyTorch that checks.
+        """
+        call = self.function
+        if call is not None and call.name == "one_hot":
+            args, keywords = call.arguments
+            return (args[1:] or (keywords.get("num_classes", -1),))[0] >= 0
+        frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame.f_code.co_filename.startswith(_INNER):
+            frame = frame.f_back
+        return frame is not None and frame.f_lineno in _check_lines(frame.f_code.co_filename)
+
     def add_modules(self, module: Any) -> None:
         """Record the names of a module's parts, its layers."""
         for name, part in module.named_modules():
@@ -95,15 +114,28 @@ class TorchSites:
         dtypes = (isinstance(x, self._torch.dtype) for x in (*args, *keywords.values()))
         enabled = self._torch.is_autocast_enabled("cpu")
         self._functions.append(FunctionCall(name, (args, keywords), enabled, any(dtypes)))
-        # Rows cover the ops of recurrent layers, and not the kernel of oneDNN.
-        settings = self._torch._C
-        before = settings._get_mkldnn_enabled()
-        settings._set_mkldnn_enabled(before and (enabled or name != "lstm"))
         try:
             yield
         finally:
-            settings._set_mkldnn_enabled(before)
             self._functions.pop()
+
+    def lstm(self, function: Any, args: Any) -> Any:
+        """Run the ops of an LSTM, which rows cover, and not the kernel of oneDNN.
+
+        As the kernel under autocast, they run in the dtype of autocast.
+        """
+        torch, settings = self._torch, self._torch._C
+        before = settings._get_mkldnn_enabled()
+        settings._set_mkldnn_enabled(False)
+        try:
+            if not (before and self.function is not None and self.function.autocast):
+                return function(*args)
+            to = torch.get_autocast_dtype("cpu")
+            with settings._DisableAutocast():
+                lower = torch.utils._pytree.tree_map_only(torch.Tensor, partial(_lower, to), args)
+                return function(*lower)
+        finally:
+            settings._set_mkldnn_enabled(before)
 
     @contextmanager
     def layers(self, entered: Callable[[Any], None]) -> Generator[None]:
@@ -131,6 +163,35 @@ class TorchSites:
 
     def _leave(self, module: Any, args: Any, result: Any) -> None:
         self._layers.pop()
+
+
+def _lower(to: Any, tensor: Any) -> Any:
+    return tensor.to(to) if tensor.is_floating_point() else tensor
+
+
+@lru_cache(maxsize=64)
+def _check_lines(file: str) -> frozenset[int]:
+    """Return the lines of a file that have conditions by which it only raises an error."""
+    try:
+        nodes = ast.walk(ast.parse("".join(linecache.getlines(file))))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(
+        line
+        for node in nodes
+        if isinstance(node, ast.Assert)
+        or (isinstance(node, ast.If) and all(isinstance(x, ast.Raise) for x in node.body))
+        for line in range(node.test.lineno, (node.test.end_lineno or 0) + 1)
+    )
+
+
+_PYTORCH = Path(sysconfig.get_path("platlib"), "torch")
+_INNER = (
+    str(Path(__file__).parent),
+    *(str(_PYTORCH / name) for name in ("_tensor.py", "overrides.py", "utils", "_ops.py")),
+    *(str(_PYTORCH / name) for name in ("_compile.py", "_dynamo")),
+)
+"""The files that run between a line and the value that it reads."""
 
 
 def _exported_location(node: Any) -> Location:

@@ -163,11 +163,6 @@ def _clamp_max(e: RowCall, x: Any, high: Any) -> Any:
     return _clamp(e, x, None, high)
 
 
-@row("hardtanh")
-def _hardtanh(e: RowCall, x: Any, low: Any = -1, high: Any = 1) -> Any:
-    return e(ops.clip, x, low, high)
-
-
 @row("leaky_relu")
 def _leaky_relu(e: RowCall, x: Any, slope: Any = 0.01) -> Any:
     return e(ops.where, e(ops.greater, x, 0), x, e(ops.multiply, x, slope))
@@ -181,6 +176,27 @@ def _exp2(e: RowCall, x: Any) -> Any:
 @row("view_as_real")
 def _view_as_real(e: RowCall, x: Any) -> Any:
     return e(ops.stack, e(ops.real, x), e(ops.imag, x), axis=x.rank)
+
+
+@row("view_as_complex")
+def _view_as_complex(e: RowCall, x: Any) -> Any:
+    parts = [e.shaped(_cut(e, x, x.rank - 1, i, i + 1), x.shape[:-1]) for i in (0, 1)]
+    return e(ops.as_complex, *parts)
+
+
+@row("polar")
+def _polar(e: RowCall, size: Any, angle: Any) -> Any:
+    parts = (e(ops.multiply, size, e(op, angle)) for op in (ops.cos, ops.sin))
+    return e(ops.as_complex, *parts)
+
+
+@row("angle")
+def _angle(e: RowCall, x: Any) -> Any:
+    if x.dtype.is_complex:
+        return e(ops.atan2, e(ops.imag, x), e(ops.real, x))
+    x = e.cast(x, e.type.dtype)
+    turn = e(ops.where, e(ops.less, x, 0), e.graph.full(np.pi, x.shape, x.dtype), 0.0)
+    return e(ops.where, e(ops.is_nan, x), x, turn)
 
 
 @row("_trilinear")
@@ -231,7 +247,7 @@ def _arange(e: RowCall, *limits: Any, dtype: Any = None) -> Any:
 
 @row("copy")
 def _copy(e: RowCall, x: Any, y: Any, *_: Any) -> Any:
-    return e.spread(y, x.shape)  # the write that follows casts it
+    return e.spread(e.cast(y, x.dtype), x.shape)
 
 
 # -- reductions and rows
@@ -355,10 +371,12 @@ def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon:
     rstd = e(ops.rsqrt, e(ops.add, variance, epsilon))
     if weight is not None and bias is not None:
         wide = x if weight.dtype is x.dtype else wide
-        return [e(ops.layer_norm, wide, weight, bias, epsilon=epsilon), mean, rstd]
+        result = e(ops.layer_norm, wide, weight, bias, epsilon=epsilon)
+        return [e.cast(result, e.type.dtype), mean, rstd]
     result = e(ops.multiply, e(ops.subtract, wide, mean), rstd)
     result = result if weight is None else e(ops.multiply, result, weight)
-    return [result if bias is None else e(ops.add, result, bias), mean, rstd]
+    result = result if bias is None else e(ops.add, result, bias)
+    return [e.cast(result, e.type.dtype), mean, rstd]
 
 
 # -- contractions
@@ -369,33 +387,6 @@ def _addmm(e: RowCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1)
     product = e(ops.matmul, a, b)
     product = product if alpha == 1 else e(ops.multiply, product, alpha)
     return e(ops.add, product, x if beta == 1 else e(ops.multiply, x, beta))
-
-
-@row("_scaled_dot_product_flash_attention_for_cpu")
-def _attention(
-    e: RowCall,
-    query: Any,
-    key: Any,
-    value: Any,
-    dropout: float = 0,
-    is_causal: bool = False,
-    *,
-    attn_mask: Any = None,
-    scale: float | None = None,
-) -> Any:
-    """Attention in the dtype of the second result, the logarithm of the sum of exponentials."""
-    q, k, v = (e.cast(x, e.types[1].dtype) for x in (query, key, value))
-    scores = e(ops.matmul, q, e(ops.transpose, k))
-    scores = e(ops.multiply, scores, sizes(q)[-1] ** -0.5 if scale is None else scale)
-    if is_causal:
-        mask = np.tril(np.ones(sizes(scores)[-2:], bool))
-        scores = e(ops.where, e.graph.constant_of((DType.bool, mask)), scores, float("-inf"))
-    if attn_mask is not None:
-        scores = e(ops.add, scores, attn_mask)
-    most = e(ops.max, scores, axis=(-1,), keepdims=True)
-    total = e(ops.sum, e(ops.exp, e(ops.subtract, scores, most)), axis=(-1,), keepdims=True)
-    logarithm = e.shaped(e(ops.add, most, e(ops.log, total)), e.types[1].shape)
-    return [e(ops.matmul, e(ops.softmax, scores, axis=-1), v), logarithm]
 
 
 # -- movement
@@ -558,19 +549,27 @@ def _like(e: RowCall, x: Symbol, index: Symbol, dim: int) -> Symbol:
     return x
 
 
+def cut_like(e: RowCall, x: Symbol, index: Symbol) -> Symbol:
+    """Return x cut to the sizes of an index."""
+    for axis, size in enumerate(sizes(index)):
+        x = _cut(e, x, axis, 0, size)
+    return x
+
+
 @row("scatter")
 def _scatter(e: RowCall, x: Any, dim: int, index: Any, value: Any, **more: Any) -> Any:
     if more or not x.rank or _like(e, x, index, dim) is not x:
         return None
     if isinstance(value, Symbol):
-        updates = _like(e, value, index, dim)
-        updates = _cut(e, updates, dim % x.rank, 0, sizes(index)[dim])
+        updates = cut_like(e, value, index)
     else:
         updates = e.graph.full(value, index.shape, x.dtype)
     return e(ops.scatter, x, updates, index, axis=dim)
 
 
-def _index(e: RowCall, x: Symbol, indices: Sequence[Any]) -> tuple[Symbol, int, Symbol] | None:
+def indexed_axis(
+    e: RowCall, x: Symbol, indices: Sequence[Any]
+) -> tuple[Symbol, int, Symbol] | None:
     """Return an array, an axis and one index along it for integer indices on adjacent axes."""
     axes = [axis for axis, index in enumerate(indices) if index is not None]
     tensors = [index for index in indices if index is not None]
@@ -592,7 +591,7 @@ def _index(e: RowCall, x: Symbol, indices: Sequence[Any]) -> tuple[Symbol, int, 
 
 @row("index", "_unsafe_index")
 def _index_get(e: RowCall, x: Any, indices: Any) -> Any:
-    parts = _index(e, x, indices)
+    parts = indexed_axis(e, x, indices)
     return None if parts is None else e(ops.gather, parts[0], parts[2], axis=parts[1])
 
 
@@ -602,7 +601,7 @@ def _index_put(e: RowCall, x: Any, indices: Any, values: Any, accumulate: bool =
     if len(indices) == 1 and mask.dtype is DType.bool and not values.rank and not accumulate:
         mask = e.shaped(mask, (*sizes(mask), *[1] * (x.rank - mask.rank)))
         return e(ops.where, mask, values, x)
-    parts = None if accumulate else _index(e, x, indices)
+    parts = None if accumulate else indexed_axis(e, x, indices)
     if parts is None:
         return None
     return e.shaped(e(ops.index_update, parts[0], values, parts[2], axis=parts[1]), x.shape)

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any, cast
+
+import numpy as np
 
 from graphir import DType, Graph, GraphError, GraphirError, Origin, Symbol, ops
 from graphir.gc_pause import uncollected
@@ -21,10 +25,11 @@ from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
+from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
 from runtime.sources.torch_.frames import FunctionCall, TorchSites
 from runtime.sources.torch_.rows import RowCall
+from runtime.sources.torch_.scatters import ROWS
 from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, tensor_of, type_of
-from runtime.sources.torch_.windows import ROWS
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
@@ -38,8 +43,10 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
     before the run are the graph's `defaults`.
     Outputs are the tensors of the result, in the order of torch.utils._pytree, or the tensors that
     the function writes to if it returns none. The rules are "torch". An op that has no row becomes
-    the op `call`. A torch.export.ExportedProgram runs on its example inputs. Raises GraphError
-    where a value leaves the graph, as x.item() does.
+    the op `call`. A torch.export.ExportedProgram runs on its example inputs, and what torch.compile
+    returns runs uncompiled. The notes of the graph name what it leaves out or varies: checks of
+    values, writes to arguments and parameters that are no results, random ops. Raises GraphError
+    where another value leaves the graph, as x.item() does.
     """
     torch = optional("torch", "torch", "from_torch")
     if torch.get_default_dtype() is not torch.float32:
@@ -48,6 +55,10 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
             got=str(torch.get_default_dtype()),
             fix="torch.set_default_dtype(torch.float32)",
         )
+    compiled = (
+        "_orig_mod" if isinstance(function, torch.nn.Module) else "_torchdynamo_orig_callable"
+    )
+    function = getattr(function, compiled, function)
     recording = TorchRecorder(torch, getattr(function, "__name__", type(function).__name__))
     if isinstance(function, torch.export.ExportedProgram):
         program: Any = function
@@ -55,8 +66,8 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
             args, keywords = program.example_inputs
         function = program.module()
         recording.sites.follow(function)
-    by_name = _arguments(function, args, keywords)
-    recording.declare(by_name, function)
+    args, keywords = recording.separated(args, keywords)
+    recording.declare(_arguments(function, args, keywords), function)
     return recording.run(lambda: function(*args, **keywords))
 
 
@@ -67,8 +78,19 @@ def tensors_of(
     if isinstance(function, torch.export.ExportedProgram) and not args and not keywords:
         args, keywords = function.example_inputs
     by_name = _arguments(function, args, keywords)
-    leaves = torch.utils._pytree.tree_leaves([*by_name.values()])
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return [leaf for _, leaf in paths(torch, by_name) if isinstance(leaf, torch.Tensor)]
+
+
+def paths(torch: Any, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a tree with their paths; the fields of a dataclass are a tree."""
+    tree = torch.utils._pytree
+    for path, leaf in tree.tree_flatten_with_path(value)[0]:
+        if is_dataclass(leaf) and not isinstance(leaf, type):
+            for field in fields(leaf):
+                for rest, part in paths(torch, getattr(leaf, field.name)):
+                    yield f"{tree.keystr(path)}.{field.name}{rest}", part
+        else:
+            yield tree.keystr(path), leaf
 
 
 class TorchRecorder:
@@ -83,24 +105,47 @@ class TorchRecorder:
         self._names: dict[int, tuple[str, Any]] = {}  # parameters, by their ids
         self._mode: Any = None
         self._outer: list[Any] = []  # the ops whose decompositions run
-        self._mutated: dict[int, Any] = {}  # the tensors that ops have written to
+        self._notes: dict[str, None] = {}
+        self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
 
     # -- inputs
 
     def declare(self, arguments: Mapping[str, Any], function: Any) -> None:
         """Add inputs for the tensors of arguments, then of modules: the function, and arguments."""
-        tree, modules = self.torch.utils._pytree, [("", function)]
-        for name, value in arguments.items():
-            for path, leaf in tree.tree_flatten_with_path(value)[0]:
-                if isinstance(leaf, self.torch.Tensor):
-                    self._input(leaf, f"{name}{tree.keystr(path)}")
-                modules.append((f"{name}.", leaf))
+        modules: list[tuple[str, Any]] = [("", function)]
+        for path, leaf in paths(self.torch, arguments):
+            name = path.removeprefix("['").replace("']", "", 1)
+            if isinstance(leaf, self.torch.Tensor):
+                self._input(leaf, name)
+            elif isinstance(leaf, np.ndarray):
+                text = f"the values of the NumPy array {name} are constants of the graph"
+                self._notes[f"{text}; pass a torch.Tensor"] = None
+            modules.append((f"{name}.", cast("Any", leaf)))
         for prefix, module in modules:
             if isinstance(module, self.torch.nn.Module):
                 self.sites.add_modules(module)
                 for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-                    if tensor not in self.tensors:
-                        self.tensors[tensor] = self._parameter_input(tensor, name, prefix)
+                    self._check(tensor, name)
+                    if not self.tensors.is_outer(tensor):  # not tied, nor a view of another
+                        symbol = self._parameter_input(tensor, name, prefix)
+                        self.tensors.add_outer(tensor, symbol, prefix + name)
+
+    def separated(self, args: Any, keywords: Any) -> tuple[Any, Any]:
+        """Return arguments of which no two share memory, but with parameters of modules."""
+        leaves = [leaf for _, leaf in paths(self.torch, (args, keywords))]
+        modules = [leaf for leaf in leaves if isinstance(leaf, self.torch.nn.Module)]
+        parameters = {self.tensors.key(x) for module in modules for x in module.parameters()}
+        keys = set[int]()
+
+        def separate(tensor: Any) -> Any:
+            type_of(tensor)
+            key = self.tensors.key(tensor)
+            if key in keys - parameters:  # so that the graph holds for values that differ
+                return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            keys.add(key)
+            return tensor
+
+        return _map(self.torch, separate, (args, keywords))
 
     def _name_parameters(self, module: Any) -> None:
         """Name the parameters of a module that the function has from elsewhere.
@@ -110,8 +155,21 @@ class TorchRecorder:
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             self._names.setdefault(id(tensor), (name, tensor))
 
+    def _check(self, tensor: Any, name: str) -> None:
+        """Raise GraphError for a tensor without values of its own."""
+        dispatch = cast("Any", type(tensor)).__torch_dispatch__
+        lazy = isinstance(tensor, self.torch.nn.parameter.UninitializedTensorMixin)
+        if lazy or dispatch is not self.torch.Tensor.__torch_dispatch__:
+            raise GraphError(
+                f"from_torch: {name} is a {type(tensor).__name__}, which holds no plain values",
+                fix="run the lazy module once" if lazy else "pass a plain torch.Tensor",
+            )
+
     def _input(self, tensor: Any, name: str) -> None:
-        self.tensors[tensor] = self.graph.input(type_of(tensor), name=self._free(name))
+        self._check(tensor, name)
+        if not self.tensors.is_outer(tensor):  # not a tied parameter, or a view of one
+            symbol = self.graph.input(type_of(tensor), name=self._free(name))
+            self.tensors.add_outer(tensor, symbol, name)
 
     def _parameter_input(self, tensor: Any, name: str, prefix: str = "") -> Symbol:
         """Add an input whose default is the present value of a tensor, in its module's layer."""
@@ -126,16 +184,21 @@ class TorchRecorder:
         text = _identifier(name)
         return f"{text}_{len(self.graph.inputs)}" if text in self.graph.input_names else text
 
-    def _unmet(self, tensor: Any) -> Symbol:
-        """Return the symbol of a tensor that no op has made and no argument has."""
+    def _unmet(self, tensor: Any) -> tuple[Symbol, str]:
+        """Return the symbol of a tensor that no op has made and no argument has, and its name."""
         name, _ = self._names.get(id(tensor), ("", None))
         if name:
-            return self._parameter_input(tensor, name)
-        return self._constant(tensor)
+            return self._parameter_input(tensor, name), name
+        return self._constant(tensor), "a tensor from outside the function"
+
+    def _note(self, text: str) -> None:
+        """Note what the graph says of a line of the program otherwise than the line does."""
+        self._notes[f"line {self.sites.location().line}: {text}"] = None
 
     def _constant(self, tensor: Any) -> Symbol:
         """Return the constant of a tensor's values."""
-        return self.graph.constant_of((dtype_of(tensor.dtype), array_of(self.torch, tensor)))
+        type_ = type_of(tensor)
+        return self.graph.constant_of((type_.dtype, array_of(self.torch, tensor)))
 
     # -- the run
 
@@ -151,36 +214,62 @@ class TorchRecorder:
             with self.sites.calling(func, args, kwargs or {}):
                 if getattr(func, "__name__", "") in _LEAVING:
                     self._refuse_leaving(func.__name__, args[:1])
+                if getattr(func, "__name__", "") == "lstm":
+                    return self.sites.lstm(func, args)
                 return func(*args, **(kwargs or {}))
 
-        self._mode = type("Dispatch", (base,), {"__torch_dispatch__": dispatch})()
+        members = {"__torch_dispatch__": dispatch, "supports_higher_order_operators": True}
+        self._mode = type("Dispatch", (base,), members)()
         mode = type("Functions", (functions,), {"__torch_function__": function})()
         with ExitStack() as stack:
             stack.enter_context(self.sites.layers(self._name_parameters))
+            if "torch._dynamo" in sys.modules:  # what torch.compile compiled runs as written
+                stack.enter_context(self.torch.compiler.set_stance("force_eager"))
+            self.torch.clear_autocast_cache()  # casts of earlier runs, whose ops would not show
             stack.enter_context(self._mode)
             stack.enter_context(mode)
             result = program()
-        leaves = self._tensors(result) or [*self._mutated.values()]
+        leaves = [x for _, x in paths(self.torch, result) if isinstance(x, self.torch.Tensor)]
+        leaves, others = leaves or [*self._writes.values()], [*self._writes.values()]
         if not leaves:
             raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
         self.graph.output(*[self.tensors[leaf] for leaf in leaves])
-        return dead_code(self.graph)
+        names = [
+            self.tensors.outer_name(x)
+            for x in others
+            if all(self.tensors[x] is not output for output in self.graph.outputs)
+        ]
+        if names:
+            more = f" and {len(names) - 3} others" if len(names) > 3 else ""
+            text = f"the values written to {', '.join(names[:3])}{more} are no outputs of the graph"
+            self._notes[f"{text}; return them to see their casts"] = None
+        graph = dead_code(self.graph)
+        graph.notes = [*self._notes]
+        return graph
 
     def _dispatch(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an op, and add its symbols."""
+        if isinstance(op, self.torch._ops.HigherOrderOperator):
+            raise GraphError("control flow has no row", fix="use torch.where", op=f"{op}").at(
+                self.sites.location(), f"{op}"
+            )
         with self.graph.at(self.sites.location()):
             targets = _targets(op, args, kwargs)
             if targets:
                 return self._in_place(op, args, kwargs, targets)
+            if any(x.is_meta for x in self._tensors((args, kwargs))):
+                return op(*args, **kwargs)  # PyTorch's own question for a shape
+            if name_of(op) == "lift_fresh":  # of torch.tensor, whose values no op has made
+                self.tensors[args[0]] = self._constant(args[0])
             operands = self._operands(args, kwargs)
             result = op(*args, **kwargs)
             results = self._tensors(result)
-            if results:
+            if results and not results[0].is_meta:
                 symbols = self._symbols(op, operands, (args, kwargs), results)
                 for tensor, symbol in zip(results, symbols, strict=True):
                     self.tensors[tensor] = symbol
-            else:
-                self._refuse_leaving(_name(op), args)
+            elif not results:
+                self._refuse_leaving(name_of(op), args)
         return result
 
     def _in_place(
@@ -188,28 +277,53 @@ class TorchRecorder:
     ) -> Any:
         """Run an op that writes to tensors: the op without writes, then casts to their dtypes."""
         operands = self._operands(args, kwargs)
-        pure = getattr(self.torch.ops.aten, _name(op).removesuffix("_"), None)
-        pure = getattr(pure, op._overloadname, None)
-        results: list[Any] = []
-        if pure is not None and pure is not op and not _targets(pure, args, kwargs):
-            results = self._tensors(pure(*args, **kwargs))
+        if self.torch.Tag.inplace_view in op.tags:
+            symbols = self._of_geometry(op, args, kwargs, targets)
+            for target, symbol in zip(targets, symbols, strict=True):
+                self.tensors[target] = symbol
+            return args[0]
+        if name_of(op) == "copy_":
+            self._write(op, targets, [operands[0][1]])
+            return op(*args, **kwargs)
+        pure = functional_op(self.torch, op)
+        results = self._tensors(pure(*args, **kwargs_of(pure, kwargs))) if pure is not None else []
         if len(results) == len(targets):
-            symbols = self._symbols(pure, operands, (args, kwargs), results)
-            result = op(*args, **kwargs)
+            inner = operands[0], kwargs_of(pure, operands[1])
+            symbols = self._symbols(pure, inner, (args, kwargs_of(pure, kwargs)), results)
+            for target, value in zip(targets, results, strict=True):
+                if target.shape != value.shape:  # an `out` of another size
+                    self.tensors.forget(target)
+                    self.tensors[target.resize_(value.shape)] = self._constant(target)
+                target.copy_(value)
+            result = targets[0] if len(targets) == 1 else tuple(targets)
+            result = result if op._schema.returns else None
         else:
             result = op(*args, **kwargs)
-            results = self._tensors(result)
-            if any(all(each is not target for target in targets) for each in results):
-                raise GraphError(f"{op} writes to tensors and returns others", fix="use x.clone()")
-            symbols = self._call(op, operands, (args, kwargs), targets, targets)
+            others = [x for x in self._tensors(result) if all(x is not y for y in targets)]
+            several = self._call(op, operands, (args, kwargs), [*others, *targets], targets)
+            for tensor, symbol in zip(others, several, strict=False):
+                self.tensors[tensor] = symbol
+            symbols = several[len(others) :]
+        self._write(op, targets, symbols)
+        return result
+
+    def _write(self, op: Any, targets: Sequence[Any], symbols: Sequence[Symbol]) -> None:
+        """Record that an op has written symbols to tensors, in whose dtypes it casts them."""
         for target, symbol in zip(targets, symbols, strict=True):
-            value = self._cast(symbol, dtype_of(target.dtype), "value", _name(op), ASSIGN)
+            value = self._cast(symbol, dtype_of(target.dtype), "value", name_of(op), ASSIGN)
             if value.shape != tuple(target.shape):
                 value = self.graph.apply(ops.broadcast_to, (value,), {"shape": tuple(target.shape)})
             self.tensors.write(target, value)
-            if not self._outer:
-                self._mutated[id(target)] = target
-        return result
+            if self.tensors.is_outer(target):
+                self._writes[id(target)] = target
+
+    def _of_geometry(self, op: Any, args: Any, kwargs: Any, targets: Sequence[Any]) -> list[Symbol]:
+        """Run an op that changes the geometry of tensors; return the symbols of the new views."""
+        before = [target.untyped_storage()._cdata for target in targets]
+        op(*args, **kwargs)
+        if before != [target.untyped_storage()._cdata for target in targets]:
+            raise GraphError(f"{op} gives a tensor another storage", fix="use a new tensor")
+        return [self.tensors.view(target) for target in targets]
 
     def _operands(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return the arguments of an op with symbols for tensors."""
@@ -224,14 +338,17 @@ class TorchRecorder:
     ) -> Sequence[Symbol]:
         """Return the symbols of an op's results: by its row, its decomposition, or as a call."""
         before = len(self.graph.symbols)
-        is_random = self.torch.Tag.nondeterministic_seeded in op.tags and not _keeps_all(op, *real)
+        is_random = self._is_random(op, real)
         for way in () if is_random else (self._by_row, self._by_decomposition, self._as_view):
             try:
                 symbols = way(op, operands, real, results)
                 if symbols is not None:
                     return [self._conformed(op, *pair) for pair in zip(symbols, results)]  # noqa: B905 -- a row may leave out the last results
-            except (GraphirError, TypeError, RuntimeError, ValueError, NotImplementedError):
-                pass  # the rules refuse, or the row does not cover the arguments
+            except (GraphirError, NotImplementedError):
+                pass  # the rules refuse the operands, or PyTorch's decomposition an op
+            except (TypeError, RuntimeError, ValueError, IndexError) as error:
+                if way == self._by_row:
+                    self._note(f"the row of {op} failed ({error!r}), and another way stands for it")
             del self.graph.symbols[before:]
         if not is_random and not self._tensors(real):
             return [self._constant(result) for result in results]
@@ -243,7 +360,7 @@ class TorchRecorder:
         self, op: Any, operands: tuple[Any, Any], real: tuple[Any, Any], results: Sequence[Any]
     ) -> Sequence[Symbol] | None:
         args, kwargs = operands
-        name = _name(op)
+        name = name_of(op)
         if name in ("_to_copy", "convert_element_type"):
             return self._conversion(args[0], real[0][0], results[0])
         row = ROWS.get(name)
@@ -267,17 +384,13 @@ class TorchRecorder:
         self, op: Any, operands: tuple[Any, Any], real: tuple[Any, Any], results: Sequence[Any]
     ) -> Sequence[Symbol] | None:
         """Return the symbols of PyTorch's own decomposition, if rows cover all its ops."""
-        table = self.torch._decomp.decomposition_table
-        name = _name(op)
-        function = _each(self.torch, name) if name.startswith("_foreach_") else table.get(op)
-        kernels = self.torch._C._dispatch_has_kernel_for_dispatch_key
-        if function is None and kernels(op.name(), "CompositeImplicitAutograd"):
-            function = op.decompose
+        function = decomposition(self.torch, op)
         if function is None or op in self._outer:
             return None
         self._outer.append(op)
         try:
-            with self.torch.no_grad(), self._mode:
+            keeping = _kept(op, real[0])
+            with self.torch.no_grad(), self.torch._C._DisableAutocast(), keeping, self._mode:
                 values = self._tensors(function(*real[0], **real[1]))
         finally:
             self._outer.pop()
@@ -297,12 +410,19 @@ class TorchRecorder:
         targets: Sequence[Any] = (),
     ) -> Sequence[Symbol]:
         """Return the results of an op as those of a call of it."""
+        if self._is_random(op, real):
+            self._note(f"{name_of(op)} is random: the values of the graph differ from run to run")
         symbols = [x for x in self._leaves(operands) if isinstance(x, Symbol)]
         attrs = {
             "callee": Callee(f"torch.{op}", _Bound(self.torch, op, real, targets)),
             "types": TupleType(map(type_of, results)),
         }
         return ops.control.parts(self.graph.emit(ops.control.call, tuple(symbols), attrs))
+
+    def _is_random(self, op: Any, real: tuple[Any, Any]) -> bool:
+        has_generator = any(argument.name == "generator" for argument in op._schema.arguments)
+        tagged = self.torch.Tag.nondeterministic_seeded in op.tags
+        return (has_generator or tagged) and not _keeps_all(op, *real)
 
     def _leaves(self, value: Any) -> list[Any]:
         return self.torch.utils._pytree.tree_leaves(value)
@@ -313,7 +433,7 @@ class TorchRecorder:
         """Return the cast of `_to_copy`: of the user, of autocast, or of a function of PyTorch."""
         call, to = self.sites.function, dtype_of(result.dtype)
         if self._outer:
-            return [self._cast(symbol, to, INTERMEDIATE, f"torch.{_name(self._outer[0])}")]
+            return [self._cast(symbol, to, INTERMEDIATE, f"torch.{name_of(self._outer[0])}")]
         if call is None or call.is_conversion:
             return [self.graph.emit(ops.cast, (symbol,), {"to": to})]
         if not call.autocast:
@@ -350,20 +470,38 @@ class TorchRecorder:
         type_ = type_of(tensor)
         if symbol.shape != type_.shape:
             raise GraphError(f"the row of {op} gives another shape", got=str(symbol.type))
-        return self._cast(symbol, type_.dtype, "result", f"torch.{_name(op)}")
+        return self._cast(symbol, type_.dtype, "result", f"torch.{name_of(op)}")
 
     def _refuse_leaving(self, name: str, args: Sequence[Any]) -> None:
-        """Raise GraphError if the value of a tensor that depends on inputs leaves the graph."""
-        for tensor in self._tensors(args):
-            symbol = self.tensors[tensor]
-            if name in _VALUES and _depends_on_inputs(symbol):
-                raise GraphError(
-                    f"{name}: the value of a tensor leaves the graph, which holds for all values",
-                    got=str(symbol.type),
-                    fix="use torch.where, or pass the value as an argument",
-                    op=name,
-                ).at(self.sites.location(), name)
+        """Raise GraphError if the value of a tensor that depends on inputs leaves the graph.
 
+        A value that the program only checks may leave it.
+        """
+        tensors = self._tensors(args) if name in _VALUES else []
+        symbols = [x for x in map(self.tensors.__getitem__, tensors) if _depends_on_inputs(x)]
+        if not symbols:
+            return
+        function = self.sites.function.name if self.sites.function else name
+        if self.sites.is_check():
+            self._note(f"the graph leaves out the check of a value ({function})")
+            return
+        raise GraphError(
+            "the value of a tensor leaves the graph, which holds for all values",
+            got=str(symbols[0].type),
+            fix=_STAYING.get(function, "use torch.where, or pass the value as an argument"),
+            op=function,
+        ).at(self.sites.location(), function)
+
+
+_STAYING = {
+    **dict.fromkeys(
+        ("__format__", "__repr__", "__str__"), "leave the text out, or print x.shape and x.dtype"
+    ),
+    **dict.fromkeys(("__index__", "__int__"), "pass the number as an argument"),
+    **dict.fromkeys(("numpy", "tolist", "__array__"), "compute with PyTorch's functions instead"),
+    "one_hot": "pass num_classes",
+}
+"""What to write in place of a function that takes a value out of the graph."""
 
 _LEAVING = frozenset(("numpy", "tolist", "__array__"))
 """The functions of PyTorch that read values without an op."""
@@ -379,7 +517,7 @@ _IGNORED = frozenset(
 class _Bound:
     """An op with its other arguments, as a function of arrays.
 
-    The results are those of the op, or the values of the tensors that it writes to.
+    The results are those of the op that are new, and the values of the tensors that it writes to.
     """
 
     def __init__(self, torch: Any, op: Any, real: tuple[Any, Any], targets: Sequence[Any]) -> None:
@@ -397,29 +535,30 @@ class _Bound:
         args, kwargs = tree.tree_unflatten(leaves, self._tree)
         with self._torch.no_grad():
             result = self._op(*args, **kwargs)
-        if self._targets:
-            result = [tensors[i] for i in self._targets]
-        results = [x for x in tree.tree_leaves(result) if isinstance(x, self._torch.Tensor)]
-        return tuple([array_of(self._torch, x) for x in results])
+        targets = [tensors[i] for i in self._targets]
+        leaves = tree.tree_leaves(result)
+        results = [x for x in leaves if isinstance(x, self._torch.Tensor)]
+        others = [x for x in results if all(x is not y for y in targets)]
+        return tuple([array_of(self._torch, x) for x in (*others, *targets)])
 
 
 _TENSOR = object()
 
 
-def _each(torch: Any, name: str) -> Callable[..., Any]:
-    """Return the function that runs a `_foreach_` op's op on the elements of its lists."""
-    op = getattr(torch.ops.aten, name.removeprefix("_foreach_"))
+@contextmanager
+def _kept(op: Any, args: Sequence[Any]) -> Generator[None]:
+    """Keep the values of tensors that an op has written to, and its decomposition writes again."""
+    tensors = args[3:5] if name_of(op) == "native_batch_norm" else ()
+    copies = [(x, x.clone()) for x in tensors if x is not None]
+    yield
+    for tensor, copy in copies:
+        tensor.copy_(copy)
 
-    def run(first: Sequence[Any], *args: Any, **kwargs: Any) -> list[Any]:
-        def at(i: int, value: Any) -> Any:
-            return cast("Any", value)[i] if isinstance(value, (list, tuple)) else value
 
-        return [
-            op(x, *(at(i, y) for y in args), **{key: at(i, y) for key, y in kwargs.items()})
-            for i, x in enumerate(first)
-        ]
-
-    return run
+def kwargs_of(op: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords that an op takes."""
+    names = {argument.name for argument in op._schema.arguments}
+    return {name: value for name, value in kwargs.items() if name in names}
 
 
 def _targets(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -435,16 +574,11 @@ def _targets(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[An
 def _keeps_all(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether an op with dropout drops nothing."""
     names = [argument.name for argument in op._schema.arguments]
-    if "dropout_p" not in names:
-        return False
-    place = names.index("dropout_p")
-    return not (args[place] if place < len(args) else kwargs.get("dropout_p"))
-
-
-def _name(op: Any) -> str:
-    """Return the name of an op without namespace and overload."""
-    name = op._schema.name.partition("::")[2]
-    return name[2:-2] if name.startswith("__") and name.endswith("__") else name
+    by_name = {**dict(zip(names, args, strict=False)), **kwargs}
+    rate = by_name.get("dropout_p", by_name.get("p", by_name.get("dropout")))
+    training = [by_name[name] for name in ("train", "training") if name in by_name]
+    has_rate = "dropout" in name_of(op) or not {"dropout", "dropout_p"}.isdisjoint(names)
+    return has_rate and (not rate or training == [False])
 
 
 def _map(torch: Any, function: Callable[[Any], Any], value: Any) -> Any:

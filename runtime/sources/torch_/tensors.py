@@ -19,22 +19,42 @@ Geometry: TypeAlias = "tuple[Any, ...]"
 
 
 def dtype_of(dtype: Any) -> DType:
-    """Return the dtype for a torch.dtype; GraphirError for dtypes that graphir does not have."""
-    return DType(str(dtype).removeprefix("torch."))
+    """Return the dtype for a torch.dtype; GraphError for dtypes that graphir does not have."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in _DTYPES:
+        raise GraphError(f"graphir has no dtype {name}", fix="use a wider dtype")
+    return DType(name)
+
+
+_DTYPES = frozenset(map(str, DType))
 
 
 def type_of(tensor: Any) -> TensorType:
-    """Return the type of a tensor."""
+    """Return the type of a tensor; GraphError for a tensor without an array of values."""
+    kinds = {
+        "quantized": tensor.is_quantized,
+        "meta": tensor.is_meta,
+        "nested": tensor.is_nested,
+        str(tensor.layout).removeprefix("torch."): str(tensor.layout) != "torch.strided",
+    }
+    for kind, is_it in kinds.items():
+        if is_it:
+            raise GraphError(
+                f"from_torch: a {kind} tensor has no array of values",
+                got=f"{tensor.dtype}{[*tensor.shape]}" if kind != "nested" else "",
+                fix="pass a dense torch.Tensor, as x.to_dense() or x.dequantize() gives",
+            )
     return TensorType(dtype_of(tensor.dtype), tuple(tensor.shape))
 
 
 def array_of(torch: Any, tensor: Any) -> Any:
     """Return a copy of a tensor's values as an array; bfloat16 and float8 as in ml_dtypes."""
     storage, plain = dtype_of(tensor.dtype).storage, tensor.detach().resolve_conj().resolve_neg()
+    plain = plain.cpu().clone(memory_format=torch.contiguous_format)  # numpy() pins its storage
     if np.dtype(storage).kind == "V" or storage.name.startswith(("bfloat", "float8")):
         words = torch.uint16 if plain.element_size() == 2 else torch.uint8
-        return plain.contiguous().view(words).numpy().view(storage).copy()
-    return np.array(plain.numpy())
+        return plain.view(words).numpy().view(storage)
+    return plain.numpy()
 
 
 def tensor_of(torch: Any, array: Any) -> Any:
@@ -49,27 +69,36 @@ def tensor_of(torch: Any, array: Any) -> Any:
 class Tensors:
     """The symbols of the tensors that a recording has met.
 
-    `unmet` adds the symbol of a tensor that no recorded op has made.
+    `unmet` adds the symbol of a tensor that no recorded op has made, and names the tensor.
     """
 
-    def __init__(self, graph: Graph, unmet: Callable[[Any], Symbol]) -> None:
+    def __init__(self, graph: Graph, unmet: Callable[[Any], tuple[Symbol, str]]) -> None:
         self._graph, self._unmet = graph, unmet
         self._storages: dict[int, _Storage] = {}
+        self._outer: dict[int, str] = {}
 
     def __getitem__(self, tensor: Any) -> Symbol:
         """Return the symbol of a tensor's present value."""
         storage = self._live_storage(tensor)
         if storage is None:
-            self[tensor] = self._unmet(tensor)
-            storage = self._storages[_key(tensor)]
+            self.add_outer(tensor, *self._unmet(tensor))
+            storage = self._storages[self.key(tensor)]
         symbol = storage.views.get(_geometry(tensor))
         live = symbol is not None and self._is_live(symbol)
         return symbol if symbol is not None and live else storage.read(self._graph, tensor)
 
-    def __contains__(self, tensor: Any) -> bool:
-        """Whether the tensor has a symbol of its own, not as a view of another one."""
-        storage = self._live_storage(tensor)
-        return storage is not None and _geometry(tensor) in storage.views
+    def add_outer(self, tensor: Any, symbol: Symbol, name: str) -> None:
+        """Record the symbol and the name of a tensor that the program has from outside."""
+        self[tensor] = symbol
+        self._outer[self.key(tensor)] = name
+
+    def is_outer(self, tensor: Any) -> bool:
+        """Whether the program has the storage of a tensor from outside."""
+        return self.key(tensor) in self._outer
+
+    def outer_name(self, tensor: Any) -> str:
+        """Return the name of the tensor from outside that has a tensor's storage."""
+        return self._outer[self.key(tensor)]
 
     def view(self, tensor: Any) -> Symbol:
         """Return the symbol of a new view; GraphError for a storage that was not met."""
@@ -82,17 +111,26 @@ class Tensors:
         """Record the symbol of a tensor that an op has made."""
         storage = self._live_storage(tensor)
         if storage is None:
-            storage = self._storages[_key(tensor)] = _Storage(tensor)
+            storage = self._storages[self.key(tensor)] = _Storage(tensor)
             storage.base_symbol = symbol
         storage.views[_geometry(tensor)] = symbol
 
     @staticmethod
+    def key(tensor: Any) -> int:
+        """Return the identity of a tensor's storage."""
+        return tensor.untyped_storage()._cdata
+
+    def forget(self, tensor: Any) -> None:
+        """Drop what is recorded of a tensor's storage."""
+        self._storages.pop(self.key(tensor), None)
+
+    @staticmethod
     def are_same(x: Any, y: Any) -> bool:
         """Whether two tensors are the same values of a storage."""
-        return _key(x) == _key(y) and _geometry(x) == _geometry(y)
+        return Tensors.key(x) == Tensors.key(y) and _geometry(x) == _geometry(y)
 
     def _live_storage(self, tensor: Any) -> _Storage | None:
-        storage = self._storages.get(_key(tensor))
+        storage = self._storages.get(self.key(tensor))
         return storage if storage is not None and self._is_live(storage.base_symbol) else None
 
     def _is_live(self, symbol: Symbol) -> bool:
@@ -102,7 +140,7 @@ class Tensors:
 
     def write(self, tensor: Any, symbol: Symbol) -> None:
         """Record that an op has written a symbol's value to a tensor."""
-        self._storages[_key(tensor)].write(self._graph, tensor, symbol)
+        self._storages[self.key(tensor)].write(self._graph, tensor, symbol)
 
 
 class _Storage:
@@ -168,10 +206,6 @@ def _grid(size: int, shape: Any, strides: Any, offset: int) -> Any:
 
 def _constant(graph: Graph, places: Any) -> Symbol:
     return graph.constant_of((DType.int64, np.ascontiguousarray(places, np.int64)))
-
-
-def _key(tensor: Any) -> int:
-    return tensor.untyped_storage()._cdata
 
 
 def _geometry(tensor: Any) -> Geometry:

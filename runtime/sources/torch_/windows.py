@@ -24,13 +24,22 @@ class _Windows:
     """
 
     def __init__(
-        self, size: Sequence[int], out: Sequence[int], kernel: Sequence[int], *steps: Sequence[int]
+        self,
+        size: Sequence[int],
+        out: Sequence[int],
+        kernel: Sequence[int],
+        *steps: Sequence[int],
+        transposed: bool = False,
     ) -> None:
         self.rank = len(kernel)
         grids: list[Any] = []
         for axis, (count, width) in enumerate(zip(out, kernel, strict=True)):
             stride, padding, dilation = (step[axis] for step in steps)
-            grid = np.arange(count)[:, None] * stride - padding + np.arange(width) * dilation
+            if transposed:  # the places whose window in the result has each place of the result
+                grid = np.arange(count)[:, None] + padding - np.arange(width) * dilation
+                grid = np.where(grid % stride, -1, grid // stride)
+            else:
+                grid = np.arange(count)[:, None] * stride - padding + np.arange(width) * dilation
             shape = [1] * (2 * self.rank)
             shape[axis], shape[self.rank + axis] = grid.shape
             grids.append(grid.reshape(shape))
@@ -60,25 +69,78 @@ def _per_axis(values: Any, rank: int) -> tuple[int, ...]:
     return tuple(steps * rank if len(steps) == 1 else steps)
 
 
+class _Convolution:
+    """A convolution of x to a shape, or the transposed one; its windows are read at construction.
+
+    The axes of `windows` are batch, group, channel of a group, place of the result, element.
+    """
+
+    def __init__(
+        self, e: RowCall, x: Symbol, shape: Sequence[int], kernel: Sequence[int], *steps: Any
+    ) -> None:
+        self.e, (*spans, transposed, self.groups) = e, steps
+        rank = len(kernel)
+        spans = [_per_axis(step, rank) for step in spans]
+        windows = _Windows(sizes(x)[2:], shape[2:], kernel, *spans, transposed=transposed)
+        self.batch, self.channels = sizes(x)[0], sizes(x)[1] // self.groups
+        self.elements, self.places, self.transposed = prod(kernel), prod(shape[2:]), transposed
+        axes = (self.batch, self.groups, self.channels, self.places, self.elements)
+        self.windows = e.shaped(windows.read(e, x, 0), axes)
+        self.features, self.shape = shape[1] // self.groups, shape
+
+    def product(self, weight: Symbol) -> Symbol:
+        """Return the products of the windows with weights."""
+        e, inner = self.e, self.channels * self.elements
+        rows = e(ops.permute, self.windows, dims=(0, 1, 3, 2, 4))
+        rows = e.shaped(rows, (self.batch, self.groups, self.places, inner))
+        if self.transposed:
+            axes = (self.groups, self.channels, self.features, self.elements)
+            columns = e(ops.permute, e.shaped(weight, axes), dims=(0, 1, 3, 2))
+            columns = e.shaped(columns, (self.groups, inner, self.features))
+        else:
+            columns = e(ops.transpose, e.shaped(weight, (self.groups, self.features, inner)))
+        return e.shaped(e(ops.transpose, e(ops.matmul, rows, columns)), self.shape)
+
+    def weight_gradient(self, gradient: Symbol, weight: Symbol) -> Symbol:
+        """Return the gradient of the weights of a convolution that is not transposed."""
+        e, count = self.e, self.batch * self.places
+        axes = (self.batch, self.groups, self.features, self.places)
+        rows = e(ops.permute, e.shaped(gradient, axes), dims=(1, 2, 0, 3))
+        rows = e.shaped(rows, (self.groups, self.features, count))
+        columns = e(ops.permute, self.windows, dims=(1, 0, 3, 2, 4))
+        columns = e.shaped(columns, (self.groups, count, self.channels * self.elements))
+        return e.shaped(e(ops.matmul, rows, columns), weight.shape)
+
+
 @row("convolution", "_convolution", "convolution_overrideable")
 def _convolution(e: RowCall, x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
     stride, padding, dilation, transposed, _, groups = settings[:6]
     rank = x.rank - 2
-    if transposed or rank < 1:
+    if rank < 1:
         return None
-    out, kernel = sizes_of(e)[2:], sizes(weight)[2:]
-    steps = [_per_axis(step, rank) for step in (stride, padding, dilation)]
-    windows = _Windows(sizes(x)[2:], out, kernel, *steps).read(e, x, 0)
-    batch, channels, features = sizes(x)[0], sizes(x)[1] // groups, sizes(weight)[0] // groups
-    shape = (batch, groups, channels, prod(out), prod(kernel))
-    windows = e(ops.permute, e.shaped(windows, shape), dims=(0, 1, 3, 2, 4))
-    rows = e.shaped(windows, (batch, groups, prod(out), channels * prod(kernel)))
-    columns = e(ops.transpose, e.shaped(weight, (groups, features, channels * prod(kernel))))
-    product = e(ops.transpose, e(ops.matmul, rows, columns))
-    result = e.shaped(product, e.type.shape)
-    if bias is None:
-        return result
-    return e(ops.add, result, e.shaped(bias, (1, groups * features, *[1] * rank)))
+    steps = stride, padding, dilation, transposed, groups
+    result = _Convolution(e, x, sizes_of(e), sizes(weight)[2:], *steps).product(weight)
+    return result if bias is None else e(ops.add, result, e.shaped(bias, (1, -1, *[1] * rank)))
+
+
+@row("convolution_backward")
+def _convolution_backward(
+    e: RowCall, gradient: Any, x: Any, weight: Any, bias_sizes: Any, *settings: Any
+) -> Any:
+    stride, padding, dilation, transposed, _, groups, mask = settings
+    if transposed or x.rank < 3:
+        return None
+    kernel, steps = sizes(weight)[2:], (stride, padding, dilation)
+    results: list[Symbol] = []
+    if mask[0]:
+        inner = _Convolution(e, gradient, sizes(x), kernel, *steps, True, groups)
+        results.append(inner.product(weight))
+    if mask[1]:
+        outer = _Convolution(e, x, sizes(gradient), kernel, *steps, False, groups)
+        results.append(outer.weight_gradient(gradient, weight))
+    if mask[2]:
+        results.append(e(ops.sum, gradient, axis=(0, *range(2, x.rank))))
+    return results
 
 
 def sizes_of(e: RowCall) -> tuple[int, ...]:

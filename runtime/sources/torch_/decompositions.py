@@ -1,0 +1,152 @@
+"""Decompositions of ATen's ops in ops of ATen: PyTorch's own, and some that it lacks.
+
+Sources of the latter: aten/src/ATen/native of PyTorch 2.13: FlashAttentionKernel.cpp,
+FakeQuantPerTensorAffine.cpp, UpSampleKernel.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, cast
+
+
+def name_of(op: Any) -> str:
+    """Return the name of an op without namespace and overload."""
+    name = op._schema.name.partition("::")[2]
+    return name[2:-2] if name.startswith("__") and name.endswith("__") else name
+
+
+def decomposition(torch: Any, op: Any) -> Callable[..., Any] | None:
+    """Return a function that computes an op by others; None if there is none."""
+    name = name_of(op)
+    if name.startswith("_foreach_"):
+        return _each(torch, name)
+    if name in _OWN:
+        return partial(_OWN[name], torch)
+    function = torch._decomp.decomposition_table.get(op)
+    if function is not None and name in _IN_FLOAT32:
+        return partial(_in_float32, torch, function)
+    kernels = torch._C._dispatch_has_kernel_for_dispatch_key
+    if function is None and kernels(op.name(), "CompositeImplicitAutograd"):
+        return op.decompose
+    return function
+
+
+@lru_cache(maxsize=4096)
+def functional_op(torch: Any, op: Any) -> Any:
+    """Return the overload that returns what an op writes to its arguments; None without one."""
+    packet = getattr(torch.ops.aten, name_of(op).removesuffix("_"), None)
+    arguments = [_facts(x) for x in op._schema.arguments if not x.is_out]
+    for overload in packet.overloads() if packet is not None else ():
+        candidate = getattr(packet, overload)
+        schema = candidate._schema.arguments
+        is_pure = not any(x.alias_info is not None and x.alias_info.is_write for x in schema)
+        if is_pure and list(map(_facts, schema)) == arguments:
+            return candidate
+    return None
+
+
+def _facts(argument: Any) -> tuple[str, str, bool]:
+    return argument.name, str(argument.type), argument.has_default_value()
+
+
+def _each(torch: Any, name: str) -> Callable[..., Any]:
+    """Return the function that runs a `_foreach_` op's op on the elements of its lists."""
+    op = getattr(torch.ops.aten, name.removeprefix("_foreach_"))
+
+    def run(first: Sequence[Any], *args: Any, **kwargs: Any) -> list[Any]:
+        def at(i: int, value: Any) -> Any:
+            return cast("Any", value)[i] if isinstance(value, (list, tuple)) else value
+
+        return [
+            op(x, *(at(i, y) for y in args), **{key: at(i, y) for key, y in kwargs.items()})
+            for i, x in enumerate(first)
+        ]
+
+    return run
+
+
+def _scores(torch: Any, q: Any, k: Any, is_causal: bool, mask: Any, scale: float | None) -> Any:
+    """Return the scaled products of queries and keys, with a mask."""
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, float("-inf"))
+    return scores if mask is None else scores + mask
+
+
+def _attention(
+    torch: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout_p: float = 0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
+    """Attention in float32 or float64, and the logarithm of the sum of exponentials."""
+    q, k, v = (x.to(_wide(torch, query)) for x in (query, key, value))
+    scores = _scores(torch, q, k, is_causal, attn_mask, scale)
+    return (scores.softmax(-1) @ v).to(query.dtype), scores.logsumexp(-1)
+
+
+def _wide(torch: Any, x: Any) -> Any:
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def _attention_backward(
+    torch: Any,
+    grad: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    logsumexp: Any,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
+    g, q, k, v, o = (x.to(logsumexp.dtype) for x in (grad, query, key, value, out))
+    scores = _scores(torch, q, k, is_causal, attn_mask, scale)
+    weights = (scores - logsumexp.unsqueeze(-1)).exp()
+    inner = weights * (g @ v.mT - (g * o).sum(-1, keepdim=True))
+    inner = inner * (q.shape[-1] ** -0.5 if scale is None else scale)
+    gradients = inner @ k, inner.mT @ q, weights.mT @ g
+    return tuple(x.to(query.dtype) for x in gradients)
+
+
+def _fake_quantize(torch: Any, x: Any, scale: Any, zero_point: Any, low: int, high: int) -> Any:
+    """Rounding to steps between limits, and where the steps are within the limits."""
+    steps = (x * (1.0 / scale)).round() + zero_point
+    within = torch.logical_and(steps >= low, steps <= high)
+    return (steps.clamp(low, high) - zero_point) * scale, within
+
+
+def _in_float32(torch: Any, function: Any, x: Any, *args: Any) -> Any:
+    return function(x.to(_wide(torch, x)), *args).to(x.dtype)
+
+
+def _nearest_backward(torch: Any, gradient: Any, size: Any, in_size: Any, *scales: Any) -> Any:
+    """Sums of the gradient's elements at the places that were read."""
+    for axis, (count, width, scale) in enumerate(zip(size, in_size[2:], scales, strict=True), 2):
+        rate = width / count if scale is None else 1 / scale
+        places = (torch.arange(count) * rate).long().clamp(max=width - 1)
+        shape = (*gradient.shape[:axis], width, *gradient.shape[axis + 1 :])
+        gradient = gradient.new_zeros(shape).index_add(axis, places, gradient)
+    return gradient
+
+
+_IN_FLOAT32 = frozenset({"grid_sampler_2d"})
+"""The ops whose kernels compute halves in float32, which PyTorch's decomposition does not."""
+
+_OWN: dict[str, Callable[..., Any]] = {
+    "_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+    "fake_quantize_per_tensor_affine_cachemask": _fake_quantize,
+    **{f"upsample_nearest{n}d_backward": _nearest_backward for n in (1, 2, 3)},
+}

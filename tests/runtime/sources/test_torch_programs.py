@@ -1,0 +1,241 @@
+"""Programs of PyTorch that write, alias, check, draw or hide values: right, noted or refused."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from graphir import GraphError  # noqa: E402
+from passes import cast_report  # noqa: E402
+from runtime import from_torch, interpret  # noqa: E402
+from runtime.sources.torch_ import rows, source  # noqa: E402
+from tests.runtime.sources.torch_sweep import Case, outcome, tensor  # noqa: E402
+
+nn, F = torch.nn, torch.nn.functional
+X, Y = tensor("f32", (4, 5)), tensor("f32", (4, 5), 3)
+
+
+def writes(x: Any) -> Any:
+    y = x.clone()
+    y[1:3] += 2
+    y[y > 0] *= 3
+    y.T[0] = 7
+    y[:, 1].mul_(y[:, 0])
+    return y
+
+
+def outs(x: Any, y: Any) -> Any:
+    sums, values, order = torch.empty(4, 5), torch.empty(0), torch.empty(0, dtype=torch.int64)
+    torch.add(x, y, out=sums)
+    torch.sort(sums, out=(values, order))
+    return sums, values, order
+
+
+def aliases(x: Any) -> Any:
+    y = x.clone()
+    flat, turned = y.view(-1), y.T
+    flat[3] = 9
+    turned.add_(1)
+    return y, flat * 1, turned * 2
+
+
+def geometries(x: Any) -> Any:
+    y = x.clone()
+    y.unsqueeze_(0).transpose_(1, 2).squeeze_(0)
+    y.t_()
+    return y.add_(1)
+
+
+def many(x: Any) -> Any:
+    y = x.clone()
+    y.copy_(x.double()).masked_fill_(x > 0, 2)
+    y.index_add_(0, torch.tensor([0, 0]), x[:2]).clamp_(-1, 1)
+    y.scatter_add_(0, torch.zeros(1, 5, dtype=torch.int64), x[:1])
+    return y.index_put_((torch.tensor([0, -1, 0]),), x[:3], accumulate=True)
+
+
+def integers(x: Any) -> Any:
+    counts = torch.zeros(4, 5, dtype=torch.int32)
+    counts += 3
+    counts[0] = x[0]
+    return counts
+
+
+@pytest.mark.parametrize("function", [writes, outs, aliases, geometries, many, integers])
+def test_writes_become_values(function: Any) -> None:
+    args = (X, Y)[: function.__code__.co_argcount]
+    result = outcome(Case("", function, args))
+    assert result is not None and result.problems == []
+
+
+def test_a_write_to_integers_is_an_assignment() -> None:
+    report = cast_report(from_torch(integers, X))
+    (row,) = [row for row in report if row.source.is_float and row.target.is_integer]
+    assert (row.kind, row.op, row.operand) == ("assignment", "copy_", "value")
+
+
+def formatted(x: Any) -> Any:
+    text = f"{x.sum():.3f}"
+    return x if text else -x
+
+
+@pytest.mark.parametrize(
+    ("function", "fix"),
+    [
+        (lambda x: x.sum().item() * x, "torch.where"),
+        (lambda x: x if (x > 0).all() else -x, "torch.where"),
+        (lambda x: x.tolist() and x, "PyTorch's functions"),
+        (lambda x: x.numpy() and x, "PyTorch's functions"),
+        (formatted, "leave the text out"),
+        (lambda x: x[int(x.argmax()) :], "pass the number"),
+        (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), "torch.where"),
+    ],
+)
+def test_a_value_that_leaves_is_refused_with_line_and_fix(function: Any, fix: str) -> None:
+    with pytest.raises(GraphError) as error:
+        from_torch(function, X)
+    assert fix in str(error.value) and "test_torch_programs.py:" in str(error.value)
+
+
+class Plain(torch.Tensor):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_without_plain_values_are_refused_by_name() -> None:
+    fake = torch._subclasses.fake_tensor.FakeTensorMode().from_tensor(X)
+    tensors = {
+        "sparse_coo": X.to_sparse(),
+        "quantized": torch.quantize_per_tensor(X, 0.1, 0, torch.qint8),
+        "meta": X.to("meta"),
+        "FakeTensor": fake,
+        "complex32": torch.zeros(3, dtype=torch.complex32),
+    }
+    for name, x in tensors.items():
+        with pytest.raises(GraphError, match=name):
+            from_torch(lambda x: x + 1, x)
+    with pytest.raises(GraphError, match="run the lazy module once"):
+        from_torch(nn.LazyLinear(3), X)
+    assert from_torch(lambda x: x + 1, X.as_subclass(Plain)).input_names == ["x"]
+
+
+def test_checks_are_left_out_and_noted() -> None:
+    def checked(x: Any) -> Any:
+        assert (x == x).all(), "nan"
+        if x.isinf().any():
+            raise ValueError("infinite")
+        return F.one_hot(x.long().clamp(0, 3), 4)
+
+    graph = from_torch(checked, X)
+    line = checked.__code__.co_firstlineno
+    assert [note.partition(":")[0] for note in graph.notes] == [
+        f"line {line + i}" for i in (1, 2, 4)
+    ]
+    assert all("leaves out the check" in note for note in cast_report(graph).sentences)
+
+
+def test_a_random_op_is_noted() -> None:
+    (note,) = from_torch(lambda x: F.dropout(x, 0.5), X).notes
+    assert "bernoulli_ is random" in note
+    assert from_torch(nn.Dropout(0.5).eval(), X).notes == []
+
+
+@dataclass
+class Batch:
+    values: Any
+    masks: dict[str, Any]
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_arguments_and_results_are_trees() -> None:
+    graph = from_torch(
+        lambda batch, *, scale: Batch(batch.values * scale["s"], {"m": batch.masks["k"] + 1}),
+        Batch(X, {"k": Y}),
+        scale={"s": X + 1},
+    )
+    assert graph.input_names == ["batch_values", "batch_masks_k", "scale_s"]
+    assert len(graph.outputs) == 2
+    graph = from_torch(lambda pair: Pair(pair.second, pair.first), Pair(X, Y))
+    assert graph.input_names == ["pair_first", "pair_second"] and len(graph.outputs) == 2
+
+
+def test_arguments_that_share_memory_are_inputs_of_their_own() -> None:
+    graph = from_torch(lambda x, y, part: x + y + part, X, X, X[:1])
+    value = interpret(graph, X.numpy(), Y.numpy(), Y[1:2].numpy())
+    np.testing.assert_array_equal(value, X + Y + Y[1:2])
+
+
+def test_an_array_argument_is_noted() -> None:
+    graph = from_torch(lambda x, table: x + torch.from_numpy(table), X, Y.numpy())
+    assert "NumPy array table" in graph.notes[0]
+
+
+def test_tied_and_parametrized_parameters() -> None:
+    first, second = nn.Linear(5, 5, bias=False), nn.Linear(5, 5, bias=False)
+    second.weight = first.weight
+    assert from_torch(nn.Sequential(first, second), X).input_names == ["input", "x_0_weight"]
+    graph = from_torch(nn.utils.parametrizations.weight_norm(nn.Linear(5, 3)), X)
+    assert graph.input_names[1:3] == [f"parametrizations_weight_original{i}" for i in (0, 1)]
+
+
+def test_a_recording_leaves_no_trace_beyond_the_call() -> None:
+    module = nn.Sequential(nn.BatchNorm1d(5), nn.Dropout(0.5))
+    twin, calls = copy.deepcopy(module), list[int]()
+    module[0].register_forward_hook(lambda *_: calls.append(1))
+    hooks = torch.nn.modules.module
+    torch.manual_seed(1)
+    right = twin(X), torch.rand(1)
+    torch.manual_seed(1)
+    graph = from_torch(module, X)
+    assert torch.equal(right[1], torch.rand(1)) and calls == [1]
+    for (name, x), (_, y) in zip(module.named_buffers(), twin.named_buffers(), strict=True):
+        assert torch.equal(x, y), name
+    assert not hooks._global_forward_hooks and not hooks._global_forward_pre_hooks
+    assert "running_mean" in graph.notes[-1] and "no outputs" in graph.notes[-1]
+
+
+def test_earlier_casts_of_autocast_are_no_constants() -> None:
+    net = nn.Linear(5, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        net(X)
+        graph = from_torch(net, X)
+    assert set(graph.input_names) == {"weight", "bias", "input"}
+    assert len([row for row in cast_report(graph) if row.kind == "autocast"]) == 3
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_functions_run_as_written() -> None:
+    pytest.importorskip("torch._dynamo")
+    net = torch.compile(nn.Linear(5, 3))
+    assert from_torch(net, X).input_names == ["input", "weight", "bias"]
+    graph = from_torch(lambda x: net(x) + torch.compile(torch.sin)(x[:, :3]), X)
+    assert "matmul" in [symbol.op.name for symbol in graph.symbols]
+
+
+def test_a_row_that_fails_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(e: Any, x: Any) -> Any:
+        raise TypeError("a fault of the row")
+
+    monkeypatch.setitem(rows.ROWS, "sin", fault)
+    assert source.ROWS is rows.ROWS
+    note = from_torch(lambda x: x.sin(), X).notes[0]
+    assert "the row of aten.sin.default failed" in note and "a fault of the row" in note
+
+
+def test_the_default_dtype_is_float32() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(GraphError, match="default dtype float32"):
+            from_torch(lambda x: x * 2.5, X)
+    finally:
+        torch.set_default_dtype(torch.float32)
