@@ -52,12 +52,12 @@ def _reduced(
     dtype = {"dtype": x.dtype} if x.dtype.is_integer and way in ("sum", "prod") else {}
     result = e(reduction, values, axis=(axis + 1,), **dtype)
     result = e(combine, x, result) if own else result
-    named = e(ops.any, mask, axis=(axis + 1,))
+    updates_any = e(ops.any, mask, axis=(axis + 1,))
     if way == "mean":
         count = e(ops.sum, mask, axis=(axis + 1,))
         count = e(ops.add, count, 1) if own else e(ops.maximum, count, 1)
         result = e(ops.divide, result, count)
-    return result if own else e(ops.where, named, result, x)
+    return result if own else e(ops.where, updates_any, result, x)
 
 
 @row("scatter_add")

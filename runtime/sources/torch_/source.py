@@ -66,7 +66,7 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
             args, keywords = program.example_inputs
         function = program.module()
         recording.sites.follow(function)
-    args, keywords = recording.separated(args, keywords)
+    args, keywords = recording.separate_inputs(args, keywords)
     recording.declare(_arguments(function, args, keywords), function)
     return recording.run(lambda: function(*args, **keywords))
 
@@ -130,7 +130,7 @@ class TorchRecorder:
                         symbol = self._parameter_input(tensor, name, prefix)
                         self.tensors.add_outer(tensor, symbol, prefix + name)
 
-    def separated(self, args: Any, keywords: Any) -> tuple[Any, Any]:
+    def separate_inputs(self, args: Any, keywords: Any) -> tuple[Any, Any]:
         """Return arguments of which no two share memory, but with parameters of modules."""
         leaves = [leaf for _, leaf in paths(self.torch, (args, keywords))]
         modules = [leaf for leaf in leaves if isinstance(leaf, self.torch.nn.Module)]
