@@ -389,7 +389,7 @@ class TorchRecorder:
             return None
         self._outer.append(op)
         try:
-            keeping = _kept(op, real[0])
+            keeping = _restoring_values(op, real[0])
             with self.torch.no_grad(), self.torch._C._DisableAutocast(), keeping, self._mode:
                 values = self._tensors(function(*real[0], **real[1]))
         finally:
@@ -546,7 +546,7 @@ _TENSOR = object()
 
 
 @contextmanager
-def _kept(op: Any, args: Sequence[Any]) -> Generator[None]:
+def _restoring_values(op: Any, args: Sequence[Any]) -> Generator[None]:
     """Keep the values of tensors that an op has written to, and its decomposition writes again."""
     tensors = args[3:5] if name_of(op) == "native_batch_norm" else ()
     copies = [(x, x.clone()) for x in tensors if x is not None]
