@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from graphir import ExecutionError
 from runtime.sources.onnx_.model import OnnxModel
 
@@ -68,6 +70,19 @@ class BoundNode:
             functions=[*map(self._model.whole, functions)],
             ir_version=max(self._model.proto.ir_version, 10),
         )
+
+
+def text_of_points(points: Any) -> tuple[Any, ...]:
+    """Return the text of the numbers of its characters, which are the last axis."""
+    size = points.shape[-1]
+    if not size:
+        return (np.full(points.shape[:-1], "", object),)
+    return (np.ascontiguousarray(points).view(f"U{size}")[..., 0].astype(object),)
+
+
+def points_of_text(text: Any) -> tuple[Any, ...]:
+    """Return the numbers of the characters of text, on a last axis."""
+    return (np.asarray(text, "U")[..., None].view(np.uint32),)
 
 
 def graphs_of(node: Any) -> Iterator[Any]:

@@ -155,6 +155,10 @@ class OnnxModel:
             self._require_version(what, opset.version, latest.get(domain) or 2**31 - 1)
         return versions
 
+    def is_defined(self, domain: str) -> bool:
+        """Answer whether the onnx package defines the operator set."""
+        return domain in _latest(self.onnx)
+
     def _require_version(self, what: str, version: int, last: int) -> None:
         if not 1 <= version <= last:
             raise GraphError(

@@ -36,8 +36,15 @@ from graphir.ops.control import Callee
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType, TupleType
 from passes import dead_code
-from runtime.sources.onnx_ import movement, quantization
-from runtime.sources.onnx_.calls import BoundNode, graphs_of, outer_names, result_names
+from runtime.sources.onnx_ import ml, movement, quantization
+from runtime.sources.onnx_.calls import (
+    BoundNode,
+    graphs_of,
+    outer_names,
+    points_of_text,
+    result_names,
+    text_of_points,
+)
 from runtime.sources.onnx_.control import CONTROL
 from runtime.sources.onnx_.model import (
     DTYPES,
@@ -52,7 +59,7 @@ from runtime.sources.onnx_.places import exporter_pass, location_of
 from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
 
-TABLES = movement, quantization
+TABLES = ml, movement, quantization
 """The modules that add rows to ROWS."""
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
@@ -64,8 +71,9 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
 
     Inputs have the names of the model's inputs. Initializers are constants. The keywords are sizes
     of symbolic dims, shapes of inputs, and arrays: the values of inputs that become constants, such
-    as axes. The rules are "explicit". A node that no op stands for becomes the op `call`. Raises
-    GraphError for a model that is not valid, with the node.
+    as axes. Text comes and goes as the numbers of its characters: `x[..., None].view(np.uint32)` of
+    a NumPy array of str. The rules are "explicit". A node that no op stands for becomes the op
+    `call`. Raises GraphError for a model that is not valid, with the node.
     """
     onnx_model = read_model(model)
     proto = onnx_model.proto.graph
@@ -75,7 +83,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
         importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         importer.declare(proto, sizes)
         importer.add_nodes(proto.node)
-        graph.output(*[importer.symbol(text_of(info.name)) for info in proto.output])
+        graph.output(*[importer.output(info) for info in proto.output])
     graph = dead_code(graph)
     graph.notes = importer.notes
     return graph
@@ -118,7 +126,9 @@ class OnnxImporter:
         for info in proto.input:
             name = text_of(info.name)
             if name not in self.tensors:
-                type_ = self._input_type(info, name, sizes)
+                is_text = info.type.tensor_type.elem_type == STRING
+                full_type = self._points_type(info.type) if is_text else info.type
+                type_ = self._input_type(full_type, name, sizes)
                 if hasattr(sizes.get(name), "dtype"):
                     self.values[name] = self._input_value(name, type_, sizes[name])
                     continue
@@ -126,19 +136,20 @@ class OnnxImporter:
                 while identifier in self.graph.input_names:
                     identifier += "_"
                 with self.graph.at(Location.at(name, 1)):
-                    self.values[name] = self.graph.input(type_, name=identifier)
+                    symbol = self.graph.input(type_, name=identifier)
+                    self.values[name] = self._text(symbol, info.type) if is_text else symbol
 
     def add_tensors(self, proto: Any) -> None:
         """Add the initializers of a graph, which are constants from their first use on."""
         for tensor in proto.initializer:
             self.tensors[text_of(tensor.name)] = tensor
 
-    def _input_type(self, info: Any, name: str, sizes: Mapping[str, Any]) -> TensorType:
-        tensor = info.type.tensor_type
+    def _input_type(self, type_: Any, name: str, sizes: Mapping[str, Any]) -> TensorType:
+        tensor = type_.tensor_type
         dtype = DTYPES.get(tensor.elem_type)
-        if not info.type.HasField("tensor_type") or dtype is None:
+        if not type_.HasField("tensor_type") or dtype is None:
             raise GraphError(
-                f"input {name!r} is no array of numbers", got=self.type_text(info.type), op="input"
+                f"input {name!r} is no array of numbers", got=self.type_text(type_), op="input"
             )
         shape = getattr(sizes.get(name), "shape", sizes.get(name))
         if not isinstance(shape, (tuple, list)):
@@ -183,6 +194,41 @@ class OnnxImporter:
             return size.evaluate(cast("Any", sizes))
         return size
 
+    def output(self, info: Any) -> Symbol:
+        """Return the symbol of an output of the model; GraphError where it is no array."""
+        name = text_of(info.name)
+        symbol = self.symbol(name)
+        if type(symbol.type) is TensorType:
+            if info.type.HasField("sequence_type") or info.type.HasField("map_type"):
+                self.notes.append(f"output {name!r} is the array of the values, without their keys")
+            return symbol
+        type_ = self.types.get(symbol, info.type)
+        type_ = type_ if type_.tensor_type.HasField("shape") else info.type
+        if type_.tensor_type.elem_type != STRING or not type_.tensor_type.HasField("shape"):
+            raise GraphError(f"output {name!r} is no array", got=self.type_text(type_))
+        types = [self.graphir_type(self._points_type(type_), name)]
+        return self._called("onnx.characters", points_of_text, symbol, types)
+
+    def _points_type(self, type_: Any) -> Any:
+        """Return the type of text as the numbers of its characters, on an axis more."""
+        new = self.onnx.TypeProto.FromString(type_.SerializeToString())
+        new.tensor_type.elem_type = NUMBERS[DType.uint32]
+        new.tensor_type.shape.dim.add()
+        return new
+
+    def _text(self, symbol: Symbol, type_: Any) -> Symbol:
+        """Return text of the numbers of its characters."""
+        types = [OpaqueType(self.type_text(type_))]
+        result = self._called("onnx.text", text_of_points, symbol, types)
+        self.types[result] = type_
+        return result
+
+    def _called(
+        self, name: str, function: Callable[..., Any], operand: Symbol, types: Sequence[Any]
+    ) -> Symbol:
+        attrs = {"callee": Callee(name, function), "types": TupleType(types)}
+        return self.control(ops.control.call, (operand,), attrs)[0]
+
     def symbol(self, name: str) -> Symbol:
         """Return the symbol of a name; GraphError if it is absent."""
         symbol = self.value(name)
@@ -222,6 +268,9 @@ class OnnxImporter:
         """Return the ONNX type of a symbol."""
         if symbol in self.types:
             return self.types[symbol]
+        if type(symbol.type) is not TensorType:
+            fix = "state it in the model's value_info"
+            raise GraphError("the type of an operand is unknown", got=str(symbol.type), fix=fix)
         shape = [size if isinstance(size, int) else str(size) for size in symbol.shape]
         return self.onnx.helper.make_tensor_type_proto(NUMBERS[symbol.dtype], shape)
 
@@ -335,6 +384,8 @@ class OnnxImporter:
         if function is not None:
             return self._by_function(function, node, args, {})
         schema = self._schema(domain, op)
+        if schema is None:
+            return self._foreign(node, args)
         self.model.check_node(node, self.opsets)
         attrs = self._attributes_of(node, schema)
         if op == "Constant" and not domain:
@@ -344,7 +395,7 @@ class OnnxImporter:
         args = self._agreeing(call, schema, node, args)
         operands = dict(zip(map(text_of, node.input), args, strict=True))
         operands |= {name: self.value(name) for name in outer_names(graphs_of(node))}
-        call.types, problem = self._inference(schema, node, operands)
+        call.types, problem = self._inference(schema, node, operands, attrs)
         types = call.types
         before = len(self.graph.symbols)
         for way in (self._by_row, self._by_body):
@@ -359,6 +410,13 @@ class OnnxImporter:
         if problem:
             raise GraphError(problem)
         return self._call(node, operands, types)
+
+    def _foreign(self, node: Any, args: Sequence[Value]) -> Sequence[Value]:
+        """Return the results of a node of an operator set that ONNX does not define."""
+        attrs = {text_of(each.name): self._python(each) for each in node.attribute}
+        operands = dict(zip(map(text_of, node.input), args, strict=True))
+        operands |= {name: self.value(name) for name in outer_names(graphs_of(node))}
+        return self._call(node, operands, self._types(node, attrs, {}))
 
     def _agreeing(
         self, call: NodeCall, schema: Any, node: Any, args: Sequence[Value]
@@ -376,9 +434,12 @@ class OnnxImporter:
         return results
 
     def _schema(self, domain: str, op: str) -> Any:
+        """Return the schema of an op; None where ONNX does not define the operator set."""
         version = self.opsets.get(domain)
         if version is None:
             raise GraphError(f"the model imports no version of the operator set {domain!r}")
+        if not self.model.is_defined(domain):
+            return None
         try:
             return self.onnx.defs.get_schema(op, version, domain)
         except Exception:
@@ -416,7 +477,7 @@ class OnnxImporter:
     # -- types
 
     def _inference(
-        self, schema: Any, node: Any, operands: Mapping[str, Value]
+        self, schema: Any, node: Any, operands: Mapping[str, Value], attrs: Mapping[str, Any]
     ) -> tuple[list[TensorType | None], str]:
         """Return the types that ONNX infers for the results, and why it refuses the node, if so."""
         types: dict[str, Any] = {}
@@ -439,14 +500,27 @@ class OnnxImporter:
             problem = ""
         except Exception as error:
             inference, problem = {}, str(error)
+        return self._types(node, attrs, inference), problem
+
+    def _types(
+        self, node: Any, attrs: Mapping[str, Any], inference: dict[str, Any]
+    ) -> list[TensorType | None]:
+        """Return the types of a node's results: as inferred, stated by tables, or declared."""
         results: list[TensorType | None] = []
+        first = self.value(text_of(node.input[0])) if node.input else None
+        stated: list[ml.ResultType] = []
+        if domain_of(node) and first is not None:
+            stated = ml.result_types(text_of(node.op_type), attrs, self.onnx_type(first))
+        for name, (element, sizes) in zip(node.output, stated, strict=False):
+            if name not in inference or not inference[name].tensor_type.HasField("shape"):
+                inference[name] = self.onnx.helper.make_tensor_type_proto(element, sizes)
         for name in node.output:
             type_ = self._completed(inference.get(name), self.declared.get(name))
             inference[name] = type_
             result = None if type_ is None else self.graphir_type(type_, text_of(name))
             results.append(result)
         self._protos = inference
-        return results, problem
+        return results
 
     def _completed(self, type_: Any, declared: Any) -> Any:
         """Return an inferred type, with the declared sizes where none are inferred."""
@@ -485,7 +559,7 @@ class OnnxImporter:
     ) -> Sequence[Value] | None:
         if schema.name in CONTROL:
             return CONTROL[schema.name](self, call, args, attrs)
-        row = None if schema.domain else ROWS.get(schema.name)
+        row = ROWS.get(schema.name)
         if row is None or any(type(x.type) is not TensorType for x in args if x is not None):
             return None
         values = {
@@ -587,6 +661,9 @@ class OnnxImporter:
 
 _ROW_ERRORS = GraphirError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError
 """The exceptions of rows on nodes that they do not cover."""
+
+STRING = 8
+"""ONNX's number of text."""
 
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""

@@ -216,7 +216,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "input": (([neg("x", "x")], {}), "two values have the name 'x'"),
     "twice": (([neg("x", "y"), neg("x", "y")], {}), "two values have the name 'y'"),
     "unsorted": (([neg("z", "y"), neg("x", "z")], {}), "named 'z'"),
-    "unknown": (([calling("f", "x", "y")], {}), "f"),
+    "unknown": (([onnx.helper.make_node("Foo", ["x"], ["y"])], {}), "there is no op Foo"),
 }
 
 
