@@ -207,7 +207,7 @@ class OnnxImporter:
         if type_.tensor_type.elem_type != STRING or not type_.tensor_type.HasField("shape"):
             raise GraphError(f"output {name!r} is no array", got=self.type_text(type_))
         types = [self.graphir_type(self._points_type(type_), name)]
-        return self._called("onnx.characters", points_of_text, symbol, types)
+        return self._text_step("onnx.characters", points_of_text, symbol, types)
 
     def _points_type(self, type_: Any) -> Any:
         """Return the type of text as the numbers of its characters, on an axis more."""
@@ -219,11 +219,11 @@ class OnnxImporter:
     def _text(self, symbol: Symbol, type_: Any) -> Symbol:
         """Return text of the numbers of its characters."""
         types = [OpaqueType(self.type_text(type_))]
-        result = self._called("onnx.text", text_of_points, symbol, types)
+        result = self._text_step("onnx.text", text_of_points, symbol, types)
         self.types[result] = type_
         return result
 
-    def _called(
+    def _text_step(
         self, name: str, function: Callable[..., Any], operand: Symbol, types: Sequence[Any]
     ) -> Symbol:
         attrs = {"callee": Callee(name, function), "types": TupleType(types)}
