@@ -314,7 +314,10 @@ It is also the name of the op in the origin of `a[:] = value`, for which the cat
 """
 
 AUTOCAST = "autocast"
-"""The rule of a cast that PyTorch's autocast inserts."""
+"""The rule of a cast that PyTorch's autocast inserts; with a list, `autocast_fp32`, as there.
+
+The lists are lower_precision_fp, fp32 and promote (aten/src/ATen/autocast_mode.h).
+"""
 
 EXPORTER = "exporter"
 """The rule of a cast that a pass of an exporter or engine has inserted into an ONNX model."""
@@ -334,7 +337,10 @@ _KINDS: dict[str, CastKind] = {
     LEGALIZE: "legalization",
     CAST: "explicit",
     ASSIGN: "assignment",
-    AUTOCAST: "autocast",
+    **dict.fromkeys(
+        (AUTOCAST, *(f"{AUTOCAST}_{name}" for name in ("lower_precision_fp", "fp32", "promote"))),
+        "autocast",
+    ),
     EXPORTER: "exporter",
 }
 

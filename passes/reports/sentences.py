@@ -14,7 +14,7 @@ from graphir.escape import printable
 from graphir.ir.inference_cache import infer
 from graphir.location import NUMPY
 from passes.analysis.cast_syntax import CastSyntax, syntax_of
-from passes.analysis.casts.loss_fixes import number_fix
+from passes.analysis.casts.loss_fixes import number_fix, source_fix
 from passes.analysis.casts.ranking import is_cause, is_modular
 from passes.analysis.casts.widening import (
     Widening,
@@ -142,7 +142,7 @@ def _fixes(report: CastReport, site: CastSite) -> list[str]:
     alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in words.VERBS]
     near = [x for x in alike if x.location.place[:2] == row.location.place[:2]]
     fixes = dict.fromkeys(x.fix for x in (row, *near) if x.fix)
-    return list(fixes) or [fix for fix in (number_fix(row),) if fix]
+    return list(fixes) or [fix for fix in (number_fix(row) or source_fix(row),) if fix]
 
 
 def _widened(report: CastReport, widening: Widening) -> str:

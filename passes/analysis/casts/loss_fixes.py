@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphir import DType, Symbol, ops
+from graphir.source_text import source_line
 from passes.analysis.array_makers import widened_array
 from passes.analysis.cast_syntax import syntax_of
 from passes.analysis.expressions import Expression, expression, statement, with_dtype
@@ -25,6 +26,8 @@ def loss_fix(row: LossRow) -> str:
     change, and for a step in a dtype that no wider one holds.
     """
     dtype, source, syntax = wider(row), row.expression, syntax_of(row.symbol.graph)
+    if source and row.kind == "overflow" and (text := _clamped(row, source)):
+        return text
     if dtype is not None and source and row.location.compound and _takes_dtype(source.text):
         return " ".join(with_dtype(source.text, syntax.dtype_of(dtype), always=True).split())
     if dtype is None or row.location.compound or row.kind == "invalid":
@@ -39,6 +42,51 @@ def loss_fix(row: LossRow) -> str:
     uncast = UncastOp(symbol.graph.rules, symbol.op, values)
     casts = {i: dtype for i in positions if values[i].op is not ops.constant or values[i].shape}
     return rewritten(uncast, row.location, casts or dict.fromkeys(positions, dtype))
+
+
+def _clamped(row: LossRow, source: Expression) -> str:
+    """Return the sum of torch clamped to its dtype if an operand is the dtype's least or greatest.
+
+    Masks have that value: the sum is to be as low, and not infinite. Returns "" for other steps.
+    """
+    dtype, measured = row.source, row.measured
+    is_sum = row.symbol.op in (ops.add, ops.subtract) and row.symbol.graph.library == "torch"
+    if not is_sum or measured is None or source.is_augmented or row.location.compound:
+        return ""
+    limits = {float(dtype.min): "min", float(dtype.max): "max"}
+    name = next((limits[x.real] for x in measured.operands if x.real in limits), "")
+    limit = f"{name}=torch.finfo(torch.{dtype}).{name}"
+    return f"torch.clamp({source.brief}, {limit})" if name else ""
+
+
+def source_fix(row: CastRow) -> str:
+    """Return the line that keeps the values that a cast in a library's program lost; else "".
+
+    A cast of floats that the program asks for is left out, and one of integers goes to a float
+    dtype that has the values. A step of autocast runs outside of it.
+    """
+    source, library = row.expression, row.symbol.graph.library
+    if row.kind == "autocast":
+        return _outside_autocast(row)
+    if row.kind != "explicit" or not library or source is None or not source.operand(0):
+        return ""
+    if row.source.is_inexact or not row.target.is_inexact:
+        return source.operand(0) if row.source.is_inexact and row.target.is_inexact else ""
+    worst = row.measured.worst if row.measured is not None else None
+    is_small = worst is not None and abs(worst[0]) <= 2**DType.float32.precision
+    wide = DType.float32 if is_small else DType.float64
+    return syntax_of(row.symbol.graph).cast_of(source.operand(0), wide)
+
+
+def _outside_autocast(row: CastRow) -> str:
+    """Return the statement of a step under autocast, without it; "" if its operands differ."""
+    line = source_line(row.location.source, row.location.line).strip()
+    steps = [x for x in row.symbol.graph.symbols if x.location == row.location]
+    operands = [x for step in steps for x in step.args if x.location != row.location]
+    node, dtypes = statement(line), {x.dtype for x in operands if x.dtype.is_float}
+    if node is None or len(dtypes) != 1:
+        return ""
+    return f'with torch.autocast("cpu", enabled=False): {line[: node.end_col_offset]}'
 
 
 def _augmented_fix(row: LossRow, source: Expression, dtype: DType) -> str:
@@ -119,6 +167,9 @@ def wider(row: LossRow) -> DType | None:
     if source.is_complex:
         return None if source is DType.complex128 else DType.complex128
     if not source.is_integer:
+        exact = abs(worst[0]) if worst else math.inf
+        if row.symbol.graph.library and source.bits < 32 and exact <= float(DType.float32.max):
+            return DType.float32
         return None if source is DType.float64 else DType.float64
     exact = worst[0].real if worst else math.inf
     holding = [x for x in _INTEGERS if x.bits >= 2 * source.bits and x.min <= exact <= x.max]

@@ -52,6 +52,7 @@ def widenings(
         yield from search.widenings()
         if len(data) != len(inputs) or any(x is not y for x, y in zip(data, inputs, strict=True)):
             yield from _Search(explicit, inputs, step_results).introductions(search)
+    yield from _after_autocast(explicit)
 
 
 def _as_loaded(explicit: Graph, inputs: Sequence[Symbol]) -> list[Symbol]:
@@ -70,6 +71,26 @@ def _as_loaded(explicit: Graph, inputs: Sequence[Symbol]) -> list[Symbol]:
         for x in inputs
         for symbol in (casts[x.index] if x.index not in others and casts[x.index] else (x,))
     ]
+
+
+def _after_autocast(explicit: Graph) -> Iterator[Widening]:
+    """Yield the steps that widen what autocast narrowed, by operands that no argument reaches.
+
+    These are parameters and constants, which autocast casts only as operands of its list.
+    """
+    narrow = [
+        x
+        for x in explicit.symbols
+        if any(origin.kind == "autocast" for origin in x.origins) and x.dtype.bits < 32
+    ]
+    if narrow:
+        names = zip(explicit.input_names, explicit.inputs, strict=True)
+        arguments = [x for name, x in names if name not in explicit.defaults]
+        reached = _Search(explicit, arguments, ())
+        for widening in _Search(explicit, narrow, ()).steps_beside_others():
+            operand = widening.step.args[widening.position or 0]
+            if not reached.reaches(operand):
+                yield widening
 
 
 _BY_DESIGN = (signatures.ACCUMULATION, signatures.POSITION, signatures.CAST)
@@ -122,6 +143,21 @@ class _Search:
             if widening is not None and widening.step.index not in steps:
                 steps.add(widening.step.index)
                 yield widening
+
+    def steps_beside_others(self) -> Iterator[Widening]:
+        """Yield the steps at which wide outputs meet an operand of no input, each step once."""
+        steps: set[int] = set()
+        for number, output in enumerate(self.explicit.outputs):
+            widening = self._introduction(number, output) if self.is_wide(output.dtype) else None
+            if widening is None or widening.position is None:
+                continue
+            if widening.step.index not in steps:
+                steps.add(widening.step.index)
+                yield widening
+
+    def reaches(self, symbol: Symbol) -> bool:
+        """Whether a symbol depends on the inputs."""
+        return symbol.index in self._data
 
     def _introduction(self, number: int, output: Symbol) -> Widening | None:
         queue, visited = [output], {output.index}

@@ -46,6 +46,20 @@ _CONVERSIONS = frozenset(
 """The functions of PyTorch by which a user asks a conversion."""
 
 
+PROMOTED = frozenset(
+    {
+        *("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler"),
+        *("index_put", "tensordot", "scatter_add", "cat", "stack", "index_copy", "concat"),
+        *("concatenate", "hstack", "vstack", "dstack", "column_stack"),
+    }
+)
+"""The functions of autocast's list "promote", which casts operands to their widest dtype.
+
+Source: aten/src/ATen/autocast_mode.h (cuda) and .cpp (cpu) of PyTorch 2.13, and functions made of
+`cat`.
+"""
+
+
 class TorchSites:
     """The user's line, open layers and called function while a program runs. `torch` is PyTorch."""
 

@@ -26,7 +26,7 @@ from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
-from runtime.sources.torch_.frames import FunctionCall, TorchSites
+from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
 from runtime.sources.torch_.rows import RowCall
 from runtime.sources.torch_.scatters import ROWS
 from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, tensor_of, type_of
@@ -439,7 +439,10 @@ class TorchRecorder:
         if not call.autocast:
             return [self._cast(symbol, to, INTERMEDIATE, f"torch.{call.name}")]
         operand = self._parameter(call, source)
-        return [self._cast(symbol, to, operand, f"torch.{call.name}", AUTOCAST)]
+        lists = "promote" if call.name in PROMOTED else "fp32"
+        lower = self.torch.get_autocast_dtype("cpu")
+        lists = "lower_precision_fp" if result.dtype is lower else lists
+        return [self._cast(symbol, to, operand, f"torch.{call.name}", f"{AUTOCAST}_{lists}")]
 
     def _parameter(self, call: FunctionCall, tensor: Any) -> str:
         """Return the parameter of a function for which a tensor was passed."""
