@@ -181,6 +181,11 @@ class Location:
         return type(self).at, (*self.place, self.layer, self.source)
 
     @property
+    def function(self) -> str:
+        """The qualified name of the function of a running location; "" for other locations."""
+        return "" if self._code is None else self._code.co_qualname.removesuffix("<module>")
+
+    @property
     def layered(self) -> str:
         """The location and its layer, if any, as text for a terminal: `net.py:3:5 [encoder]`."""
         return f"{self} [{printable(self.layer)}]" if self.layer else str(self)

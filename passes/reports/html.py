@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,8 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
         yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
         rows = tag("div", table.html(), class_="scroll")
         yield _section("Casts", "casts", _toolbar(report, most), rows)
+    if layers := words.layers(report):
+        yield _section("Layers", "layers", _layers(layers))
     if report.against is not None:
         title = f"Under {text(report.against.after.name)}"
         yield _section(title, "against", *_against(report.against))
@@ -130,6 +132,12 @@ def _bar(report: CastReport) -> str:
     return tag("div", *pieces, class_="bar", aria_hidden="true") + tag(
         "ul", *legend, class_="legend"
     )
+
+
+def _layers(rows: Sequence[tuple[str, ...]]) -> str:
+    head = tag("tr", *(tag("th", text(name), scope="col") for name in rows[0]))
+    body = [tag("tr", *(tag("td", text(cell)) for cell in row)) for row in rows[1:]]
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *body)), class_="scroll")
 
 
 def _outputs(report: CastReport) -> str:

@@ -36,6 +36,8 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         parts += [_detail(cascade, report) for cascade in cascades[:details]]
         if len(cascades) > details:
             parts.append(f"*... and {len(cascades) - details} more*")
+    if layers := words.layers(report):
+        parts.append("\n".join(_layers(layers)))
     if lines := words.against(report):
         parts.append("\n".join(_block(lines, most)))
     return "\n\n".join(parts) + "\n"
@@ -59,6 +61,13 @@ def _block(lines: Sequence[str], most: int) -> Sequence[str]:
     body = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
     fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(body))))
     return [fence, *body, fence]
+
+
+def _layers(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    for i, (layer, *cells) in enumerate(rows):
+        yield f"| {code(layer) if i else layer} | {' | '.join(cells)} |"
+        if not i:
+            yield f"|{'---|' * len(rows[0])}"
 
 
 def _summary(report: CastReport) -> str:
@@ -97,7 +106,10 @@ def _table(report: CastReport, most: int) -> Iterator[str]:
     ]
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
-    for site in sites[:most]:
+    first = len(sites) - sites.in_library
+    for i, site in enumerate(sites.user_first[:most]):
+        if i == first > 0:
+            yield f"| | *{words.LIBRARY}* |{' |' * (len(head) - 2)}"
         times = [str(site.times)] if has_times else []
         yield f"| {' | '.join([*_cells(site, has_audit), *times])} |"
     if len(sites) > most:

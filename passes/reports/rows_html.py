@@ -48,7 +48,7 @@ class RowsTable:
     def __init__(self, report: CastReport, listing: Listing, most: int) -> None:
         self.report, self.listing, self.has_audit = report, listing, report.audited
         self.has_times = report.sites.repeat
-        self.sites: Sequence[CastSite] = report.sites[:most]
+        self.sites: Sequence[CastSite] = report.sites.user_first[:most]
         self.anchors: Mapping[int, str] = {
             site.row.place: f"c{i}" for i, site in enumerate(self.sites)
         }
@@ -90,6 +90,8 @@ class RowsTable:
     def _cells(self, site: CastSite) -> Iterator[str]:
         row, at, size = site.row, site.row.location, site.bytes_added
         layer = tag("small", text(row.layer, 80)) if row.layer else ""
+        if row.in_library:
+            layer += tag("small", text(f"inside {row.op}", 80))
         where = f"{at.file}:{at.line}" if at.file else f"line {at.line}"
         link = tag(
             "a",

@@ -43,16 +43,20 @@ def report_text(report: CastReport, width: int | None = None) -> str:
     """
     head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
     head = [part for line in (*head, *report.sentences) for part in wrapped(line, width)]
-    tail = ["", *comparison] if (comparison := words.against(report)) else []
+    tail = ["", *fitted(layers, width)] if (layers := words.layers(report)) else []
+    tail += ["", *comparison] if (comparison := words.against(report)) else []
     if not report.sites:
         return "\n".join([*head, *tail])
     has_audit, has_times = report.audited, report.sites.repeat
     header = (*_HEADER, *_AUDIT_HEADER * has_audit, *("times",) * has_times)
     lines = [
         (*_cells(site), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
-        for site in report.sites
+        for site in report.sites.user_first
     ]
-    return "\n".join([*head, *fitted([header, *lines], width), *tail])
+    table = fitted([header, *lines], width)
+    if 0 < (count := report.sites.in_library) < len(lines):
+        table.insert(1 + len(lines) - count, words.LIBRARY)
+    return "\n".join([*head, *table, *tail])
 
 
 def terminal_text(report: CastReport) -> str:
@@ -75,12 +79,19 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     for sentence in report.sentences:
         yield ((sentence, "strong"),)
     cascades = report.sites.cascades()
+    is_mixed = 0 < report.sites.in_library < len(report.sites)
     for cascade in cascades[:most]:
         yield ()
+        if is_mixed and cascade.site.row.in_library:
+            yield ((words.LIBRARY, "strong"),)
+            is_mixed = False
         yield from _detail(cascade, report)
     if len(cascades) > most:
         yield ()
         yield ((f"... and {len(cascades) - most} more", "faint"),)
+    if layers := words.layers(report):
+        for line in ("", *fitted(layers, None)):
+            yield ((line, ""),)
     for text_line in ["", *lines] if (lines := words.against(report)) else []:
         yield ((text_line, ""),)
 

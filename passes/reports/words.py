@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from graphir import DType
 from graphir.drawing.graphs.levels import Level
@@ -13,6 +13,7 @@ from graphir.escape import printable
 from graphir.ops.dims import Size, total
 from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
+from passes.analysis.casts.conversion import Kind
 from passes.analysis.casts.sites import counted_types
 
 if TYPE_CHECKING:
@@ -309,6 +310,35 @@ def uses(site: CastSite) -> str:
     if len(further) > MAX_PLACES:
         places.append(count_text(len(further) - MAX_PLACES, "other place"))
     return f"{site.times}, also at {', '.join(places)}" if places else str(site.times)
+
+
+def layers(report: CastReport) -> list[tuple[str, ...]]:
+    """Return the table of layers, its titles first; [] for a graph that no source made.
+
+    The columns of kinds that do not occur are left out, and so are those of an audit without one.
+    """
+    totals = report.layers
+    if not report.graph.library or len(totals) < 2:
+        return []
+    kinds = [kind for kind in get_args(Kind) if any(each.kinds.get(kind) for each in totals)]
+    is_audit = bool(report.outputs)
+    head = ("layer", "casts", "can lose", *kinds, "bytes", *("overflowed", "share") * is_audit)
+    rows: list[tuple[str, ...]] = [head]
+    for each in totals:
+        bytes_text = f"{size_text(each.before)} -> {size_text(each.after)}" if each.casts else ""
+        facts = [str(each.casts), str(each.lossy), *(str(each.kinds.get(x, 0)) for x in kinds)]
+        share_text = UNKNOWN_ERROR if each.share is None else percent(each.share)
+        run = (str(each.overflowed), share_text) * is_audit
+        rows.append((printable(each.layer) or OUTSIDE, *facts, bytes_text, *run))
+    return rows
+
+
+OUTSIDE = "(no layer)"
+"""The name of the part of a program that is in no layer."""
+
+
+LIBRARY = "inside functions of libraries:"
+"""The line above the rows of casts that library functions make of values of their own."""
 
 
 UNKNOWN_ERROR = "unknown"

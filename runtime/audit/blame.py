@@ -75,7 +75,9 @@ class Blame:
         self._add_roundings(sites, swept, shares, errors)
         rest = {i: sum(parts.values()) for i, parts in swept.items()}
         return [
-            replace(error, shares=shares[i], rounding=rest.get(i)) if i in shares else error
+            replace(error, shares=shares[i], rounding=rest.get(i), roundings=swept.get(i))
+            if i in shares
+            else error
             for i, error in enumerate(errors)
         ]
 

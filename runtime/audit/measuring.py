@@ -61,6 +61,7 @@ def merge(first: Measured, second: Measured) -> Measured:
         worse.relative,
         max(first.ulps, second.ulps),
         worse.worst,
+        greatest=max(first.greatest, second.greatest),
     )
 
 
@@ -113,25 +114,30 @@ def _block(before: NDArray[Any], after: NDArray[Any], source: DType, target: DTy
     places = np.flatnonzero(~old.identical(new))
     if places.size < before.size:
         old, new = old.at(places), new.at(places)
-    counts = _counts(old, new, target)
+    counts, greatest = _counts(old, new, target)
     usable = np.flatnonzero(old.finite & new.finite & ~old.zero)
     if not usable.size:
-        return Measured(before.size, places.size, *counts)
+        return Measured(before.size, places.size, *counts, greatest=greatest)
     if usable.size < places.size:
         old, new = old.at(usable), new.at(usable)
     relative, ulps = _errors(old, new, target)
     worst = int(relative.argmax())
     at = places[usable[worst]]
     extreme = before[at].item(), after[at].item()
-    return Measured(before.size, places.size, *counts, float(relative[worst]), ulps, extreme)
+    error = float(relative[worst])
+    return Measured(before.size, places.size, *counts, error, ulps, extreme, greatest=greatest)
 
 
-def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[int, int, int]:
-    """Return the numbers of elements that overflowed, underflowed and became NaN."""
+def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[tuple[int, int, int], float]:
+    """Return the numbers of elements that overflowed, underflowed and became NaN.
+
+    The second result is the greatest magnitude of an element that overflowed.
+    """
     over = old.finite & (~new.finite | beyond(old.parts[0], target))
     under = old.finite & ~old.zero & new.zero & ~over
     nan = ~old.nan & new.nan
-    return int(over.sum()), int(under.sum()), int(nan.sum())
+    greatest = float(abs(old.parts[0].high[over]).max(initial=0.0))
+    return (int(over.sum()), int(under.sum()), int(nan.sum())), greatest
 
 
 def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:

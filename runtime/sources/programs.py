@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from graphir import DType, Graph, GraphError, PromotionRules, TensorType
+from graphir import DType, Graph, GraphError, Location, PromotionRules, TensorType
 from graphir.numpy_api.trace import trace
+from graphir.source_text import displayed_path
 from runtime.optional import optional
 from runtime.sources.jax_.source import from_jax
-from runtime.sources.libraries import Library
+from runtime.sources.libraries import PROJECT, Library
 from runtime.sources.torch_.source import from_torch, tensors_of
 from runtime.sources.torch_.tensors import array_of, tensor_of
 
@@ -40,9 +42,35 @@ def import_program(
     dicts. `rules` are those of a NumPy program; the others have the rules of their libraries.
     """
     if library == "jax":
-        return _import_jax(program, args, keywords)
-    if library == "torch":
-        return _import_torch(program, args, keywords)
+        imported = _import_jax(program, args, keywords)
+    elif library == "torch":
+        imported = _import_torch(program, args, keywords)
+    else:
+        imported = _import_numpy(program, args, keywords, rules)
+    _locate_inputs(imported.graph, program)
+    return imported
+
+
+def _locate_inputs(graph: Graph, program: Any) -> None:
+    """Give the inputs the line of the program's function in place of one of this project."""
+    function = inspect.unwrap(getattr(program, "forward", program))
+    function = getattr(function, "__func__", function)
+    if not inspect.isfunction(function):
+        return
+    code = function.__code__
+    for symbol in graph.inputs:
+        if symbol.location.source.startswith(PROJECT):
+            file, layer = code.co_filename, symbol.location.layer
+            line = displayed_path(file), code.co_firstlineno
+            symbol.source = Location.at(*line, layer=layer, source=file)
+
+
+def _import_numpy(
+    program: Any,
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    rules: str | PromotionRules | None,
+) -> ImportedProgram:
     trace_ = trace(program, *args, rules=rules or "numpy", **keywords)
     leaves = _leaves((args, keywords))
     is_known = not any(isinstance(leaf, TensorType) for leaf in leaves)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,8 @@ class Measured:
     worst: tuple[complex, complex] | None = None
     operands: tuple[complex, ...] = ()
     weight: float = 1.0
+    greatest: float = 0.0
+    """The greatest magnitude of an element that overflowed."""
 
     @classmethod
     def merge(cls, measures: Iterable[Measured]) -> Measured | None:
@@ -52,6 +54,7 @@ class Measured:
             worst=worst.worst,
             operands=worst.operands,
             weight=max(measure.weight for measure in each),
+            greatest=max(measure.greatest for measure in each),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -91,6 +94,8 @@ class OutputError:
     norm: float | None = None
     """|output - wide| / |wide| in the Euclidean norm, over elements finite on both sides."""
     rounding: float | None = None
+    roundings: Mapping[int, float] | None = None
+    """The parts of `rounding`, by the index of the step in the explicit graph."""
 
     @classmethod
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
@@ -104,7 +109,11 @@ class OutputError:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for JSON, without the shares, which the document has at each cast."""
-        names = [name for name in self.__slots__ if name not in ("shares", "norm", "rounding")]
+        names = [
+            name
+            for name in self.__slots__
+            if name not in ("shares", "norm", "rounding", "roundings")
+        ]
         return {name: plain(getattr(self, name)) for name in names}
 
 

@@ -18,6 +18,7 @@ from graphir.ir.inlining import inlined
 from graphir.loss import LOSS_KINDS, LossKind
 from passes.analysis.casts.causes import Uses
 from passes.analysis.casts.conversion import Kind, StepLoss
+from passes.analysis.casts.layers import LayerTotals, layers
 from passes.analysis.casts.losses import LossRow
 from passes.analysis.casts.measured import Measured, OutputError, Unseen
 from passes.analysis.casts.ranking import ranked
@@ -154,6 +155,11 @@ class CastReport(Sequence[CastRow]):
                 counts.append((cause, count))
         return sorted(counts, key=lambda pair: pair[1], reverse=True)
 
+    @cached_property
+    def layers(self) -> list[LayerTotals]:
+        """The totals of casts, bytes and losses by layer, or by function without layers."""
+        return layers(self._unfiltered)
+
     @property
     def _unfiltered(self) -> CastReport:
         return self if self._whole is None else self._whole
@@ -238,7 +244,8 @@ class CastReport(Sequence[CastRow]):
 
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)
-        vars(new).pop("sites", None)
+        for name in ("sites", "layers"):
+            vars(new).pop(name, None)
         vars(new).update(changes)
         return new
 

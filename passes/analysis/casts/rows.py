@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Location, Symbol, ops
 from graphir.ir.inlining import runs_of
+from graphir.location import INTERMEDIATE
 from graphir.loss import Loss
 from graphir.ops.dims import Size
 from passes.analysis.casts import fixes
@@ -138,6 +139,12 @@ class CastRow:
         return self.location.layer
 
     @property
+    def in_library(self) -> bool:
+        """Whether a function of a source's library casts a value of its own, not an operand."""
+        is_source = bool(self.symbol.graph.library)
+        return is_source and self.operand == INTERMEDIATE and "." in self.op
+
+    @property
     def bytes_before(self) -> int:
         """The bytes of an element in storage before the cast."""
         return self.conversion.source.storage.itemsize
@@ -226,6 +233,8 @@ class CastRow:
         demand: dict[str, Any] = {}
         if cause is not None:
             demand["demanded_by"] = {"op": cause.op.name, "location": cause.location.to_json()}
+        if self.in_library:
+            demand["in_library"] = True
         return {
             **demand,
             "location": self.location.to_json(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
@@ -160,6 +160,16 @@ class CastSites(Sequence[CastSite]):
     def __iter__(self) -> Iterator[CastSite]:
         return iter(self._list)
 
+    @cached_property
+    def user_first(self) -> list[CastSite]:
+        """The sites, those inside of library functions last."""
+        return sorted(self, key=lambda site: site.row.in_library)
+
+    @property
+    def in_library(self) -> int:
+        """The number of the sites inside of library functions, the last ones of `user_first`."""
+        return sum(site.row.in_library for site in self)
+
     def of(self, row: CastRow) -> CastSite | None:
         """Return the site of a row; None for a row of another report."""
         return self._sites.get(self._key(row))
@@ -184,7 +194,7 @@ class CastSites(Sequence[CastSite]):
             site = self._sites[self._key(lead)]
             if self._sites[self._key(row)] is not site:
                 leading.setdefault(id(site), Cascade(site, [])).following.append(row)
-        return [leading[id(site)] for site in self._list if id(site) in leading]
+        return [leading[id(site)] for site in self.user_first if id(site) in leading]
 
     def _key(self, row: CastRow) -> Any:
         """Return the key of a row's site: that of the first use of the row's cast.

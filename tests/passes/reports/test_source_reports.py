@@ -1,0 +1,101 @@
+"""Reports of programs of other libraries: the user's casts and the library's apart, and layers."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import DType, Graph, Location, Origin, ops
+from graphir.location import AUTOCAST, INTERMEDIATE
+from passes import CastReport, cast_report
+from passes.reports import REPORT_FORMATS
+from passes.reports.json_ import schema
+from runtime import audit
+
+jsonschema = pytest.importorskip("jsonschema")
+X = np.array([1.0, 300.0, 70000.0], "float32")
+
+
+def graph(library: str = "torch") -> Graph:
+    g = Graph("net", rules="torch")
+    g.library = library
+    x, n = g.input("float32", (3,), name="x"), g.input("int32", (3,), name="n")
+    with g.layer("encoder"):
+        inner = g.emit(ops.cast, (x,), {"to": DType.float16})
+        kept = Origin(INTERMEDIATE, "torch.norm", inner.location, "torch", x.dtype, inner.dtype)
+        inner.source = (kept,)
+        y = inner * 2
+    with g.layer("head"):
+        half = g.emit(ops.cast, (x,), {"to": DType.bfloat16})
+        to = Origin("input", "torch.norm", half.location, AUTOCAST, x.dtype, half.dtype)
+        half.source = (to,)
+        y = y.cast("float32") * half + n
+    g.output(y)
+    return g
+
+
+def test_casts_inside_of_library_functions_stand_apart() -> None:
+    lines = str(cast_report(graph())).splitlines()
+    place = lines.index("inside functions of libraries:")
+    assert [i for i, line in enumerate(lines) if "intermediate" in line] == [place + 1]
+    assert lines[place + 2] == ""
+    markdown = REPORT_FORMATS["markdown"](cast_report(graph()))
+    table = markdown.partition("*inside functions of libraries:*")
+    assert "bfloat16" in table[0] and "float32 -> float16" in table[2]
+    details = REPORT_FORMATS["details"](cast_report(graph()))
+    assert details.count("inside functions of libraries:") == 1
+    assert "<small>inside torch.norm</small>" in REPORT_FORMATS["html"](cast_report(graph()))
+    casts = json.loads(REPORT_FORMATS["json"](cast_report(graph())))["casts"]
+    assert [cast["operand"] for cast in casts if cast.get("in_library")] == ["intermediate"]
+
+
+def test_graphs_of_the_user_have_one_table() -> None:
+    for name, write in REPORT_FORMATS.items():
+        text = write(cast_report(graph("")))
+        assert "inside functions" not in text and "in_library" not in text, name
+        assert "bytes_before -> " not in text and '"layers"' not in text, name
+
+
+def test_layers_have_casts_kinds_and_bytes() -> None:
+    layers = {each.layer: each for each in cast_report(graph()).layers}
+    encoder, head = layers["encoder"], layers["head"]
+    assert (encoder.casts, encoder.lossy) == (2, 1)
+    assert dict(encoder.kinds) == {"implicit": 1, "literal": 1}
+    assert dict(head.kinds) == {"autocast": 1, "explicit": 1, "implicit": 2}
+    assert (head.before, head.after) == (3 * (4 + 2 + 2 + 4), 3 * (2 + 4 + 4 + 4))
+    for name in ("text", "details", "markdown", "html"):
+        text = html.unescape(REPORT_FORMATS[name](cast_report(graph())))
+        assert all(word in text for word in ("encoder", "autocast", "can lose", "36 -> 42")), name
+
+
+def audited(x: Any = X, **keywords: Any) -> CastReport:
+    return audit(graph(), x, np.array([1, 2, 3], "int32"), **keywords)
+
+
+def test_shares_of_layers_sum_to_the_error_and_overflow_is_counted() -> None:
+    report = audited(X[:3] / 100)
+    assert sum(each.share or 0.0 for each in report.layers) == pytest.approx(1.0, abs=0.01)
+    first = audited().layers[0]
+    assert (first.layer, first.overflowed) == ("encoder", 1)
+    assert "overflowed  share" in str(audited())
+    document = json.loads(REPORT_FORMATS["json"](audited()))
+    jsonschema.validate(document, schema())
+    assert document["layers"][0]["layer"] == "encoder"
+
+
+def test_a_program_without_layers_has_its_functions() -> None:
+    g = Graph("plain", rules="jax")
+    g.library = "jax"
+    x = g.input("int32", (3,), name="x")
+
+    def scaled() -> Any:
+        return x * 0.5
+
+    g.output(scaled() + x)
+    names = {each.layer.rpartition(".")[2] for each in cast_report(g).layers}
+    assert names == {"scaled", "test_a_program_without_layers_has_its_functions"}
+    assert Location.at("a.py", 3).function == ""
