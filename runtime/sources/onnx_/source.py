@@ -54,7 +54,7 @@ from runtime.sources.onnx_.model import (
     require_size,
     text_of,
 )
-from runtime.sources.onnx_.operands import Declared, misfits
+from runtime.sources.onnx_.operands import Declared, misfits, type_name
 from runtime.sources.onnx_.places import exporter_pass, location_of
 from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
@@ -201,13 +201,24 @@ class OnnxImporter:
         if type(symbol.type) is TensorType:
             if info.type.HasField("sequence_type") or info.type.HasField("map_type"):
                 self.notes.append(f"output {name!r} is the array of the values, without their keys")
-            return symbol
+            return self._in_declared_dtype(name, symbol, info.type)
         type_ = self.types.get(symbol, info.type)
         type_ = type_ if type_.tensor_type.HasField("shape") else info.type
         if type_.tensor_type.elem_type != STRING or not type_.tensor_type.HasField("shape"):
             raise GraphError(f"output {name!r} is no array", got=self.type_text(type_))
         types = [self.graphir_type(self._points_type(type_), name)]
         return self._text_step("onnx.characters", points_of_text, symbol, types)
+
+    def _in_declared_dtype(self, name: str, symbol: Symbol, type_: Any) -> Symbol:
+        """Return an output in its declared dtype; a note says if its node gives another."""
+        dtype = DTYPES.get(type_.tensor_type.elem_type, symbol.dtype)
+        if dtype is not symbol.dtype:
+            own, to = (type_name(self.onnx, each) for each in (symbol.dtype, dtype))
+            fix = f"declare it {own}, or insert Cast(to={to}) before it"
+            self.notes.append(f"output {name!r} is declared {to}, and its node gives {own}; {fix}")
+            call = NodeCall(self.graph, self.static, "output", 0)
+            symbol = call.cast(symbol, dtype, "result")
+        return symbol
 
     def _points_type(self, type_: Any) -> Any:
         """Return the type of text as the numbers of its characters, on an axis more."""

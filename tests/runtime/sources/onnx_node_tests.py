@@ -16,8 +16,8 @@ import numpy as np
 
 from graphir import Graph, GraphirError
 from graphir.ops.control import bodies
-from runtime import interpret
-from runtime.sources.onnx_.source import from_onnx
+from runtime import from_onnx, interpret
+from runtime.sources.onnx_.calls import text_of_points
 
 
 class Verdict(NamedTuple):
@@ -31,7 +31,12 @@ class Verdict(NamedTuple):
     @property
     def has_calls(self) -> bool:
         """Whether the graph has a `call`."""
-        return self.graph is not None and any(_calls(self.graph))
+        return self.graph is not None and has_calls(self.graph)
+
+
+def has_calls(graph: Graph) -> bool:
+    """Whether a graph, or a body in it, has a `call`."""
+    return any(_calls(graph))
 
 
 def _calls(graph: Graph) -> Any:
@@ -63,25 +68,41 @@ def _judged(case: Any, states_values: bool) -> Verdict:
     ops = "+".join(dict.fromkeys(node.op_type for node in case.model.graph.node))
     graph = None
     try:
-        for inputs, expected in case.data_sets:
-            names = [info.name for info in case.model.graph.input]
-            feeds = dict(zip(names, map(_array, inputs), strict=True))
-            static = {name: feeds.pop(name) for name in _static_names(case.model) if states_values}
-            graph = from_onnx(case.model, **static)
-            results = interpret(graph, *feeds.values())
+        for place, (_, expected) in enumerate(case.data_sets):
+            graph, feeds = imported(case, states_values, place)
+            results = interpret(graph, *feeds)
             results = results if isinstance(results, tuple) else (results,)
-            wanted = [*map(_array, expected)]
-            compared = Runner.assert_similar_outputs
-            pairs = [_comparable(*pair) for pair in zip(wanted, results, strict=True)]
-            if not any(name in case.name for name in RANDOM):
-                narrow = any(x.dtype == "bfloat16" for x in wanted)
-                rtol = max(case.rtol, 2**-6) if narrow else case.rtol  # as onnx's runner
-                compared([x for x, _ in pairs], [y for _, y in pairs], rtol, case.atol)
-            else:
+            targets = [*map(_array, expected)]
+            pairs = [_comparable(*pair) for pair in zip(targets, results, strict=True)]
+            if is_random(case):
                 assert [x.shape for x, _ in pairs] == [y.shape for _, y in pairs]
+                continue
+            narrow = any(x.dtype == "bfloat16" for x in targets)
+            rtol = max(case.rtol, 2**-6) if narrow else case.rtol  # as onnx's runner
+            compare: Any = Runner.assert_similar_outputs
+            compare([x for x, _ in pairs], [y for _, y in pairs], rtol, case.atol)
     except (GraphirError, AssertionError, TypeError, AttributeError) as error:
         return Verdict(case.name, ops, graph, f"{type(error).__name__}: {error}")
     return Verdict(case.name, ops, graph, "")
+
+
+def imported(case: Any, states_values: bool = True, place: int = 0) -> tuple[Graph, list[Any]]:
+    """Return the graph of a test case, and its inputs in one of the case's sets of data."""
+    names = [info.name for info in case.model.graph.input]
+    feeds = dict(zip(names, map(_array, case.data_sets[place][0]), strict=True))
+    static = {name: feeds.pop(name) for name in _static_names(case.model) if states_values}
+    return from_onnx(case.model, **static), [*map(_points, feeds.values())]
+
+
+def _points(x: Any) -> Any:
+    """Return text as the numbers of its characters, and another array itself."""
+    is_text = isinstance(x, np.ndarray) and x.dtype.kind == "O"
+    return np.asarray(x, "U")[..., None].view(np.uint32) if is_text else x
+
+
+def is_random(case: Any) -> bool:
+    """Whether a test case has random values."""
+    return any(name in case.name for name in RANDOM)
 
 
 _SHAPING = "shape axes axis repeats starts ends steps k K depth split pads sizes size num_samples"
@@ -117,6 +138,8 @@ def _array(value: Any) -> Any:
 
 def _comparable(expected: Any, actual: Any) -> tuple[Any, Any]:
     """Return arrays whose dtypes NumPy compares: those of ml_dtypes as float32, if they agree."""
+    if expected.dtype.kind == "O":
+        return expected, text_of_points(actual)[0]
     assert expected.dtype == actual.dtype, f"{actual.dtype}, expected {expected.dtype}"
     if expected.dtype.isbuiltin == 1:
         return expected, actual

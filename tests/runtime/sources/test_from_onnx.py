@@ -9,13 +9,26 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
 
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from graphir import Graph, GraphError
+from graphir import Graph, GraphError, GraphirError
 from passes import cast_report
-from runtime import from_onnx, interpret
-from tests.runtime.sources.onnx_node_tests import generated_cases, judge
+from runtime import from_onnx, interpret, targets
+from tests.runtime.sources.onnx_node_tests import (
+    generated_cases,
+    has_calls,
+    imported,
+    is_random,
+    judge,
+)
+from tests.runtime.targets.onnx_models import Run, near
+from tests.support.control_flow import flow_programs
+from tests.support.drawing import Program, programs
+from tests.support.evaluator import same
 
 
 def model_of(nodes: list[Any], inputs: list[Any], outputs: list[Any], **more: Any) -> Any:
@@ -70,7 +83,7 @@ FLOAT, DOUBLE, HALF, INT64 = (
 NUMPY = {FLOAT: np.float32, DOUBLE: np.float64, HALF: np.float16, INT64: np.int64}
 MIXED: dict[str, tuple[str, dict[str, int], dict[str, tuple[int, float]], int, list[str]]] = {
     # op, inputs, initializers, declared output; the operands that are cast
-    "an initializer gives way": ("Mul", {"x": FLOAT}, {"c": (INT64, 2)}, INT64 * 0, ["c"]),
+    "an initializer gives way": ("Mul", {"x": FLOAT}, {"c": (INT64, 2)}, 0, ["c"]),
     "but not if it loses": ("Mul", {"x": INT64}, {"c": (FLOAT, 0.5)}, 0, ["x"]),
     "a float is rounded": ("Mul", {"x": HALF}, {"c": (FLOAT, 0.1)}, 0, ["c"]),
     "the declared output decides": ("Mul", {"x": INT64}, {"c": (FLOAT, 2.0)}, FLOAT, ["x"]),
@@ -90,7 +103,7 @@ def test_mixed_types_are_read_with_a_cast_and_a_note(case: str) -> None:
     ]
     last = helper.make_node("Identity", ["r"], ["y_"], "last")
     nodes = [node] if output else [node, last]
-    outputs = [value("r", output, 2)] if output else [value("y_", FLOAT, 2)]
+    outputs = [value("r", output, 2)] if output else [helper.make_empty_tensor_value_info("y_")]
     model = model_of(
         nodes, [value(name, element, 2) for name, element in inputs.items()], outputs,
         initializer=values,
@@ -131,3 +144,87 @@ def test_casts_of_exporters_name_their_pass_and_nodes_their_layer() -> None:
     assert (first.kind, first.op) == ("exporter", "onnxruntime.InsertCastTransformer")
     assert (second.kind, second.location.layer) == ("explicit", "net/layers.1")
     assert str(Graph.parse(str(graph))) == str(graph)
+
+
+def test_an_output_has_the_declared_dtype_and_a_note_says_that_its_node_differs() -> None:
+    node = helper.make_node("Neg", ["x"], ["y"], "neg")
+    graph = from_onnx(model_of([node], [value("x", FLOAT, 2)], [value("y", HALF, 2)]))
+    assert str(graph.outputs[0].type) == "float16[2]"
+    assert graph.notes[0].startswith("output 'y' is declared float16, and its node gives float;")
+
+
+# -- control flow, and back
+
+
+def test_loops_and_branches_are_control_flow() -> None:
+    count = value("i", INT64), value("going", TensorProto.BOOL), value("carry", FLOAT, 2)
+    results = value("again", TensorProto.BOOL), value("next", FLOAT, 2), value("row", FLOAT, 2)
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["going"], ["again"]),
+            helper.make_node("Add", ["carry", "x"], ["next"]),
+            helper.make_node("Neg", ["next"], ["row"]),
+        ],
+        "body",
+        count,
+        results,
+    )
+    then, other = (
+        helper.make_graph([helper.make_node(op, ["x"], [op])], op, [], [value(op, FLOAT, 2)])
+        for op in ("Neg", "Abs")
+    )
+    nodes = [
+        helper.make_node("Loop", ["three", "", "x"], ["last", "rows"], body=body),
+        helper.make_node("If", ["test"], ["z"], then_branch=then, else_branch=other),
+    ]
+    model = model_of(
+        nodes,
+        [value("x", FLOAT, 2), value("test", TensorProto.BOOL)],
+        [value("last", FLOAT, 2), value("rows", FLOAT, 3, 2), value("z", FLOAT, 2)],
+        initializer=[helper.make_tensor("three", INT64, [], [3])],
+    )
+    graph = from_onnx(model)
+    assert {"scan", "cond"} <= {symbol.op.name for symbol in graph.symbols}
+    x = np.array([1, -2], np.float32)
+    for test in (True, False):
+        last, rows, z = interpret(graph, x, np.array(test))
+        np.testing.assert_array_equal(last, 4 * x)
+        np.testing.assert_array_equal(rows, [-2 * x, -3 * x, -4 * x])
+        np.testing.assert_array_equal(z, -x if test else abs(x))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(programs(), flow_programs()))
+def test_models_of_drawn_graphs_mean_the_same(program: Program) -> None:
+    try:
+        model = targets.onnx(program.graph)
+        expected = results_of(program.graph, *program.inputs)
+    except GraphirError:
+        assume(False)
+        raise
+    actual = results_of(from_onnx(model), *program.inputs)
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert same(ours, theirs) or near(ours, theirs, within=1e-3)
+
+
+def results_of(graph: Graph, *inputs: Any) -> tuple[Any, ...]:
+    """Return the outputs of a graph."""
+    results = interpret(graph, *inputs)
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_node_tests_mean_the_same_after_a_round_trip(part: int) -> None:
+    count = 0
+    for case in generated_cases()[part * 9 :: 29]:
+        if judge(case).problem or is_random(case):
+            continue
+        graph, feeds = imported(case)
+        if has_calls(graph):
+            continue
+        ours = results_of(graph, *feeds)
+        theirs = Run(targets.onnx(graph))(*feeds)
+        for x, y in zip(ours, theirs, strict=True):
+            assert near(x, y, within=2e-2 if x.itemsize < 4 else 1e-4), case.name
+        count += 1
+    assert count > 30
