@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -75,8 +76,10 @@ class BoundNode:
 def text_of_points(points: Any) -> tuple[Any, ...]:
     """Return the text of the numbers of its characters, which are the last axis."""
     size = points.shape[-1]
-    if not size:
+    if not points.size:
         return (np.full(points.shape[:-1], "", object),)
+    if points.max() > sys.maxunicode:
+        raise ExecutionError("the number of a character is too large", got=str(points.max()))
     return (np.ascontiguousarray(points).view(f"U{size}")[..., 0].astype(object),)
 
 

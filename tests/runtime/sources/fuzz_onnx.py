@@ -30,6 +30,7 @@ from onnx.reference import ReferenceEvaluator
 from graphir import GraphirError
 from passes import cast_report
 from runtime import from_onnx, interpret
+from tests.runtime.sources.onnx_node_tests import generated_cases
 
 MEMORY, SECONDS = 4 << 30, 10
 """The bounds of the address space, and of the time that an import may take."""
@@ -346,6 +347,8 @@ def _compared(graph: Any, path: Path) -> tuple[str, str]:
         results = interpret(graph, *inputs)
     except GraphirError as error:
         return "", f"refused by the run: {str(error)[-60:]}"
+    except Exception as error:
+        return f"the run raises {type(error).__name__}: {str(error)[:300]}", ""
     results = results if isinstance(results, tuple) else (results,)
     for result, array in zip(results, expected, strict=True):
         if not isinstance(array, (np.ndarray, np.generic)):
@@ -406,12 +409,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--nodes",
+        action="store_true",
+        help="node tests of onnx, also on inputs that ONNX leaves undefined",
+    )
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     sys.modules["onnxruntime"] = None  # type: ignore[assignment]  # it may crash on such models
     seeds = range(options.seed, options.seed + options.models)
+    models = [model() for model in MODELS]
+    if options.nodes:
+        models = [case.model for case in generated_cases() if len(case.model.graph.node) < 50]
     with tempfile.TemporaryDirectory() as parent:
-        counts, problems = run(seeds, [model() for model in MODELS], folder_of_models(Path(parent)))
+        counts, problems = run(seeds, models, folder_of_models(Path(parent)))
     print(dict(counts))
     return bool(problems)
 
