@@ -35,8 +35,8 @@ from passes.analysis.written_literals import is_literal
 from passes.reports import words
 
 if TYPE_CHECKING:
+    from passes.analysis.casts.cascades import Cascade
     from passes.analysis.casts.report import CastReport
-    from passes.analysis.casts.rows import CastRow
     from passes.analysis.casts.sites import CastSite
     from passes.analysis.graph_diff import Change, GraphDiff
 
@@ -46,8 +46,9 @@ def sentences(report: CastReport) -> list[str]:
     lossy = dict.fromkeys(_loss(report, site, number) for site, number in _causes(report))
     widened = [_widened(report, widening) for widening in report.widenings]
     lines = {widening.step.location.place[:2] for widening in report.widenings}
-    cascades = [x for x in report.cascades if x[0].location.place[:2] not in lines]
-    inner = (_cascade(report, row, count) for row, count in cascades[:_MOST_CASCADES])
+    cascades = [x for x in report.cascades if x.step.location.place[:2] not in lines]
+    most = [x for x in cascades if x.following >= cascades[0].following / 2]
+    inner = dict.fromkeys(_cascade(report, cascade) for cascade in most[:_MOST_CASCADES])
     return [*report.graph.notes, *lossy, *widened, *inner]
 
 
@@ -158,17 +159,13 @@ _MOST_CASCADES = 3
 """The greatest number of sentences about values that are wide within the program."""
 
 
-def _cascade(report: CastReport, row: CastRow, count: int) -> str:
-    """Return the sentence about a cast that widens values which other lines then widen."""
-    step = row.user
-    assert step is not None
-    values, wide = [uncast(x) for x in step.args], row.target
-    positions = step.op.signature.promoted or range(len(values))
-    position = next((i for i in positions if values[i].dtype is wide), None)
-    maker = None if position is None else made_elsewhere(step, values[position])
-    casts = "a cast" if count == 1 else f"{count} casts"
-    head = f"{row.source} becomes {wide}, with {casts} after it,"
-    return _widening_step(report, Widening(-1, step, position, maker), wide, head)
+def _cascade(report: CastReport, cascade: Cascade) -> str:
+    """Return the sentence about a cast that widens the values of other lines."""
+    row, step, position, following = cascade
+    maker = None if position is None else made_elsewhere(step, uncast(step.args[position]))
+    steps = "a step" if following == 1 else f"{following} steps"
+    head = f"{row.source} becomes {row.target}, for {steps} after it,"
+    return _widening_step(report, Widening(-1, step, position, maker), row.target, head)
 
 
 def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: str) -> str:

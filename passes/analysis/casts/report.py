@@ -16,6 +16,7 @@ from graphir.dtypes import DTypeLike
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.loss import LOSS_KINDS, LossKind
+from passes.analysis.casts.cascades import Cascade, cascades
 from passes.analysis.casts.causes import Uses
 from passes.analysis.casts.conversion import Kind, StepLoss
 from passes.analysis.casts.layers import LayerTotals, layers
@@ -139,21 +140,9 @@ class CastReport(Sequence[CastRow]):
         return list(widenings(self.view, inputs, self.step_results))
 
     @cached_property
-    def cascades(self) -> list[tuple[CastRow, int]]:
-        """The casts that widen floats beyond their line, with the number of casts that follow.
-
-        They are the causes of widening casts on other lines, the greatest number first.
-        """
-        rows, counts = {row.place: row for row in self}, list[tuple[CastRow, int]]()
-        for place, followers in self.following().items():
-            cause = rows[place]
-            count = sum(
-                _widens(row) and row.location.place[:2] != cause.location.place[:2]
-                for row in followers
-            )
-            if count and _widens(cause) and cause.user is not None:
-                counts.append((cause, count))
-        return sorted(counts, key=lambda pair: pair[1], reverse=True)
+    def cascades(self) -> list[Cascade]:
+        """The casts that widen floats beyond their line, those with most steps after them first."""
+        return cascades(self.view, self)
 
     @cached_property
     def layers(self) -> list[LayerTotals]:
@@ -290,10 +279,3 @@ def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:
     before = [x.index for x in graph.symbols if x.op is ops.constant]
     after = [x for x in explicit.symbols if x.op is ops.constant]
     return dict(zip(before, after, strict=True))
-
-
-def _widens(row: CastRow) -> bool:
-    """Whether a row converts floats, implicitly, to a dtype of more precision."""
-    source, target = row.source, row.target
-    floats = source.is_inexact and target.is_inexact and not source.weak
-    return row.kind == "implicit" and floats and source.part.precision < target.part.precision

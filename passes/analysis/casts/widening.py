@@ -270,7 +270,8 @@ def demanding(junction: Symbol, dtype: DType) -> Symbol | None:
     while following is not None:
         symbol = following
         if type(symbol.op) is Junction:
-            return demanding(symbol, dtype) or symbol
+            inner = demanding(symbol, dtype)
+            return symbol if inner is None else inner
         operands = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
         following = next(operands, None)
     return symbol
