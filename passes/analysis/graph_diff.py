@@ -160,7 +160,7 @@ def _compare(
 ) -> tuple[list[Change], GraphirError | None]:
     """Return the symbols that differ or that both refuse, and the second's out_types error."""
     first = _as_it_is(graph) if before is graph.rules else rebuilt(graph, before)
-    second = rebuilt(graph, after, first.twins)
+    second = first if after is before else rebuilt(graph, after, first.twins)
     both = _ends(view, graph, first), _ends(view, graph, second)
     changes: dict[int, Change] = {}
     for symbol, first_end, second_end in zip(view.symbols, *both, strict=True):

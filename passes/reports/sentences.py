@@ -17,6 +17,7 @@ from passes.analysis.cast_syntax import CastSyntax, syntax_of
 from passes.analysis.casts.loss_fixes import number_fix, source_fix
 from passes.analysis.casts.ranking import is_cause, is_modular
 from passes.analysis.casts.widening import (
+    InnerWidening,
     Widening,
     in_call,
     made_elsewhere,
@@ -35,7 +36,6 @@ from passes.analysis.written_literals import is_literal
 from passes.reports import words
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.cascades import Cascade
     from passes.analysis.casts.report import CastReport
     from passes.analysis.casts.sites import CastSite
     from passes.analysis.graph_diff import Change, GraphDiff
@@ -46,9 +46,9 @@ def sentences(report: CastReport) -> list[str]:
     lossy = dict.fromkeys(_loss(report, site, number) for site, number in _causes(report))
     widened = [_widened(report, widening) for widening in report.widenings]
     lines = {widening.step.location.place[:2] for widening in report.widenings}
-    cascades = [x for x in report.cascades if x.step.location.place[:2] not in lines]
-    most = [x for x in cascades if x.following >= cascades[0].following / 2]
-    inner = dict.fromkeys(_cascade(report, cascade) for cascade in most[:_MOST_CASCADES])
+    inner = [x for x in report.inner_widenings if x.step.location.place[:2] not in lines]
+    most = [x for x in inner if x.following >= inner[0].following / 2]
+    inner = dict.fromkeys(_inner_widening(report, x) for x in most[:_MOST_INNER])
     return [*report.graph.notes, *lossy, *widened, *inner]
 
 
@@ -155,13 +155,13 @@ def _widened(report: CastReport, widening: Widening) -> str:
     return _widening_step(report, widening, dtype, f"{name} is {dtype}")
 
 
-_MOST_CASCADES = 3
+_MOST_INNER = 3
 """The greatest number of sentences about values that are wide within the program."""
 
 
-def _cascade(report: CastReport, cascade: Cascade) -> str:
+def _inner_widening(report: CastReport, widening: InnerWidening) -> str:
     """Return the sentence about a cast that widens the values of other lines."""
-    row, step, position, following = cascade
+    row, step, position, following = widening
     maker = None if position is None else made_elsewhere(step, uncast(step.args[position]))
     steps = "a step" if following == 1 else f"{following} steps"
     head = f"{row.source} becomes {row.target}, for {steps} after it,"

@@ -16,7 +16,6 @@ from graphir.dtypes import DTypeLike
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.loss import LOSS_KINDS, LossKind
-from passes.analysis.casts.cascades import Cascade, cascades
 from passes.analysis.casts.causes import Uses
 from passes.analysis.casts.conversion import Kind, StepLoss
 from passes.analysis.casts.layers import LayerTotals, layers
@@ -26,7 +25,12 @@ from passes.analysis.casts.ranking import ranked
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.casts.sites import CastSites
 from passes.analysis.casts.walk import CastWalk
-from passes.analysis.casts.widening import Widening, widenings
+from passes.analysis.casts.widening import (
+    InnerWidening,
+    Widening,
+    inner_widenings,
+    widenings,
+)
 from passes.analysis.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 
@@ -140,9 +144,9 @@ class CastReport(Sequence[CastRow]):
         return list(widenings(self.view, inputs, self.step_results))
 
     @cached_property
-    def cascades(self) -> list[Cascade]:
+    def inner_widenings(self) -> list[InnerWidening]:
         """The casts that widen floats beyond their line, those with most steps after them first."""
-        return cascades(self.view, self)
+        return inner_widenings(self.view, self)
 
     @cached_property
     def layers(self) -> list[LayerTotals]:
