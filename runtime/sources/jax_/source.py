@@ -36,14 +36,16 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     The arguments are arrays, jax.ShapeDtypeStructs, Python scalars, and pytrees of these. Inputs
     have the names of the parameters; outputs are the leaves of the result, in the order of
     jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says. A
-    primitive that has no op becomes the op `call`. Leaves that are no arrays of numbers,
-    such as texts and float0, are no outputs; typed PRNG keys are given as jax.random.key_data.
+    primitive that has no op becomes the op `call`. Leaves that are no arrays of numbers, such as
+    texts and float0, are no outputs, as a note says; typed PRNG keys are given as
+    jax.random.key_data.
     Raises GraphError for a loop that JAX refuses since its carry changes its dtype, with
     the op that changes it, and the other errors of jax.make_jaxpr.
     """
     jax = optional("jax", "jax", "from_jax")
     name = getattr(function, "__name__", "traced")
-    jaxpr = _traced(jax, function, args, keywords)
+    omitted: list[str] = []
+    jaxpr = _traced(jax, _arrays_of(jax, function, omitted), args, keywords)
     graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
     graph.library = "jax"
     values = [
@@ -52,7 +54,7 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     ]
     importer = Importer(graph, Sites(jax), jax)
     graph.output(*importer.closed(jaxpr, values, None))
-    graph.notes = [*importer.skipped, *importer.calls.notes(graph)]
+    graph.notes = [*omitted, *importer.skipped, *importer.calls.notes(graph)]
     return graph
 
 
@@ -60,7 +62,7 @@ def _traced(
     jax: Any, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Any:
     """Return the jaxpr of a function; GraphError for a loop whose carry changes its dtype."""
-    trace = jax.make_jaxpr(_arrays_of(jax, function))
+    trace = jax.make_jaxpr(function)
     try:
         return trace(*args, **keywords)
     except TypeError:
@@ -77,14 +79,27 @@ def _traced(
             jax.config.update("jax_traceback_filtering", filtering)
 
 
-def _arrays_of(jax: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that returns the leaves of another one's result that are arrays."""
+def _arrays_of(
+    jax: Any, function: Callable[..., Any], omitted: list[str]
+) -> Callable[..., list[Any]]:
+    """Return a function that returns the leaves of another one's result that are arrays.
+
+    Each call puts a sentence about each other leaf into `omitted`.
+    """
 
     @wraps(function)
     def arrays(*args: Any, **keywords: Any) -> list[Any]:
-        leaves = jax.tree.leaves(function(*args, **keywords))
-        leaves = [x for x in leaves if getattr(x, "dtype", None) != jax.dtypes.float0]
-        return [x for x in leaves if isinstance(x, types) or hasattr(x, "__jax_array__")]
+        omitted.clear()
+        leaves: list[Any] = []
+        for path, leaf in jax.tree_util.tree_leaves_with_path(function(*args, **keywords)):
+            dtype = getattr(leaf, "dtype", None)
+            is_array = isinstance(leaf, types) or hasattr(leaf, "__jax_array__")
+            if is_array and dtype != jax.dtypes.float0:
+                leaves.append(leaf)
+            else:
+                what = "float0" if is_array else type(leaf).__name__
+                omitted.append(f"result{jax.tree_util.keystr(path)} is no output: it is {what}")
+        return leaves
 
     types = jax.Array, np.ndarray, np.generic, bool, int, float, complex
     return arrays

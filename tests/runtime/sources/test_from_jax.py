@@ -145,3 +145,15 @@ def test_a_primitive_without_a_row_is_a_call_of_jax() -> None:
     text = str(graph)
     assert str(Graph.parse(text)) == text
     np.testing.assert_allclose(interpret(graph, X), np.fft.fft(X), rtol=1e-4, atol=1e-4)
+
+
+def test_leaves_that_are_no_arrays_are_notes() -> None:
+    def named(x: Any) -> Any:
+        return {"name": "layer", "value": x * 2}
+
+    graph = from_jax(named, X)
+    assert len(graph.outputs) == 1
+    assert graph.notes == ["result['name'] is no output: it is str"]
+    gradient = jax.grad(lambda x, n: (x * n).sum(), argnums=(0, 1), allow_int=True)
+    graph = from_jax(gradient, X, N)
+    assert graph.notes == ["result[1] is no output: it is float0"]
