@@ -11,7 +11,6 @@ the rules are "explicit", and every value has the dtype that ONNX infers for it.
 from __future__ import annotations
 
 import re
-import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
@@ -85,7 +84,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
         importer.add_nodes(proto.node)
         graph.output(*[importer.output(info) for info in proto.output])
     graph = dead_code(graph)
-    graph.notes = importer.notes
+    graph.notes = [*dict.fromkeys(importer.notes)]  # a body may be imported twice
     return graph
 
 
@@ -101,7 +100,6 @@ class OnnxImporter:
         model: OnnxModel,
         opsets: Mapping[str, int],
         location: Location | None = None,
-        attributes: Mapping[str, Any] | None = None,
     ) -> None:
         self.graph, self.model, self.onnx, self.opsets = graph, model, model.onnx, opsets
         self.static = StaticValues(graph)
@@ -111,7 +109,9 @@ class OnnxImporter:
         self.declared: dict[str, Any] = {}  # the types that the model states, by name
         self.notes: list[str] = []
         self.functions = {(domain_of(f), text_of(f.name)): f for f in model.proto.functions}
-        self._location, self._attributes = location, attributes or {}
+        self._location: Location | None = None  # of all nodes, if they are those of an op
+        self._here = location or Location.at("", 1)  # of the node that is imported
+        self._attributes: Mapping[str, Any] = {}
         self._dims: set[str] = set()
         self._layer = self._op = ""  # of the function whose nodes these are
         self._outputs: set[str] = set()
@@ -293,7 +293,8 @@ class OnnxImporter:
 
     def _inside(self, graph: Graph) -> OnnxImporter:
         """Return an importer of nodes that belong to the node that is imported here."""
-        inner = OnnxImporter(graph, self.model, self.opsets, self._location, self._attributes)
+        inner = OnnxImporter(graph, self.model, self.opsets, self._here)
+        inner._location, inner._attributes = self._location, self._attributes
         inner.notes, inner.types, inner._dims = self.notes, self.types, self._dims
         inner._layer, inner._op = self._layer, self._op
         inner.tensors = self.tensors.new_child()
@@ -336,7 +337,7 @@ class OnnxImporter:
         """
         graph = Graph(_identifier(text_of(proto.name) or "body"), rules="explicit")
         inner = self._inside(graph)
-        with graph.at(self.graph.builder.locate(sys._getframe())):  # pyright: ignore[reportPrivateUsage]
+        with graph.at(self._here):
             own = [graph.input(type_) for type_ in types]
             for name, symbol in outer.items():
                 inner.values[name] = argument = graph.input(symbol.type)
@@ -354,8 +355,8 @@ class OnnxImporter:
         """Add the nodes of a graph, in order."""
         with self.model.nested(nodes):
             for place, node in enumerate(nodes, 1):
-                location = self._location or location_of(node, place, self._layer)
-                with self.graph.at(location), self.model.place(_described(node, place)):
+                self._here = self._location or location_of(node, place, self._layer)
+                with self.graph.at(self._here), self.model.place(_described(node, place)):
                     results = self._results(self._resolved(node))
                     names = map(text_of, node.output)
                     for name, result in zip(names, results, strict=False):
@@ -441,7 +442,7 @@ class OnnxImporter:
         names = [*map(text_of, node.input)]
         for operand, to, note in misfits(self.onnx, schema, names, args, declared):
             results[operand.place] = call.cast(operand.symbol, to, operand.parameter)
-            self.notes.append(f"{self.graph.builder.locate(sys._getframe())}: {note}")  # pyright: ignore[reportPrivateUsage]
+            self.notes.append(f"{self._here}: {note}")
         return results
 
     def _schema(self, domain: str, op: str) -> Any:
@@ -638,7 +639,7 @@ class OnnxImporter:
         inner.tensors = ChainMap()
         if op:
             inner._op = self._op or op
-            inner._location = self.graph.builder.locate(sys._getframe())  # pyright: ignore[reportPrivateUsage]
+            inner._location = self._here
         else:
             name = text_of(node.name) or text_of(node.op_type)
             inner._layer = f"{self._layer}/{name.strip('/')}".strip("/")
