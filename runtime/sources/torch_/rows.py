@@ -112,11 +112,6 @@ def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
 ROWS["add"], ROWS["sub"] = partial(_add_multiple, ops.add), partial(_add_multiple, ops.subtract)
 
 
-@row("rsub")
-def _subtract_from(e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
-    return _add_multiple(ops.subtract, e, y, x, alpha)
-
-
 @row("div")
 def _div(e: RowCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
@@ -138,17 +133,6 @@ def _where(e: RowCall, condition: Any, *cases: Any) -> Any:
     return e(ops.where, condition, *cases) if cases else None
 
 
-@row("masked_fill")
-def _masked_fill(e: RowCall, x: Any, mask: Any, value: Any) -> Any:
-    """A value takes the dtype of x, and is not promoted."""
-    if isinstance(value, Symbol):
-        value = e.cast(value, x.dtype)
-    else:
-        number = np.asarray(value).astype(x.dtype.storage)
-        value = e.graph.constant_of((x.dtype, number))
-    return e(ops.where, mask, value, x)
-
-
 @row("clamp", "clamp_min")
 def _clamp(e: RowCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
     low, high = bounds.get("min", low), bounds.get("max", high)
@@ -156,16 +140,6 @@ def _clamp(e: RowCall, x: Any, low: Any = None, high: Any = None, **bounds: Any)
         return e(ops.clip, x, low, high)
     bound = high if low is None else low
     return e(ops.minimum if low is None else ops.maximum, x, bound)
-
-
-@row("clamp_max")
-def _clamp_max(e: RowCall, x: Any, high: Any) -> Any:
-    return _clamp(e, x, None, high)
-
-
-@row("leaky_relu")
-def _leaky_relu(e: RowCall, x: Any, slope: Any = 0.01) -> Any:
-    return e(ops.where, e(ops.greater, x, 0), x, e(ops.multiply, x, slope))
 
 
 @row("exp2")
@@ -290,14 +264,6 @@ def _spread_of(op: Op, e: RowCall, x: Any, dim: Any = None, *args: Any, **keywor
 ROWS["var"], ROWS["std"] = partial(_spread_of, ops.var), partial(_spread_of, ops.std)
 
 
-@row("var_mean")
-def _var_mean(e: RowCall, x: Any, dim: Any = None, *args: Any, **keywords: Any) -> Any:
-    keepdim = args[1] if len(args) > 1 else keywords.get("keepdim", False)
-    variance = _spread_of(ops.var, e, x, dim, *args, **keywords)
-    mean = e(ops.mean, x, axis=axes_of(x, dim), keepdims=keepdim)
-    return None if variance is None else [variance, mean]
-
-
 def _extreme(op: Op, locate: Op, e: RowCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     if isinstance(dim, Symbol):
         return e(ops.maximum if op is ops.max else ops.minimum, x, dim)
@@ -344,11 +310,6 @@ def _sort(e: RowCall, x: Any, *args: Any, **keywords: Any) -> Any:
     descending = args[1] if len(args) > 1 else keywords.get("descending", False)
     order = e(ops.argsort, x, axis=dim, descending=descending)
     return [e(ops.take_along, x, order, axis=dim), order] if x.rank else None
-
-
-@row("argsort")
-def _argsort(e: RowCall, x: Any, dim: int = -1, descending: bool = False, **_: Any) -> Any:
-    return e(ops.argsort, x, axis=dim, descending=descending)
 
 
 @row("topk")
@@ -408,11 +369,6 @@ def _transpose(e: RowCall, x: Any, first: int, second: int) -> Any:
     return e(ops.transpose, x, axis1=first, axis2=second) if x.rank else x
 
 
-@row("t")
-def _t(e: RowCall, x: Any) -> Any:
-    return e(ops.transpose, x) if x.rank == 2 else x
-
-
 @row("expand")
 def _expand(e: RowCall, x: Any, *_: Any) -> Any:
     return e.spread(x, e.type.shape)
@@ -444,21 +400,6 @@ def _select(e: RowCall, x: Any, dim: int, index: int) -> Any:
     return e.shaped(_cut(e, x, axis, place, place + 1), e.type.shape)
 
 
-@row("split", "split_with_sizes", "unbind", "chunk", "unsafe_split", "unsafe_split_with_sizes")
-@row("unsafe_chunk")
-def _split(e: RowCall, x: Any, *args: Any) -> Any:
-    """The types of the results tell the sizes."""
-    is_unbind = e.type.rank < x.rank
-    axis = (args[-1] if is_unbind and args else args[1] if len(args) > 1 else 0) % x.rank
-    parts: list[Symbol] = []
-    start = 0
-    for type_ in e.types:
-        size = 1 if is_unbind else int(cast("Any", type_.shape[axis]))
-        parts.append(e.shaped(_cut(e, x, axis, start, start + size), type_.shape))
-        start += size
-    return parts
-
-
 @row("slice_scatter")
 def _slice_scatter(e: RowCall, x: Any, y: Any, dim: int = 0, start: Any = None, *args: Any) -> Any:
     end: Any
@@ -468,13 +409,6 @@ def _slice_scatter(e: RowCall, x: Any, y: Any, dim: int = 0, start: Any = None, 
     first, last, by = [0] * x.rank, [*sizes(x)], [1] * x.rank
     first[axis], last[axis], by[axis] = _limits(sizes(x)[axis], start, end, step)
     return e(ops.slice_update, x, e.cast(y, x.dtype), start=first, stop=last, step=by)
-
-
-@row("select_scatter")
-def _select_scatter(e: RowCall, x: Any, y: Any, dim: int, index: int) -> Any:
-    axis: int = dim % x.rank
-    place = index % sizes(x)[axis]
-    return _slice_scatter(e, x, e(ops.unsqueeze, y, axis=axis), axis, place, place + 1)
 
 
 def _concat(op: Op, e: RowCall, tensors: Any, dim: int = 0) -> Any:
@@ -501,12 +435,6 @@ def _roll(e: RowCall, x: Any, shifts: Any, dims: Any = ()) -> Any:
     return x
 
 
-@row("repeat")
-def _repeat(e: RowCall, x: Any, repeats: Any) -> Any:
-    x = e.shaped(x, (1,) * (len(repeats) - x.rank) + sizes(x))
-    return e(ops.tile, x, repeats=tuple(repeats)) if repeats else x
-
-
 @row("constant_pad_nd")
 def _pad(e: RowCall, x: Any, pad: Any, value: Any = 0) -> Any:
     if any(p < 0 for p in pad):
@@ -515,26 +443,7 @@ def _pad(e: RowCall, x: Any, pad: Any, value: Any = 0) -> Any:
     return e(ops.pad, x, padding=[(0, 0)] * (x.rank - len(pairs)) + pairs, value=value)
 
 
-def _triangle(keep: Any, e: RowCall, x: Any, diagonal: int = 0) -> Any:
-    mask = keep(np.ones(sizes(x)[-2:], bool), diagonal)
-    zero = e.graph.constant_of((x.dtype, np.zeros((), x.dtype.storage)))
-    return e(ops.where, e.graph.constant_of((DType.bool, mask)), x, zero)
-
-
-ROWS["tril"], ROWS["triu"] = partial(_triangle, np.tril), partial(_triangle, np.triu)
-
-
 # -- indexing
-
-
-@row("index_select")
-def _index_select(e: RowCall, x: Any, dim: int, index: Any) -> Any:
-    return e(ops.gather, x, index, axis=dim) if x.rank and index.rank == 1 else None
-
-
-@row("embedding")
-def _embedding(e: RowCall, weight: Any, indices: Any, *_: Any) -> Any:
-    return e(ops.gather, weight, indices, axis=0)
 
 
 @row("gather")

@@ -230,18 +230,16 @@ class TorchRecorder:
             stack.enter_context(mode)
             result = program()
         leaves = [x for _, x in paths(self.torch, result) if isinstance(x, self.torch.Tensor)]
-        leaves, others = leaves or [*self._writes.values()], [*self._writes.values()]
+        leaves = leaves or [*self._writes.values()]
         if not leaves:
             raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
         self.graph.output(*[self.tensors[leaf] for leaf in leaves])
-        names = [
-            self.tensors.outer_name(x)
-            for x in others
-            if all(self.tensors[x] is not output for output in self.graph.outputs)
-        ]
-        if names:
-            more = f" and {len(names) - 3} others" if len(names) > 3 else ""
-            text = f"the values written to {', '.join(names[:3])}{more} are no outputs of the graph"
+        outputs = {output.index for output in self.graph.outputs}
+        lost = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
+        if lost:
+            more = f" and {len(lost) - 3} others" if len(lost) > 3 else ""
+            names = ", ".join(map(self.tensors.outer_name, lost[:3]))
+            text = f"the values written to {names}{more} are no outputs of the graph"
             self._notes[f"{text}; return them to see their casts"] = None
         graph = dead_code(self.graph)
         graph.notes = [*self._notes]
@@ -278,9 +276,9 @@ class TorchRecorder:
         """Run an op that writes to tensors: the op without writes, then casts to their dtypes."""
         operands = self._operands(args, kwargs)
         if self.torch.Tag.inplace_view in op.tags:
-            symbols = self._of_geometry(op, args, kwargs, targets)
-            for target, symbol in zip(targets, symbols, strict=True):
-                self.tensors[target] = symbol
+            op(*args, **kwargs)
+            for target in targets:  # of another geometry, with the same values
+                self.tensors[target] = self.tensors.view(target)
             return args[0]
         if name_of(op) == "copy_":
             self._write(op, targets, [operands[0][1]])
@@ -316,14 +314,6 @@ class TorchRecorder:
             self.tensors.write(target, value)
             if self.tensors.is_outer(target):
                 self._writes[id(target)] = target
-
-    def _of_geometry(self, op: Any, args: Any, kwargs: Any, targets: Sequence[Any]) -> list[Symbol]:
-        """Run an op that changes the geometry of tensors; return the symbols of the new views."""
-        before = [target.untyped_storage()._cdata for target in targets]
-        op(*args, **kwargs)
-        if before != [target.untyped_storage()._cdata for target in targets]:
-            raise GraphError(f"{op} gives a tensor another storage", fix="use a new tensor")
-        return [self.tensors.view(target) for target in targets]
 
     def _operands(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return the arguments of an op with symbols for tensors."""
@@ -364,7 +354,7 @@ class TorchRecorder:
         if name in ("_to_copy", "convert_element_type"):
             return self._conversion(args[0], real[0][0], results[0])
         row = ROWS.get(name)
-        if row is None:
+        if row is None or op.namespace not in ("aten", "prims"):
             return None
         keywords = {key: value for key, value in kwargs.items() if key not in _IGNORED}
         call = RowCall(

@@ -232,6 +232,16 @@ def test_a_row_that_fails_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the row of aten.sin.default failed" in note and "a fault of the row" in note
 
 
+def test_an_op_of_another_library_is_a_call() -> None:
+    @torch.library.custom_op("graphir_test::sin", mutates_args=())
+    def other_sin(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    graph = from_torch(lambda x: torch.ops.graphir_test.sin(x) + 1, X)
+    assert "call" in [symbol.op.name for symbol in graph.symbols]
+    np.testing.assert_allclose(interpret(graph, X.numpy()), X * 3 + 1)
+
+
 def test_the_default_dtype_is_float32() -> None:
     torch.set_default_dtype(torch.float64)
     try:

@@ -92,4 +92,5 @@ def test_modules_in_modes(name: str, mode: str) -> None:
     if name != FUSED or "autocast" not in mode:
         assert problems(case, 5e-2 if "autocast" in mode else 2e-3) == []
     result = outcome(case)
-    assert result is None or result.calls == []
+    older = torch.__version__ < "2.13" and mode == "inference"  # whose lstm runs oneDNN there
+    assert result is None or result.calls == [] or (older and "LSTM" in name)
