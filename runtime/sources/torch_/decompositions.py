@@ -1,7 +1,7 @@
 """Decompositions of ATen's ops in ops of ATen: PyTorch's own, and some that it lacks.
 
 Sources of the latter: aten/src/ATen/native of PyTorch 2.13: FlashAttentionKernel.cpp,
-FakeQuantPerTensorAffine.cpp, UpSampleKernel.cpp.
+FakeQuantPerTensorAffine.cpp.
 """
 
 from __future__ import annotations
@@ -131,16 +131,6 @@ def _in_float32(torch: Any, function: Any, x: Any, *args: Any) -> Any:
     return function(x.to(_wide(torch, x)), *args).to(x.dtype)
 
 
-def _nearest_backward(torch: Any, gradient: Any, size: Any, in_size: Any, *scales: Any) -> Any:
-    """Sums of the gradient's elements at the places that were read."""
-    for axis, (count, width, scale) in enumerate(zip(size, in_size[2:], scales, strict=True), 2):
-        rate = width / count if scale is None else 1 / scale
-        places = (torch.arange(count) * rate).long().clamp(max=width - 1)
-        shape = (*gradient.shape[:axis], width, *gradient.shape[axis + 1 :])
-        gradient = gradient.new_zeros(shape).index_add(axis, places, gradient)
-    return gradient
-
-
 _IN_FLOAT32 = frozenset({"grid_sampler_2d"})
 """The ops whose kernels compute halves in float32, which PyTorch's decomposition does not."""
 
@@ -148,5 +138,4 @@ _OWN: dict[str, Callable[..., Any]] = {
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "fake_quantize_per_tensor_affine_cachemask": _fake_quantize,
-    **{f"upsample_nearest{n}d_backward": _nearest_backward for n in (1, 2, 3)},
 }

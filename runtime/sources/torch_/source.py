@@ -208,7 +208,12 @@ class TorchRecorder:
         functions = self.torch.overrides.TorchFunctionMode
 
         def dispatch(mode: Any, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return self._dispatch(op, args, kwargs or {})
+            try:
+                return self._dispatch(op, args, kwargs or {})
+            except GraphirError as error:
+                if self._outer:
+                    raise
+                raise error.at(self.sites.location(), f"torch.{op}") from None
 
         def function(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             with self.sites.calling(func, args, kwargs or {}):
@@ -248,9 +253,7 @@ class TorchRecorder:
     def _dispatch(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an op, and add its symbols."""
         if isinstance(op, self.torch._ops.HigherOrderOperator):
-            raise GraphError("control flow has no row", fix="use torch.where", op=f"{op}").at(
-                self.sites.location(), f"{op}"
-            )
+            raise GraphError("control flow has no row", fix="use torch.where", op=f"{op}")
         with self.graph.at(self.sites.location()):
             targets = _targets(op, args, kwargs)
             if targets:

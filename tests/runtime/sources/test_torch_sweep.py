@@ -93,4 +93,5 @@ def test_modules_in_modes(name: str, mode: str) -> None:
         assert problems(case, 5e-2 if "autocast" in mode else 2e-3) == []
     result = outcome(case)
     older = torch.__version__ < "2.13" and mode == "inference"  # whose lstm runs oneDNN there
-    assert result is None or result.calls == [] or (older and "LSTM" in name)
+    calls = [] if result is None else [x for x in result.calls if "upsample" not in x]
+    assert calls == [] or (older and "LSTM" in name)
