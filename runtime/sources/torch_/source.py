@@ -240,10 +240,10 @@ class TorchRecorder:
             raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
         self.graph.output(*[self.tensors[leaf] for leaf in leaves])
         outputs = {output.index for output in self.graph.outputs}
-        lost = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
-        if lost:
-            more = f" and {len(lost) - 3} others" if len(lost) > 3 else ""
-            names = ", ".join(map(self.tensors.outer_name, lost[:3]))
+        hidden = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
+        if hidden:
+            more = f" and {len(hidden) - 3} others" if len(hidden) > 3 else ""
+            names = ", ".join(map(self.tensors.outer_name, hidden[:3]))
             text = f"the values written to {names}{more} are no outputs of the graph"
             self._notes[f"{text}; return them to see their casts"] = None
         graph = dead_code(self.graph)
