@@ -285,9 +285,23 @@ def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
     """The values of a constant: a contiguous, read-only array."""
     if type(value) is np.ndarray and value.base is not None and _is_frozen(value):
         return value
-    array = np.array(value, order="C")
+    array = np.asarray(value)
+    if array.nbytes > _LARGE:  # then no later check copies it
+        owner: Any = _FrozenMemory(array.shape, array.dtype)
+        owner[...] = array
+        owner.setflags(write=False)
+        return owner.view(np.ndarray)
+    array = np.array(array, order="C")
     array.setflags(write=False)
     return array
+
+
+_LARGE = 4096
+"""The size in bytes above which the values of a constant lie in memory that is never written."""
+
+
+class _FrozenMemory(np.ndarray[Any, Any]):
+    """The owner of the values of a large constant."""
 
 
 class FrozenFile(mmap.mmap):
@@ -301,6 +315,8 @@ def _is_frozen(array: Any) -> bool:
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return False
+        if isinstance(array, _FrozenMemory):
+            return True
         array = array.base
     owner = array.obj if isinstance(array, memoryview) else array
     return isinstance(owner, (bytes, FrozenFile))

@@ -12,7 +12,7 @@ import pytest
 
 from graphir import DType, Graph, ops
 from graphir.ops.attribute_record import AttributeRecord
-from graphir.ops.attributes import FrozenFile
+from graphir.ops.attributes import FrozenFile, constant
 from passes import common_subexpressions
 
 
@@ -94,3 +94,13 @@ def _read_only(data: FrozenFile) -> np.ndarray[Any, Any]:
     array = np.frombuffer(data, np.uint8)
     array.setflags(write=False)
     return array
+
+
+def test_a_large_constant_is_copied_once() -> None:
+    g, values = Graph(), np.arange(10_000.0)
+    array = g.constant(values).attrs["value"]
+    assert not np.shares_memory(array, values) and type(array) is np.ndarray
+    assert constant(array) is array
+    assert np.shares_memory(constant(array[5:]), array)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
