@@ -13,7 +13,9 @@ from graphir import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.escape import printable
 from graphir.ir.inference_cache import infer
 from graphir.location import NUMPY
+from graphir.rule_reports.findings import count_text
 from passes.analysis.cast_syntax import CastSyntax, syntax_of
+from passes.analysis.casts.layers import overflows
 from passes.analysis.casts.loss_fixes import number_fix, source_fix
 from passes.analysis.casts.ranking import is_cause, is_modular
 from passes.analysis.casts.widening import (
@@ -49,7 +51,28 @@ def sentences(report: CastReport) -> list[str]:
     inner = [x for x in report.inner_widenings if x.step.location.place[:2] not in lines]
     most = [x for x in inner if x.following >= inner[0].following / 2]
     inner = dict.fromkeys(_inner_widening(report, x) for x in most[:_MOST_INNER])
-    return [*report.graph.notes, *lossy, *widened, *inner]
+    return [*report.graph.notes, *lossy, *_overflow(report), *widened, *inner]
+
+
+def _overflow(report: CastReport) -> list[str]:
+    """Return the sentence about the first op whose values overflow its float dtype, if any does."""
+    rows = [row for row in (*report.rows, *report.losses) if overflows(row)]
+    if not rows or not report.graph.library:
+        return []
+    row = min(rows, key=lambda row: row.symbol.index)
+    measured = row.measured
+    assert measured is not None  # of a row that overflows
+    greatest = measured.greatest
+    if row.kind == "overflow" and measured.worst is not None:
+        greatest = abs(measured.worst[0])
+    layer = f" [{printable(row.layer)}]" if row.layer else ""
+    text = "" if row.in_library else row.text
+    what = f"`{printable(text)}`" if text else words.what(row)
+    limit = words.number_text(float(row.target.max))
+    reach = f"reaches {words.number_text(greatest)}, beyond {limit}," if greatest else "overflows"
+    count = f"{overflows(row):,} of {count_text(measured.elements, 'element')}"
+    place = f"{_place(report, row.location)}{layer}"
+    return [f"{row.target} overflows first in {place}: {what} {reach} in {count}"]
 
 
 def differences(diff: GraphDiff) -> list[str]:

@@ -6,13 +6,15 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from typing import Any, get_args
 
-from graphir import ExecutionError, Graph
+from graphir import DType, ExecutionError, Graph
 from graphir.loss import LOSS_KINDS
 from passes import CastReport, cast_report, lower
 from passes.analysis.casts import Kind
 from passes.reports import REPORT_FORMATS
+from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
 from runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph, load_run
@@ -39,8 +41,9 @@ def add_casts(command: Callable[..., Any]) -> None:
     audit_parser.add_argument("--no-blame", action="store_true", help="only measure each cast")
     audit_parser.add_argument(
         "--as-dtype",
-        metavar="DTYPE",
-        help="what the program would lose with all its floats of a dtype, such as bfloat16",
+        metavar="DTYPE[,DTYPE...]",
+        help="what the program would lose with all its floats of a dtype, such as bfloat16; of "
+        "several: a table, by layer",
     )
     audit_parser.add_argument(
         "--allow-unseen",
@@ -77,8 +80,8 @@ def _audit(args: argparse.Namespace) -> int:
         isinstance(program, ProgramCall) and program.library != "numpy"
     ):
         graph, values = load_run(args, program)
-        report = audit(graph, *values, blame=blame, progress=progress, as_dtype=args.as_dtype)
-        return _write_report(report, args)
+        run = partial(audit, graph, *values, blame=blame, progress=progress)
+        return _write_reports(run, args)
     function: Any = program
     positional, keywords = list[Any](), dict[str, Any]()
     if isinstance(program, ProgramCall):
@@ -86,10 +89,27 @@ def _audit(args: argparse.Namespace) -> int:
         require_arguments(args.program, function, positional, keywords, BY_INPUT)
     with redirect_stdout(sys.stderr):  # stdout has the report alone
         recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
-    report = recording.audit(blame=blame, progress=progress, as_dtype=args.as_dtype)
     for note in recording.notes:
         print(f"graphir: {note}", file=sys.stderr)
-    return _write_report(report, args)
+    return _write_reports(partial(recording.audit, blame=blame, progress=progress), args)
+
+
+def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> int:
+    """Audit in each dtype of --as-dtype, and write the report, or the comparison of several."""
+    names = [None] if args.as_dtype is None else args.as_dtype.split(",")
+    if len(names) == 1:
+        return _write_report(run(as_dtype=names[0]), args)
+    name = output_format(args, DTYPE_FORMATS, "text")
+    if name not in DTYPE_FORMATS:
+        raise ExecutionError(
+            f"--as-dtype of several dtypes has the formats {' and '.join(DTYPE_FORMATS)}",
+            got=f"--format {name}",
+            fix="name one dtype",
+        )
+    dtypes = [DType(name) for name in names]
+    reports = {str(dtype): run(as_dtype=dtype) for dtype in dict.fromkeys(dtypes)}
+    write_text(DTYPE_FORMATS[name](reports), args)
+    return max(status(report, args) for report in reports.values())
 
 
 def _write_report(report: CastReport, args: argparse.Namespace) -> int:

@@ -59,7 +59,7 @@ def _locate_inputs(graph: Graph, program: Any) -> None:
         return
     code = function.__code__
     for symbol in graph.inputs:
-        if symbol.location.source.startswith(PROJECT):
+        if not symbol.location.source or symbol.location.source.startswith(PROJECT):
             file, layer = code.co_filename, symbol.location.layer
             line = displayed_path(file), code.co_firstlineno
             symbol.source = Location.at(*line, layer=layer, source=file)

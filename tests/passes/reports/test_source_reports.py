@@ -13,6 +13,7 @@ from graphir import DType, Graph, Location, Origin, ops
 from graphir.location import AUTOCAST, INTERMEDIATE
 from passes import CastReport, cast_report
 from passes.reports import REPORT_FORMATS
+from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.json_ import schema
 from runtime import audit
 
@@ -99,3 +100,31 @@ def test_a_program_without_layers_has_its_functions() -> None:
     names = {each.layer.rpartition(".")[2] for each in cast_report(g).layers}
     assert names == {"scaled", "test_a_program_without_layers_has_its_functions"}
     assert Location.at("a.py", 3).function == ""
+
+
+def test_the_first_op_that_overflows_is_named_with_the_limit() -> None:
+    sentence = next(x for x in audited().sentences if "overflows first" in x)
+    assert sentence.startswith("float16 overflows first in line ")
+    assert (
+        "[encoder]: intermediate of torch.norm reaches 70000, beyond 65504, in 1 of 3" in sentence
+    )
+    assert not any("overflows first" in x for x in audited(X / 1000).sentences)
+    g = Graph("product", rules="torch")
+    g.library = "torch"
+    x = g.input("float16", (2,), name="x")
+    g.output(x * x)
+    (sentence,) = [x for x in audit(g, X[:2].astype("float16")).sentences if "first" in x]
+    assert sentence.endswith("`x * x` reaches 90000, beyond 65504, in 1 of 2 elements")
+
+
+def test_several_dtypes_have_a_table_by_layer() -> None:
+    reports = {name: audited(as_dtype=name) for name in ("float64", "float16")}
+    head, output, *rows = DTYPE_FORMATS["text"](reports).splitlines()
+    assert head.split() == ["float64", "float16"]
+    assert output.split()[:2] == ["output0", "relative"] and "no longer finite" in output
+    assert any(row.startswith("encoder") for row in rows)
+    assert any("overflows in 1" in row for row in rows)
+    assert any(row.startswith("float16: float16 overflows first in line") for row in rows)
+    document = json.loads(DTYPE_FORMATS["json"](reports))
+    assert set(document) == {"float64", "float16"}
+    jsonschema.validate(document["float16"], schema())

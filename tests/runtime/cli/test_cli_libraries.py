@@ -190,3 +190,13 @@ def test_a_library_by_option() -> None:
     pytest.importorskip("jax")
     types = ("--input", "float32[4]", "--input", "y=float64[4]", "--library", "numpy")
     assert refused(1, "casts", "jx_of_tests.py:halves", *types)
+
+
+def test_an_audit_in_several_dtypes_has_a_column_each() -> None:
+    pytest.importorskip("torch")
+    several = ("audit", "tch_of_tests.py:net", "--input", "x.npy", "--as-dtype", "bfloat16,float16")
+    status, out, _ = cli(*several)
+    assert status == 0 and out.split()[:2] == ["bfloat16", "float16"]
+    assert "fc " in out and "% of it" in out
+    assert set(json.loads(cli(*several, "--format", "json")[1])) == {"bfloat16", "float16"}
+    assert "name one dtype" in refused(1, *several, "--format", "html")

@@ -1,0 +1,68 @@
+"""Audits of one program in several dtypes: what each layer would lose, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from graphir.escape import printable
+from graphir.rule_reports.tables import aligned
+from passes.reports import words
+from passes.reports.json_ import report_json, text
+
+if TYPE_CHECKING:
+    from passes.analysis.casts import CastReport, OutputError
+    from passes.analysis.casts.layers import LayerTotals
+
+Reports: TypeAlias = "Mapping[str, CastReport]"
+"""The audits of one program, by the name of the dtype of all its floats."""
+
+
+def dtypes_text(reports: Reports) -> str:
+    """Return a table of outputs and layers with a column a dtype, then the reports' sentences."""
+    lines = aligned([("", *reports), *_outputs(reports), *_layers(reports)])
+    notes = dict.fromkeys(note for report in reports.values() for note in report.graph.notes)
+    for name, report in reports.items():
+        lines += [f"{name}: {x}" for x in report.sentences if x not in notes]
+    return "\n".join([*notes, *lines])
+
+
+def dtypes_json(reports: Reports) -> str:
+    """Return a JSON object with a report for each dtype (see report_json)."""
+    fields = [f"{text(name)}: {report_json(report)}" for name, report in reports.items()]
+    return "{" + ",\n".join(fields) + "}"
+
+
+def _outputs(reports: Reports) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each output."""
+    for errors in zip(*(report.outputs for report in reports.values()), strict=True):
+        yield printable(errors[0].name), *map(_error, errors)
+
+
+def _error(error: OutputError) -> str:
+    """Return the error of an output in the norm, or its elements that are not finite."""
+    if not error.is_known:
+        return words.UNKNOWN_ERROR
+    if error.broken or error.norm is None:
+        return words.wrongness(error)
+    return f"relative error {error.norm:.2g}"
+
+
+def _layers(reports: Reports) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each layer: the part of the error that arises there, and what overflows."""
+    totals = [{each.layer: each for each in report.layers} for report in reports.values()]
+    for layer in dict.fromkeys(layer for layers in totals for layer in layers):
+        name = printable(layer) or words.OUTSIDE
+        yield name, *(_cell(layers.get(layer)) for layers in totals)
+
+
+def _cell(layer: LayerTotals | None) -> str:
+    """Return the loss of a layer: its part of the error, and the elements that overflow."""
+    if layer is None:
+        return ""
+    share = words.UNKNOWN_ERROR if layer.share is None else f"{words.percent(layer.share)} of it"
+    return f"overflows in {layer.overflowed:,}, {share}" if layer.overflowed else share
+
+
+DTYPE_FORMATS: Mapping[str, Callable[[Reports], str]] = {"text": dtypes_text, "json": dtypes_json}
+"""The writer of each format."""
