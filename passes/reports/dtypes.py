@@ -60,7 +60,7 @@ def _cell(layer: LayerTotals | None) -> str:
     """Return the loss of a layer: its part of the error, and the elements that overflow."""
     if layer is None:
         return ""
-    share = words.UNKNOWN_ERROR if layer.share is None else f"{words.percent(layer.share)} of it"
+    share = words.UNKNOWN_ERROR if layer.share is None else f"{words.percent(layer.share)} of the error"
     return f"overflows in {layer.overflowed:,}, {share}" if layer.overflowed else share
 
 

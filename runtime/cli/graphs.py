@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from contextlib import nullcontext
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
@@ -14,6 +17,9 @@ from runtime.cli.programs import load_program, require_arguments
 from runtime.recording.blocks import Script
 from runtime.sources.libraries import Library, library_of
 from runtime.sources.programs import ImportedProgram, import_program, module_instance
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 BY_INPUT = "give each by --input VALUE, in order, or --input NAME=VALUE"
 """The advice for arguments that are missing."""
@@ -28,6 +34,18 @@ class ProgramCall(NamedTuple):
     keywords: dict[str, Any]
 
 
+def _printing_apart(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: send to stderr what the user's program prints; stdout has the command's output."""
+
+    @wraps(function)
+    def run(*args: P.args, **keywords: P.kwargs) -> R:
+        with redirect_stdout(sys.stderr):
+            return function(*args, **keywords)
+
+    return run
+
+
+@_printing_apart
 def load_call(args: argparse.Namespace) -> Graph | Script | ProgramCall:
     """Return the graph or the script that a command names, or the call of its function."""
     program = load_program(args.program, args.sources, args.arguments)
@@ -73,6 +91,7 @@ def load_run(
     return imported
 
 
+@_printing_apart
 def _imported(program: Graph | Script | ProgramCall, args: argparse.Namespace) -> ImportedProgram:
     if isinstance(program, Graph):
         return ImportedProgram(program, of_graph(program, args.inputs) if args.inputs else [])
