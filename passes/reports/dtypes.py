@@ -60,7 +60,8 @@ def _cell(layer: LayerTotals | None) -> str:
     """Return the loss of a layer: its part of the error, and the elements that overflow."""
     if layer is None:
         return ""
-    share = words.UNKNOWN_ERROR if layer.share is None else f"{words.percent(layer.share)} of the error"
+    percent = words.UNKNOWN_ERROR if layer.share is None else words.percent(layer.share)
+    share = f"{percent} of the error"
     return f"overflows in {layer.overflowed:,}, {share}" if layer.overflowed else share
 
 
