@@ -144,7 +144,7 @@ class Location:
 
     @property
     def line(self) -> int:
-        """The line, from 1."""
+        """The line, from 1; 0 for a place without lines, such as a node that the file names."""
         return self.place[1]
 
     @property
@@ -197,6 +197,8 @@ class Location:
 
     def __str__(self) -> str:
         file, line, column, *_ = self.place
+        if file and not line:
+            return printable(file)
         return f"{printable(file)}:{line}:{column}" if file else f"line {line}, column {column}"
 
     def __repr__(self) -> str:

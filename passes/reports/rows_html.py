@@ -92,7 +92,7 @@ class RowsTable:
         layer = tag("small", text(row.layer, 80)) if row.layer else ""
         if row.in_library:
             layer += tag("small", text(f"inside {row.op}", 80))
-        where = f"{at.file}:{at.line}" if at.file else f"line {at.line}"
+        where = str(at).rpartition(":")[0] if at.file and at.line else str(at)
         link = tag(
             "a",
             text(where, 80).replace("/", "/<wbr>"),

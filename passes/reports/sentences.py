@@ -92,7 +92,7 @@ def differences(diff: GraphDiff) -> list[str]:
         dtypes = f"{change.after} under {diff.after.name} and {change.before} under "
         location, source = cause.symbol.location, expression(cause.symbol.location)
         text = f": {printable(source.brief)}" if source else ""
-        place = f"line {location.line}" if location.file else location.layered
+        place = _line(location) if location.file else location.layered
         why = f"because {place} is {cause.after}, not {cause.before}{text}{_alike(diff, cause)}"
         texts.setdefault(f"{name} is {dtypes}{diff.before.name}, {why}")
     return list(texts)
@@ -311,12 +311,21 @@ def _narrow(widening: Widening) -> DType | None:
 
 
 def _place(report: CastReport, location: Location) -> str:
-    """Return a line of the program: `line 20`, with its file if the report names several."""
+    """Return a line of the program: `line 20`, with its file if the report names several.
+
+    A node of a model has its name.
+    """
     files = {row.location.file for row in (*report.rows, *report.losses)} | {location.file}
     if not location.file:
         return location.layered
-    line = f"line {location.line}"
-    return line if len(files) == 1 else f"{line} of {printable(location.file)}"
+    if len(files) == 1 or not location.line:
+        return _line(location)
+    return f"{_line(location)} of {printable(location.file)}"
+
+
+def _line(location: Location) -> str:
+    """Return a line, or a node by its name."""
+    return f"line {location.line}" if location.line else f"`{printable(location.file)}`"
 
 
 def _article(noun: str) -> str:

@@ -112,7 +112,7 @@ def fold_title(name: str, symbols: Sequence[Symbol]) -> str:
 def lines_text(symbols: Sequence[Symbol]) -> str:
     """Return a name for symbols from their source lines: `net.py:3-7`."""
     first, last = symbols[0].location, symbols[-1].location
-    if not first.file or first.file != last.file:
+    if not first.file or not first.line or first.file != last.file:
         return f"%{symbols[0].index} … %{symbols[-1].index}"
     low, high = sorted((first.line, last.line))
     file = first.file.replace("\\", "/").rpartition("/")[2]

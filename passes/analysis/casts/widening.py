@@ -358,10 +358,11 @@ def _inner_widening(row: CastRow, following: int) -> InnerWidening | None:
 
 
 def _widens(row: CastRow) -> bool:
-    """Whether a row converts a float implicitly to a dtype of more precision."""
+    """Whether a row converts a float, as rules imply, to a dtype of more precision."""
     source, target = row.source, row.target
     floats = source.is_inexact and target.is_inexact and not source.weak
-    return row.kind == "implicit" and floats and source.part.precision < target.part.precision
+    implied = row.kind == "implicit" and row.rule != "explicit"
+    return implied and floats and source.part.precision < target.part.precision
 
 
 def _is_written(symbol: Symbol) -> bool:

@@ -19,7 +19,7 @@ PASSES = {
 
 
 def location_of(node: Any, place: int, outer: str) -> Location:
-    """Return the location of a node: its name, its place among the nodes, and its layer.
+    """Return the location of a node: its name, or its op and its place, and its layer.
 
     A node of PyTorch's exporter has the line of the program instead, which the model states.
     """
@@ -33,7 +33,7 @@ def location_of(node: Any, place: int, outer: str) -> Location:
     if frames:
         file, line = frames[-1]
         return Location.at(file, min(int(line[:9]), 10**8), layer=layer)
-    return Location.at(name, place, layer=layer)
+    return Location.at(name, 0, layer=layer)
 
 
 def exporter_pass(node: Any) -> str:

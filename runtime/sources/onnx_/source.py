@@ -135,7 +135,7 @@ class OnnxImporter:
                 identifier = _identifier(name)
                 while identifier in self.graph.input_names:
                     identifier += "_"
-                with self.graph.at(Location.at(name, 1)):
+                with self.graph.at(Location.at(name, 0)):
                     symbol = self.graph.input(type_, name=identifier)
                     self.values[name] = self._text(symbol, info.type) if is_text else symbol
 
@@ -256,7 +256,7 @@ class OnnxImporter:
         if name not in self.values:
             if name not in self.tensors:
                 raise GraphError(f"no node, input or initializer is named {name!r}")
-            with self.graph.at(Location.at(name, 1)):
+            with self.graph.at(Location.at(name, 0)):
                 constant = self.graph.constant_of(self.model.array(self.tensors[name]))
             place = next(i for i, scope in enumerate(self.tensors.maps) if name in scope)
             self.values.maps[min(place, len(self.values.maps) - 1)][name] = constant

@@ -140,7 +140,7 @@ def test_casts_of_exporters_name_their_pass_and_nodes_their_layer() -> None:
         helper.make_node("Cast", ["h"], ["i"], "/net/layers.1/Cast", to=HALF),
     ]
     graph = from_onnx(model_of(nodes, [value("x", FLOAT, 2)], [value("i", HALF, 2)]))
-    first, second = sorted(cast_report(graph).rows, key=lambda row: row.location.line)
+    first, second = cast_report(graph).in_order()
     assert (first.kind, first.op) == ("exporter", "onnxruntime.InsertCastTransformer")
     assert (second.kind, second.location.layer) == ("explicit", "net/layers.1")
     assert str(Graph.parse(str(graph))) == str(graph)
