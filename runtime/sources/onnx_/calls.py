@@ -1,4 +1,4 @@
-"""Nodes that no op stands for: the op `call`, which ONNX's reference evaluator computes."""
+"""Nodes that no op stands for: the op `call`, which onnxruntime or onnx itself computes."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false
@@ -20,42 +20,29 @@ from runtime.sources.onnx_.model import OnnxModel
 class BoundNode:
     """A node with its attributes, as a function of arrays: one for each of `names`.
 
-    `types` are the types of the names, messages of ONNX. onnxruntime computes what the reference
-    evaluator does not have, and loops: the reference evaluator joins the rows of their results
-    instead of stacking them.
+    `types` are the types of the names, messages of ONNX. onnx's reference evaluator computes the
+    node, or onnxruntime, whichever of them comes first for the op and takes the arrays.
     """
 
     def __init__(
         self, model: OnnxModel, node: Any, types: Mapping[str, Any], opsets: Mapping[str, int]
     ) -> None:
         self._model, self._node, self._types, self._opsets = model, node, types, opsets
-        self._run: Any = None
+        self._runs: dict[Any, Any] = {}  # by engine
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the results of the node."""
         feeds = dict(zip(self._types, arrays, strict=True))
-        if self._run is not None:
-            return tuple(self._run(None, feeds))
-        model, problems = self._whole(), list[str]()
-        engines = [self._reference, self._onnxruntime]
-        for engine in reversed(engines) if self._node.op_type == "Loop" else engines:
+        problems: list[str] = []
+        engines = _reference, _onnxruntime
+        for engine in reversed(engines) if self._node.op_type in _BY_ONNXRUNTIME else engines:
             try:
-                run = engine(model)
-                results = tuple(run(None, feeds))
+                if engine not in self._runs:
+                    self._runs[engine] = engine(self._node, self._whole())
+                return tuple(self._runs[engine](None, feeds))
             except Exception as error:  # each engine has exceptions of its own
-                problems.append(f"{type(error).__name__}: {error}".split("\n")[0])
-                continue
-            self._run = run
-            return results
+                problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
         raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
-
-    def _reference(self, model: Any) -> Any:
-        return import_module("onnx.reference").ReferenceEvaluator(model).run
-
-    def _onnxruntime(self, model: Any) -> Any:
-        data = model.SerializeToString()
-        runtime = import_module("onnxruntime")
-        return runtime.InferenceSession(data, providers=["CPUExecutionProvider"]).run
 
     def _whole(self) -> Any:
         """Return a model of the node alone."""
@@ -71,6 +58,34 @@ class BoundNode:
             functions=[*map(self._model.whole, functions)],
             ir_version=max(self._model.proto.ir_version, 10),
         )
+
+
+_OPS = "Conv ConvTranspose MaxPool AveragePool LpPool LSTM GRU RNN LRN Loop"
+_BY_ONNXRUNTIME = frozenset(_OPS.split())
+"""The ops for which the reference evaluator is slow, or deviates from the standard.
+
+For other ops it is onnxruntime that deviates (DFT, STFT, MaxUnpool, some modes of Resize).
+"""
+
+
+def _onnxruntime(node: Any, model: Any) -> Any:
+    runtime = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    data, providers = model.SerializeToString(), ["CPUExecutionProvider"]
+    return runtime.InferenceSession(data, options, providers=providers).run
+
+
+def _reference(node: Any, model: Any) -> Any:
+    """Return the function of a model; NotImplementedError for what onnx 1.23 computes wrongly."""
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    ceils = "ceil_mode" in attributes and attributes["ceil_mode"].i
+    is_cell = node.op_type in ("LSTM", "GRU", "RNN")
+    has_sizes = is_cell and len(node.input) > 4 and node.input[4]
+    settings = is_cell and {"clip", "activations"} & attributes.keys()
+    if node.op_type in ("LRN", "Loop") or ceils or has_sizes or settings:
+        raise NotImplementedError("onnx's reference evaluator deviates here; install onnxruntime")
+    return import_module("onnx.reference").ReferenceEvaluator(model).run
 
 
 def text_of_points(points: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ pytest.importorskip("onnxruntime")
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 from graphir import Graph, GraphError, GraphirError
 from passes import cast_report
@@ -25,7 +26,7 @@ from tests.runtime.sources.onnx_node_tests import (
     is_random,
     judge,
 )
-from tests.runtime.targets.onnx_models import Run, near
+from tests.runtime.targets.onnx_models import Run, near, session
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import same
@@ -228,3 +229,33 @@ def test_node_tests_mean_the_same_after_a_round_trip(part: int) -> None:
             assert near(x, y, within=2e-2 if x.itemsize < 4 else 1e-4), case.name
         count += 1
     assert count > 30
+
+
+# -- calls
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "attrs"),
+    [
+        ("LRN", [(1, 4, 2, 2)], {"size": 3, "alpha": 0.5}),
+        ("MaxPool", [(1, 2, 7, 6)], {"kernel_shape": [3, 2], "pads": [1] * 4, "ceil_mode": 1}),
+        ("ConvTranspose", [(1, 4, 5, 5), (4, 3, 3, 2), (6,)], {"group": 2}),
+        ("LSTM", [(5, 3, 4), (1, 12, 4), (1, 12, 3)], {"hidden_size": 3, "clip": 0.3}),
+    ],
+)
+def test_calls_do_not_deviate_as_the_reference_evaluator_does(
+    op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]
+) -> None:
+    names = [f"x{i}" for i in range(len(shapes))]
+    node = helper.make_node(op, names, ["y"], **attrs)
+    inputs = [value(name, FLOAT, *shape) for name, shape in zip(names, shapes, strict=True)]
+    model = model_of([node], inputs, [helper.make_empty_tensor_value_info("y")])
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    (expected,) = session(model).run(None, dict(zip(names, arrays, strict=True)))
+    np.testing.assert_allclose(interpret(from_onnx(model), *arrays), expected, rtol=1e-5)
+    try:
+        (deviating,) = ReferenceEvaluator(model).run(None, dict(zip(names, arrays, strict=True)))
+        assert deviating.shape != expected.shape or not np.allclose(deviating, expected)
+    except ValueError:
+        pass  # it cannot transpose convolutions in groups
