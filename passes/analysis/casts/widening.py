@@ -94,7 +94,7 @@ def _after_autocast(explicit: Graph) -> Iterator[Widening]:
         reached = _Search(explicit, arguments, ())
         for widening in _Search(explicit, narrow, ()).steps_beside_others():
             operand = widening.step.args[widening.position or 0]
-            if not reached.reaches(operand):
+            if not (reached.reaches(operand) or widening.step.location.compound):
                 yield widening
 
 

@@ -56,6 +56,9 @@ def _each(torch: Any, name: str) -> Callable[..., Any]:
     op = getattr(torch.ops.aten, name.removeprefix("_foreach_"))
 
     def run(first: Sequence[Any], *args: Any, **kwargs: Any) -> list[Any]:
+        if len(args) > 2:  # addcmul and addcdiv, whose factor is a keyword
+            args, kwargs = args[:2], {**kwargs, "value": args[2]}
+
         def at(i: int, value: Any) -> Any:
             return cast("Any", value)[i] if isinstance(value, (list, tuple)) else value
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from graphir.location import Location
+from graphir.location import CompoundLocation, Location
 from graphir.source_text import displayed_path
 from runtime.sources.libraries import INSTALLED
 
@@ -96,11 +96,14 @@ class TorchSites:
         frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         if layer is None:
             layer = self._layers[-1] if self._layers else ""
-        while frame is not None and frame.f_code.co_filename.startswith(INSTALLED):
+        kind: type[Location] = Location
+        while frame is not None and (file := frame.f_code.co_filename).startswith(INSTALLED):
+            if file.startswith(_PACKAGES) and not file.startswith(_WRAPPERS):
+                kind = CompoundLocation  # a package's function, of several ops
             frame = frame.f_back
         if frame is None:
             return Location.at("", 1, layer=layer)
-        return Location(frame.f_code, frame.f_lasti, layer)
+        return kind(frame.f_code, frame.f_lasti, layer)
 
     def is_check(self) -> bool:
         """Whether the line that reads a value only raises an error by it.
@@ -199,13 +202,16 @@ def _check_lines(file: str) -> frozenset[int]:
     )
 
 
-_PYTORCH = Path(sysconfig.get_path("platlib"), "torch")
+_PACKAGES = sysconfig.get_path("platlib")
+_PYTORCH = Path(_PACKAGES, "torch")
 _INNER = (
     str(Path(__file__).parent),
     *(str(_PYTORCH / name) for name in ("_tensor.py", "overrides.py", "utils", "_ops.py")),
     *(str(_PYTORCH / name) for name in ("_compile.py", "_dynamo")),
 )
 """The files that run between a line and the value that it reads."""
+_WRAPPERS = (*_INNER, *(str(_PYTORCH / name) for name in ("functional.py", "nn/functional.py")))
+"""The files of functions whose arguments are the operands of their ops."""
 
 
 def _exported_location(node: Any) -> Location:

@@ -106,6 +106,7 @@ class TorchRecorder:
         self._mode: Any = None
         self._outer: list[Any] = []  # the ops whose decompositions run
         self._notes: dict[str, None] = {}
+        self._failure: tuple[Any, GraphError | None] = None, None
         self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
 
     # -- inputs
@@ -189,7 +190,7 @@ class TorchRecorder:
         name, _ = self._names.get(id(tensor), ("", None))
         if name:
             return self._parameter_input(tensor, name), name
-        return self._constant(tensor), "a tensor from outside the function"
+        return self._constant(tensor), "tensors from outside the function"
 
     def _note(self, text: str) -> None:
         """Note what the graph says of a line of the program otherwise than the line does."""
@@ -233,7 +234,12 @@ class TorchRecorder:
             self.torch.clear_autocast_cache()  # casts of earlier runs, whose ops would not show
             stack.enter_context(self._mode)
             stack.enter_context(mode)
-            result = program()
+            try:
+                result = program()
+            except RuntimeError as error:
+                if error is self._failure[0] and self._failure[1] is not None:
+                    raise self._failure[1] from error
+                raise
         leaves = [x for _, x in paths(self.torch, result) if isinstance(x, self.torch.Tensor)]
         leaves = leaves or [*self._writes.values()]
         if not leaves:
@@ -242,9 +248,9 @@ class TorchRecorder:
         outputs = {output.index for output in self.graph.outputs}
         hidden = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
         if hidden:
-            more = f" and {len(hidden) - 3} others" if len(hidden) > 3 else ""
-            names = ", ".join(map(self.tensors.outer_name, hidden[:3]))
-            text = f"the values written to {names}{more} are no outputs of the graph"
+            names = list(dict.fromkeys(map(self.tensors.outer_name, hidden)))
+            more = f" and {len(names) - 3} others" if len(names) > 3 else ""
+            text = f"the values written to {', '.join(names[:3])}{more} are no outputs of the graph"
             self._notes[f"{text}; return them to see their casts"] = None
         graph = dead_code(self.graph)
         graph.notes = [*self._notes]
@@ -263,7 +269,11 @@ class TorchRecorder:
             if name_of(op) == "lift_fresh":  # of torch.tensor, whose values no op has made
                 self.tensors[args[0]] = self._constant(args[0])
             operands = self._operands(args, kwargs)
-            result = op(*args, **kwargs)
+            try:
+                result = op(*args, **kwargs)
+            except RuntimeError as error:
+                self._failure = error, self._unlike(op, operands)
+                raise
             results = self._tensors(result)
             if results and not results[0].is_meta:
                 symbols = self._symbols(op, operands, (args, kwargs), results)
@@ -272,6 +282,19 @@ class TorchRecorder:
             elif not results:
                 self._refuse_leaving(name_of(op), args)
         return result
+
+    def _unlike(self, op: Any, operands: tuple[Any, Any]) -> GraphError | None:
+        """Return the error of an op whose operands have several float dtypes; else None."""
+        symbols = [x for x in self._leaves(operands) if isinstance(x, Symbol) and x.dtype.is_float]
+        dtypes = sorted({x.dtype for x in symbols}, key=lambda dtype: dtype.bits)
+        if len(dtypes) < 2:
+            return None
+        return GraphError(
+            "PyTorch computes this op of operands of one dtype",
+            got=", ".join(str(x.type) for x in symbols),
+            fix=f"cast with .to(torch.{dtypes[0]}) or .to(torch.{dtypes[-1]})",
+            op=f"torch.{name_of(op)}",
+        ).at(self.sites.location(), f"torch.{name_of(op)}")
 
     def _in_place(
         self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any], targets: Sequence[Any]

@@ -60,6 +60,22 @@ def test_a_residual_behind_autocast_is_no_fault() -> None:
     assert report.sentences == []
 
 
+def test_ops_of_a_gradient_are_not_those_that_the_line_writes() -> None:
+    weight = torch.ones(8, dtype=torch.float64)
+
+    def program(x: Any) -> Any:
+        x = x.requires_grad_()
+        loss = (x.double() * weight).sum() * x.mean()
+        (gradient,) = torch.autograd.grad(loss, x)
+        return gradient * 2.0, loss.detach().float()
+
+    with torch.enable_grad():
+        graph = from_torch(program, X)
+    inner = [x for x in graph.symbols if x.location.line == program.__code__.co_firstlineno + 3]
+    assert inner and all(x.location.compound for x in inner)
+    assert not graph.outputs[0].location.compound
+
+
 def test_casts_of_autocast_name_their_list() -> None:
     def program(x: Any) -> Any:
         y = F.linear(x, x)
