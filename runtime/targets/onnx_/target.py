@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from graphir import DType, Graph, Origin, Symbol, ops
+from graphir.escape import printable
 from graphir.location import CAST
 from graphir.semantics.evaluation import machine
 from passes import decompose, lower
@@ -150,7 +151,7 @@ def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
     ]
     whole = helper.make_graph(
         body.nodes,
-        graph.name or "graph",
+        printable(graph.name, None) or "graph",
         inputs,
         results,
         body.initializers,
@@ -199,7 +200,7 @@ def _notes(graph: Graph) -> dict[str, str]:
 
 def _tell(body: OnnxBody, symbol: Symbol) -> None:
     """Set the metadata of the next nodes to those of a symbol."""
-    layer = f"{symbol.location.layer}/" if symbol.location.layer else ""
+    layer = f"{printable(symbol.location.layer, None)}/" if symbol.location.layer else ""
     body.prefix = f"{layer}{symbol.op.name}_{symbol.index}"
     body.metadata = {"graphir.location": str(symbol.location)}
     lines: list[str] = []
