@@ -51,7 +51,8 @@ def sentences(report: CastReport) -> list[str]:
     inner = [x for x in report.inner_widenings if x.step.location.place[:2] not in lines]
     most = [x for x in inner if x.following >= inner[0].following / 2]
     inner = dict.fromkeys(_inner_widening(report, x) for x in most[:_MOST_INNER])
-    return [*report.graph.notes, *lossy, *_overflow(report), *widened, *inner]
+    texts = [*report.graph.notes, *lossy, *_overflow(report), *widened, *inner]
+    return [printable(text, _LONGEST) for text in texts]  # names come from the program
 
 
 def _overflow(report: CastReport) -> list[str]:
@@ -180,6 +181,9 @@ def _widened(report: CastReport, widening: Widening) -> str:
 
 _MOST_INNER = 3
 """The greatest number of sentences about values that are wide within the program."""
+
+_LONGEST = 2000
+"""The most characters of a sentence."""
 
 
 def _inner_widening(report: CastReport, widening: InnerWidening) -> str:

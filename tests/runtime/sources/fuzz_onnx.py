@@ -324,10 +324,10 @@ def verdict(data: bytes, folder: Path, guard: Guard) -> tuple[str, str]:
             return f"{type(error).__name__}: {str(error)[:300]}", ""
     if guard.problems:
         return ", ".join(guard.problems), ""
-    return ("", "refused") if graph is None else _compared(graph, path)
+    return ("", "refused") if graph is None else _compared(graph, path, guard)
 
 
-def _compared(graph: Any, path: Path) -> tuple[str, str]:
+def _compared(graph: Any, path: Path, guard: Guard) -> tuple[str, str]:
     """Compare the values with those of the reference evaluator."""
     sizes: dict[str, int] = {}
     inputs = [_array(symbol.type, sizes) for symbol in graph.inputs]
@@ -344,7 +344,10 @@ def _compared(graph: Any, path: Path) -> tuple[str, str]:
     finally:
         signal.alarm(0)
     try:
-        results = interpret(graph, *inputs)
+        with guard.watching():
+            results = interpret(graph, *inputs)
+        if guard.problems:
+            return f"the run {', '.join(guard.problems)}", ""
     except GraphirError as error:
         return "", f"refused by the run: {str(error)[-60:]}"
     except Exception as error:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphError
+from passes import cast_report
+from passes.reports import REPORT_FORMATS
 
 onnx = pytest.importorskip("onnx")
 
@@ -226,3 +228,20 @@ def test_graphs_that_are_not_sound_are_refused_with_the_node(case: str) -> None:
     with pytest.raises(GraphError, match=rf"^model: node .*{problem}") as caught:
         from_onnx(graph_of(*parts))
     assert len(str(caught.value)) < 400
+
+
+def test_names_in_a_model_reach_no_terminal_unescaped() -> None:
+    evil = "\x1b[31m<script>\n\u202e|`"
+    nodes = [
+        onnx.helper.make_node("Cast", ["x"], [evil], evil, to=onnx.TensorProto.FLOAT16),
+        onnx.helper.make_node("Mul", [evil, f"w{evil}"], ["y"], f"{evil}2"),
+    ]
+    graph = from_onnx(graph_of(nodes, {}, onnx.helper.make_tensor(f"w{evil}", 1, [], [2.0])))
+    report = cast_report(graph)
+    assert "Mul has one type" in "\n".join(report.sentences)
+    for write in REPORT_FORMATS.values():
+        text = write(report)
+        assert all(c.isprintable() or c in "\n\t" for c in text) and "<script>\n" not in text
+    with pytest.raises(GraphError) as caught:
+        from_onnx(graph_of([neg(evil, "y")], {}))
+    assert all(c.isprintable() or c == "\n" for c in str(caught.value))
