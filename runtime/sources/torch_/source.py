@@ -272,7 +272,8 @@ class TorchRecorder:
             try:
                 result = op(*args, **kwargs)
             except RuntimeError as error:
-                self._failure = error, self._unlike(op, operands)
+                if re.search("dtype|scalar type|ScalarType", str(error)):
+                    self._failure = error, self._unlike(op, operands)
                 raise
             results = self._tensors(result)
             if results and not results[0].is_meta:
