@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, Symbol, TensorType, ops
+from graphir import DType, Symbol, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
-from runtime.sources.onnx_.rows import NodeCall, row
+from runtime.sources.onnx_.rows import NodeCall, matrix_shape, row
 from runtime.sources.onnx_.static import LARGEST, positions
 
 # -- creation
@@ -23,7 +23,7 @@ def _shape(e: NodeCall, x: Any, start: int = 0, end: int | None = None) -> Any:
     first, last, _ = slice(start, end).indices(x.rank)
     if (first, last) == (0, x.rank):
         return sizes
-    return e(ops.slice, sizes, start=[first], stop=[max(first, last)], step=[1])
+    return e.cut(sizes, 0, first, max(first, last))
 
 
 @row("Size")
@@ -68,9 +68,7 @@ def _one_hot(e: NodeCall, places: Any, depth: Any, values: Any, axis: int) -> An
     is_out = e(ops.logical_or, e(ops.less, index, -count), e(ops.greater_equal, index, count))
     index = e(ops.where, is_out, e.number(-1, index), e(ops.remainder, index, max(count, 1)))
     line = e.line(count, axis, index.rank)
-    low, high = (
-        e.shaped(e(ops.slice, values, start=[i], stop=[i + 1], step=[1]), ()) for i in (0, 1)
-    )
+    low, high = (e.shaped(e.cut(values, 0, i, i + 1), ()) for i in (0, 1))
     return e(ops.where, e(ops.equal, index, line), high, low)
 
 
@@ -89,9 +87,7 @@ def _reshape(e: NodeCall, x: Any, shape: Any, *, allowzero: int = 0, **_: Any) -
 
 @row("Flatten")
 def _flatten(e: NodeCall, x: Any, axis: int) -> Any:
-    place = axis + x.rank if axis < 0 else axis
-    head, tail = (TensorType(x.dtype, part).size for part in (x.shape[:place], x.shape[place:]))
-    return e.shaped(x, (head, tail))
+    return e.shaped(x, matrix_shape(x, axis))
 
 
 @row("Squeeze")
@@ -128,7 +124,9 @@ def _expand(e: NodeCall, x: Any, shape: Any) -> Any:
 
 @row("Tile")
 def _tile(e: NodeCall, x: Any, repeats: Any, axis: Any = None) -> Any:
-    return None if axis is not None else e(ops.tile, x, repeats=e.ints(repeats)) if x.rank else x
+    if axis is not None:  # before opset 6
+        return None
+    return e(ops.tile, x, repeats=e.ints(repeats)) if x.rank else x
 
 
 @row("Concat")
@@ -147,13 +145,7 @@ def _split(e: NodeCall, x: Any, split: Any = None, *, axis: int = 0, **attrs: An
         part = -(-whole // count)
         parts = [max(min(part, whole - i * part), 0) for i in range(count)]
     starts = [sum(parts[:i]) for i in range(len(parts))]
-    return [_cut(e, x, axis, start, start + n) for start, n in zip(starts, parts, strict=True)]
-
-
-def _cut(e: NodeCall, x: Symbol, axis: int, start: Size, stop: Size, step: int = 1) -> Symbol:
-    first, last, by = [0] * x.rank, [*x.shape], [1] * x.rank
-    first[axis], last[axis], by[axis] = start, stop, step  # pyright: ignore[reportCallIssue, reportArgumentType]
-    return e(ops.slice, x, start=first, stop=last, step=by)
+    return [e.cut(x, axis, start, start + n) for start, n in zip(starts, parts, strict=True)]
 
 
 @row("Slice")
@@ -179,7 +171,7 @@ def _slice(
         if step < 0:
             x = e(ops.flip, x, axis=(axis,))
         if (start, stop, step) != (0, size, 1):
-            x = _cut(e, x, axis, start, stop, abs(step))
+            x = e.cut(x, axis, start, stop, abs(step))
     return x
 
 
@@ -247,8 +239,8 @@ def _depth_to_space(e: NodeCall, x: Any, blocksize: int, mode: str = "DCR") -> A
 
 
 @row("SpaceToDepth")
-def _space_to_depth(e: NodeCall, x: Any, blocksize: int, **_: Any) -> Any:
-    if _.get("mode", "DCR") != "DCR":
+def _space_to_depth(e: NodeCall, x: Any, blocksize: int, mode: str = "DCR") -> Any:
+    if mode != "DCR":
         return None
     n, c, h, w = x.shape
     x = e.shaped(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
@@ -276,13 +268,7 @@ def _gather(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
 
 @row("GatherElements")
 def _gather_elements(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
-    return _along_of(e, x, places, axis % x.rank)
-
-
-def _along_of(e: NodeCall, x: Symbol, places: Symbol, axis: int) -> Symbol:
-    for i, (whole, size) in enumerate(zip(x.shape, places.shape, strict=True)):
-        x = x if i == axis or whole == size else _cut(e, x, i, 0, size)
-    return e(ops.take_along, x, places, axis=axis)
+    return e.along(x, places, axis % x.rank)
 
 
 @row("GatherND")

@@ -44,12 +44,7 @@ def _parameter(e: NodeCall, p: Symbol, x: Symbol, axis: int, block: int) -> Symb
     if p.rank == 1 and not block:
         return e.shaped(p, [p.shape[0] if i == axis else 1 for i in range(x.rank)])
     p = e(ops.repeat, p, repeats=block, axis=axis)
-    stop = [*p.shape[:axis], x.shape[axis], *p.shape[axis + 1 :]]
-    return (
-        p
-        if p.shape == x.shape
-        else e(ops.slice, p, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
-    )
+    return p if p.shape == x.shape else e.cut(p, axis, 0, x.shape[axis])
 
 
 @row("QuantizeLinear")

@@ -79,6 +79,20 @@ class NodeCall:
         """Return a symbol broadcast to a shape."""
         return x if x.shape == tuple(shape) else self(ops.broadcast_to, x, shape=tuple(shape))
 
+    def cut(self, x: Symbol, axis: int, start: Size, stop: Size, step: int = 1) -> Symbol:
+        """Return the slice of a symbol along an axis."""
+        limits: tuple[list[Any], ...] = [0] * x.rank, [*x.shape], [1] * x.rank
+        for limit, number in zip(limits, (start, stop, step), strict=True):
+            limit[axis] = number
+        first, last, by = limits
+        return self(ops.slice, x, start=first, stop=last, step=by)
+
+    def along(self, x: Symbol, places: Symbol, axis: int) -> Symbol:
+        """Return the elements at places along an axis; other axes may be longer than the places."""
+        for i, (whole, size) in enumerate(zip(x.shape, places.shape, strict=True)):
+            x = x if i == axis or whole == size else self.cut(x, i, 0, size)
+        return self(ops.take_along, x, places, axis=axis)
+
     def constant(self, array: Any) -> Symbol:
         """Return the constant of an array."""
         array = np.asarray(array)
@@ -366,8 +380,7 @@ def _cumulative(op: Op, e: NodeCall, x: Any, axis: Any, exclusive: int, reverse:
     if exclusive:
         padding = [(int(i == place), 0) for i in range(x.rank)]
         longer = e(ops.pad, x, padding=padding, value=int(op is ops.cumulative_prod))
-        stop = [size - (i == place) for i, size in enumerate(longer.shape)]
-        x = e(ops.slice, longer, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
+        x = e.cut(longer, place, 0, x.shape[place])
     result = e(op, x, axis=place, dtype=x.dtype)
     return e(ops.flip, result, axis=(place,)) if reverse else result
 
@@ -380,13 +393,13 @@ def _rowwise(op: Op, e: NodeCall, x: Any, axis: int) -> Any:
     """Softmax along an axis; before opset 13, of the matrix whose rows are the axes before it."""
     if e.version >= 13:
         return e(op, x, axis=axis)
-    matrix = e.shaped(x, _flat(x, axis))
+    matrix = e.shaped(x, matrix_shape(x, axis))
     return e.shaped(e(op, matrix, axis=1), x.shape)
 
 
-def _flat(x: Symbol, axis: int) -> tuple[Size, Size]:
+def matrix_shape(x: Symbol, axis: int) -> tuple[Size, Size]:
     """Return the shape of a matrix whose rows are the axes before an axis."""
-    place = axis % x.rank if axis < 0 else axis
+    place = axis + x.rank if axis < 0 else axis
     head, tail = (TensorType(x.dtype, part).size for part in (x.shape[:place], x.shape[place:]))
     return head, tail
 
@@ -397,7 +410,7 @@ ROWS["LogSoftmax"] = partial(_rowwise, ops.logsoftmax)
 
 @row("Hardmax")
 def _hardmax(e: NodeCall, x: Any, axis: int) -> Any:
-    matrix = x if e.version >= 13 else e.shaped(x, _flat(x, axis))
+    matrix = x if e.version >= 13 else e.shaped(x, matrix_shape(x, axis))
     axis = axis % x.rank if e.version >= 13 else 1
     size = cast("Any", matrix.shape[axis])
     places = e(ops.argmax, matrix, axis=axis, keepdims=True, dtype=DType.int64)
@@ -410,19 +423,8 @@ def _top_k(e: NodeCall, x: Any, k: Any, *, axis: int, largest: int = 1, **_: Any
     count = e.ints(k)[0] if isinstance(k, Symbol) else k
     axis %= x.rank
     order = e(ops.argsort, x, axis=axis, descending=bool(largest), dtype=DType.int64)
-    stop = [count if i == axis else size for i, size in enumerate(x.shape)]
-    order = e(ops.slice, order, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
-    if any(stop[i] != size for i, size in enumerate(x.shape) if i != axis):
-        return None
-    return [_along(e, x, order, axis), order]
-
-
-def _along(e: NodeCall, x: Symbol, places: Symbol, axis: int) -> Symbol:
-    """Return the elements at places along an axis; the other axes may be longer than the places."""
-    if any(a != b for i, (a, b) in enumerate(zip(x.shape, places.shape, strict=True)) if i != axis):
-        stop = [size if i == axis else places.shape[i] for i, size in enumerate(x.shape)]
-        x = e(ops.slice, x, start=[0] * x.rank, stop=stop, step=[1] * x.rank)
-    return e(ops.take_along, x, places, axis=axis)
+    order = e.cut(order, axis, 0, count)
+    return [e.along(x, order, axis), order]
 
 
 # -- contractions
