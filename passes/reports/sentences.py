@@ -67,8 +67,7 @@ def _overflow(report: CastReport) -> list[str]:
     if row.kind == "overflow" and measured.worst is not None:
         greatest = abs(measured.worst[0])
     layer = f" [{printable(row.layer)}]" if row.layer else ""
-    text = "" if row.in_library else row.text
-    what = f"`{printable(text)}`" if text else words.what(row)
+    what = f"`{printable(row.text)}`" if row.text else words.what(row)
     limit = words.number_text(float(row.target.max))
     reach = f"reaches {words.number_text(greatest)}, beyond {limit}," if greatest else "overflows"
     count = f"{overflows(row):,} of {count_text(measured.elements, 'element')}"

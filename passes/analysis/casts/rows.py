@@ -141,8 +141,12 @@ class CastRow:
     @property
     def in_library(self) -> bool:
         """Whether a function of a source's library casts a value of its own, not an operand."""
-        is_source = bool(self.symbol.graph.library)
-        return is_source and self.operand == INTERMEDIATE and "." in self.op
+        return self._is_of_library and self.operand == INTERMEDIATE
+
+    @property
+    def _is_of_library(self) -> bool:
+        """Whether the operand is that of a function of a source's library, not of an op."""
+        return "." in self.op and bool(self.symbol.graph.library)
 
     @property
     def bytes_before(self) -> int:
@@ -184,7 +188,7 @@ class CastRow:
     def _span(self, expression: Expression | None) -> tuple[int, int]:
         if expression is None:
             return 0, 0
-        if self.conversion.operand == "result" or self.location.compound:
+        if self.conversion.operand == "result" or self.location.compound or self._is_of_library:
             return 0, len(expression.text)
         if (
             self.conversion.stores
@@ -195,10 +199,16 @@ class CastRow:
 
     @property
     def text(self) -> str:
-        """The source text of the cast operand, such as `x[1:]`; "" if unknown."""
+        """The source text of the cast operand, such as `x[1:]`; "" if unknown.
+
+        The operand of a library's function, such as the weight of torch.linear, is not in the text
+        that calls the function.
+        """
         return self._text(self.expression)
 
     def _text(self, expression: Expression | None) -> str:
+        if self._is_of_library:
+            return ""
         start, end = self._span(expression)
         return " ".join(expression.text[start:end].split()) if expression else ""
 

@@ -10,6 +10,7 @@ import sysconfig
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from inspect import signature
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -29,6 +30,15 @@ class FunctionCall(NamedTuple):
     arguments: tuple[Any, Mapping[str, Any]]
     autocast: bool
     names_dtype: bool
+    function: Any
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the function's parameters, if Python has them."""
+        try:
+            return list(signature(self.function).parameters)
+        except (TypeError, ValueError):
+            return []
 
     @property
     def is_conversion(self) -> bool:
@@ -130,7 +140,7 @@ class TorchSites:
         name: str = getattr(function, "__name__", str(function)).partition(".")[0]
         dtypes = (isinstance(x, self._torch.dtype) for x in (*args, *keywords.values()))
         enabled = self._torch.is_autocast_enabled("cpu")
-        self._functions.append(FunctionCall(name, (args, keywords), enabled, any(dtypes)))
+        self._functions.append(FunctionCall(name, (args, keywords), enabled, any(dtypes), function))
         try:
             yield
         finally:

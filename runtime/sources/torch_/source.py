@@ -466,9 +466,10 @@ class TorchRecorder:
         packet = getattr(self.torch.ops.aten, call.name, None)
         overloads = packet.overloads() if packet is not None else ()
         schema = getattr(packet, overloads[0])._schema.arguments if overloads else ()
+        names = [argument.name for argument in schema] or call.parameters
         for i, value in enumerate(call.arguments[0]):
             if any(self.tensors.are_same(each, tensor) for each in self._tensors(value)):
-                return schema[i].name if i < len(schema) else f"argument {i + 1}"
+                return names[i] if i < len(names) else f"argument {i + 1}"
         for name, value in call.arguments[1].items():
             if value is tensor:
                 return name

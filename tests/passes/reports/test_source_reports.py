@@ -49,7 +49,8 @@ def test_casts_inside_of_library_functions_stand_apart() -> None:
     assert "bfloat16" in table[0] and "float32 -> float16" in table[2]
     details = REPORT_FORMATS["details"](cast_report(graph()))
     assert details.count("inside functions of libraries:") == 1
-    assert "<small>inside torch.norm</small>" in REPORT_FORMATS["html"](cast_report(graph()))
+    page = REPORT_FORMATS["html"](cast_report(graph()))
+    assert "<small>inside torch.norm</small>" in page and "<td>input of torch.norm</td>" in page
     casts = json.loads(REPORT_FORMATS["json"](cast_report(graph())))["casts"]
     assert [cast["operand"] for cast in casts if cast.get("in_library")] == ["intermediate"]
 

@@ -36,6 +36,17 @@ def test_torch_names_its_dtypes_in_the_fix_of_a_loss() -> None:
     assert row.fix == "x.to(torch.int32) * y.to(torch.int32)"
 
 
+def test_autocast_names_the_parameters_of_functions_of_python() -> None:
+    torch = pytest.importorskip("torch")
+    attention = torch.nn.MultiheadAttention(4, 2)
+    x = torch.ones(3, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        graph = from_torch(lambda x: attention(x, x, x)[0], x)
+    casts = {row.operand for row in cast_report(graph) if row.op.endswith("attention_forward")}
+    assert {"out_proj_weight", "out_proj_bias"} <= casts
+    assert not any(name.startswith("argument") for name in casts)
+
+
 def test_jax_converts_by_astype() -> None:
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
@@ -53,4 +64,4 @@ def test_onnx_has_nodes() -> None:
     )
     report = audit(from_onnx(onnx.helper.make_model(graph)), np.full(2, 300, "float16"))
     (row,) = report.losses
-    assert row.fix == "multiply of Cast(lhs, to=DOUBLE), Cast(rhs, to=DOUBLE)"
+    assert row.fix == "multiply of Cast(lhs, to=FLOAT), Cast(rhs, to=FLOAT)"
