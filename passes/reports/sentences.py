@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -39,28 +39,36 @@ from passes.reports import words
 
 if TYPE_CHECKING:
     from passes.analysis.casts.report import CastReport
+    from passes.analysis.casts.rows import CastRow
     from passes.analysis.casts.sites import CastSite
     from passes.analysis.graph_diff import Change, GraphDiff
 
 
 def sentences(report: CastReport) -> list[str]:
     """Return the sentences of a report, the gravest first; none if nothing is to be explained."""
-    lossy = dict.fromkeys(_loss(report, site, number) for site, number in _causes(report))
+    causes = list(_causes(report))
+    lossy = dict.fromkeys(_loss(report, site, number) for site, number in causes)
+    overflow = _overflow(report, [site.row for site, _ in causes])
     widened = [_widened(report, widening) for widening in report.widenings]
     lines = {widening.step.location.place[:2] for widening in report.widenings}
     inner = [x for x in report.inner_widenings if x.step.location.place[:2] not in lines]
     most = [x for x in inner if x.following >= inner[0].following / 2]
     inner = dict.fromkeys(_inner_widening(report, x) for x in most[:_MOST_INNER])
-    texts = [*report.graph.notes, *lossy, *_overflow(report), *widened, *inner]
+    texts = [*report.graph.notes, *lossy, *overflow, *widened, *inner]
     return [printable(text, _LONGEST) for text in texts]  # names come from the program
 
 
-def _overflow(report: CastReport) -> list[str]:
-    """Return the sentence about the first op whose values overflow its float dtype, if any does."""
+def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
+    """Return the sentence about the first op whose values overflow its float dtype, if any does.
+
+    Returns none if it is among the causes that other sentences are about.
+    """
     rows = [row for row in (*report.rows, *report.losses) if overflows(row)]
     if not rows or not report.graph.library:
         return []
     row = min(rows, key=lambda row: row.symbol.index)
+    if any((x.kind, x.location) == ("overflow", row.location) for x in causes):
+        return []
     measured = row.measured
     assert measured is not None  # of a row that overflows
     greatest = measured.greatest

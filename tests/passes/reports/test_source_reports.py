@@ -114,7 +114,13 @@ def test_the_first_op_that_overflows_is_named_with_the_limit() -> None:
     g.library = "torch"
     x = g.input("float16", (2,), name="x")
     g.output(x * x)
-    (sentence,) = [x for x in audit(g, X[:2].astype("float16")).sentences if "first" in x]
+    (sentence,) = audit(g, X[:2].astype("float16")).sentences
+    assert "300 * 300 = 90000 became inf" in sentence  # the cause of the error is the first
+    h = Graph("hidden", rules="torch")
+    h.library = "torch"
+    x = h.input("float16", (2,), name="x")
+    h.output(1 / (x * x))
+    (sentence,) = [x for x in audit(h, X[:2].astype("float16")).sentences if "first" in x]
     assert sentence.endswith("`x * x` reaches 90000, beyond 65504, in 1 of 2 elements")
 
 
