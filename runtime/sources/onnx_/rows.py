@@ -499,12 +499,58 @@ def _batch_normalization(
 def _instance_normalization(
     e: NodeCall, x: Any, scale: Any, shift: Any, epsilon: float, **_: Any
 ) -> Any:
-    axes, column = tuple(range(2, x.rank)), (-1, *[1] * (x.rank - 2))
-    centred = e(ops.subtract, x, e(ops.mean, x, axis=axes, keepdims=True))
-    variance = e(ops.var, x, axis=axes, keepdims=True)
-    normal = e(ops.divide, centred, e(ops.sqrt, e(ops.add, variance, epsilon)))
+    normal = _standardized(e, x, 2, epsilon)[0]
+    return _by_channel(e, normal, scale, shift)
+
+
+@row("GroupNormalization")
+def _group_normalization(
+    e: NodeCall, x: Any, scale: Any, shift: Any, epsilon: float, num_groups: int, **attrs: Any
+) -> Any:
+    if attrs.get("stash_type") != 1:
+        return None
+    n, channels, *sizes = x.shape
+    groups = e.shaped(x, (n, num_groups, cast("int", channels) // num_groups, *sizes))
+    normal = _standardized(e, e.cast(groups, DType.float32), 2, epsilon)[0]
+    return _by_channel(e, e.shaped(e.cast(normal, x.dtype), x.shape), scale, shift)
+
+
+@row("LayerNormalization")
+def _layer_normalization(
+    e: NodeCall,
+    x: Any,
+    scale: Any,
+    shift: Any = None,
+    *,
+    axis: int,
+    epsilon: float,
+    stash_type: int,
+) -> Any:
+    if stash_type != 1:
+        return None
+    wide = e.cast(x, DType.float32)
+    normal, mean, deviation = _standardized(e, wide, axis % x.rank, epsilon)
+    result = e(ops.multiply, e.cast(normal, x.dtype), scale)
+    result = result if shift is None else e(ops.add, result, shift)
+    return [result, mean, e(ops.reciprocal, deviation)]
+
+
+def _standardized(e: NodeCall, x: Any, first: int, epsilon: float) -> list[Symbol]:
+    """Return values less their mean, over their deviation, by the axes from `first` on; and both.
+
+    The bodies of the schemas subtract squares, which leaves nothing of a small variance.
+    """
+    axes = tuple(range(first, x.rank))
+    mean, variance = (e(op, x, axis=axes, keepdims=True) for op in (ops.mean, ops.var))
+    deviation = e(ops.sqrt, e(ops.add, variance, epsilon))
+    return [e(ops.divide, e(ops.subtract, x, mean), deviation), mean, deviation]
+
+
+def _by_channel(e: NodeCall, x: Any, scale: Any, shift: Any) -> Symbol:
+    """Return values scaled and shifted by the numbers of their channels, which are axis 1."""
+    column = (-1, *[1] * (x.rank - 2))
     scale, shift = (e(ops.reshape, p, shape=column) for p in (scale, shift))
-    return e(ops.add, e(ops.multiply, normal, scale), shift)
+    return e(ops.add, e(ops.multiply, x, scale), shift)
 
 
 @row("LpNormalization")

@@ -259,3 +259,20 @@ def test_calls_do_not_deviate_as_the_reference_evaluator_does(
         assert deviating.shape != expected.shape or not np.allclose(deviating, expected)
     except ValueError:
         pass  # it cannot transpose convolutions in groups
+
+
+@pytest.mark.parametrize("op", ["LayerNormalization", "GroupNormalization"])
+def test_a_small_variance_about_a_large_mean_is_normalized(op: str) -> None:
+    groups = {"num_groups": 1} if op == "GroupNormalization" else {}
+    model = model_of(
+        [helper.make_node(op, ["x", "scale", "shift"], ["y"], **groups)],
+        [value("x", TensorProto.FLOAT, 1, 4)],
+        [value("y", TensorProto.FLOAT, 1, 4)],
+        initializer=[
+            helper.make_tensor(name, TensorProto.FLOAT, [4], [number] * 4)
+            for name, number in (("scale", 1.0), ("shift", 0.0))
+        ],
+    )
+    x = np.float32([[4000, 4001, 4002, 4003]])
+    expected = (x - x.mean()) / x.std()
+    assert np.allclose(interpret(from_onnx(model), x), expected, 1e-4)
