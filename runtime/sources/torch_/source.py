@@ -127,7 +127,7 @@ class TorchRecorder:
                 self.sites.add_modules(module)
                 for name, tensor in (*module.named_parameters(), *module.named_buffers()):
                     self._check(tensor, name)
-                    if not self.tensors.is_outer(tensor):  # not tied, nor a view of another
+                    if not self.tensors.outer_name(tensor):  # not tied, nor a view of another
                         symbol = self._parameter_input(tensor, name, prefix)
                         self.tensors.add_outer(tensor, symbol, prefix + name)
 
@@ -168,7 +168,7 @@ class TorchRecorder:
 
     def _input(self, tensor: Any, name: str) -> None:
         self._check(tensor, name)
-        if not self.tensors.is_outer(tensor):  # not a tied parameter, or a view of one
+        if not self.tensors.outer_name(tensor):  # not a tied parameter, or a view of one
             symbol = self.graph.input(type_of(tensor), name=self._free(name))
             self.tensors.add_outer(tensor, symbol, name)
 
@@ -339,7 +339,7 @@ class TorchRecorder:
             if value.shape != tuple(target.shape):
                 value = self.graph.apply(ops.broadcast_to, (value,), {"shape": tuple(target.shape)})
             self.tensors.write(target, value)
-            if self.tensors.is_outer(target):
+            if self.tensors.outer_name(target):
                 self._writes[id(target)] = target
 
     def _operands(self, args: Any, kwargs: Any) -> tuple[Any, Any]:

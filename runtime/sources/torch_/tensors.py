@@ -31,19 +31,14 @@ _DTYPES = frozenset(map(str, DType))
 
 def type_of(tensor: Any) -> TensorType:
     """Return the type of a tensor; GraphError for a tensor without an array of values."""
-    kinds = {
-        "quantized": tensor.is_quantized,
-        "meta": tensor.is_meta,
-        "nested": tensor.is_nested,
-        str(tensor.layout).removeprefix("torch."): str(tensor.layout) != "torch.strided",
-    }
-    for kind, is_it in kinds.items():
-        if is_it:
-            raise GraphError(
-                f"from_torch: a {kind} tensor has no array of values",
-                got=f"{tensor.dtype}{[*tensor.shape]}" if kind != "nested" else "",
-                fix="pass a dense torch.Tensor, as x.to_dense() or x.dequantize() gives",
-            )
+    kinds = [kind for kind in ("quantized", "meta", "nested") if getattr(tensor, f"is_{kind}")]
+    kind = (*kinds, str(tensor.layout).removeprefix("torch."))[0]
+    if kind != "strided":
+        raise GraphError(
+            f"from_torch: a {kind} tensor has no array of values",
+            got=str(tensor.dtype),
+            fix="pass a dense torch.Tensor, as x.to_dense() or x.dequantize() gives",
+        )
     return TensorType(dtype_of(tensor.dtype), tuple(tensor.shape))
 
 
@@ -92,13 +87,9 @@ class Tensors:
         self[tensor] = symbol
         self._outer[self.key(tensor)] = name
 
-    def is_outer(self, tensor: Any) -> bool:
-        """Whether the program has the storage of a tensor from outside."""
-        return self.key(tensor) in self._outer
-
     def outer_name(self, tensor: Any) -> str:
-        """Return the name of the tensor from outside that has a tensor's storage."""
-        return self._outer[self.key(tensor)]
+        """Return the name of the tensor from outside that has a tensor's storage; "" for none."""
+        return self._outer.get(self.key(tensor), "")
 
     def view(self, tensor: Any) -> Symbol:
         """Return the symbol of a new view; GraphError for a storage that was not met."""

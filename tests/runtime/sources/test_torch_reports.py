@@ -100,7 +100,7 @@ def test_what_autocast_loses_is_kept_outside_of_it() -> None:
             angles = rate @ places
         return angles.float() - 60000
 
-    (sentence,) = audited(program, places, rate).sentences
+    sentence, *_ = audited(program, places, rate).sentences
     assert f"{line_of(program, 2)} changes" in sentence
     fix = 'with torch.autocast("cpu", enabled=False): angles = rate @ places'
     assert sentence.endswith(f"write {fix}")
@@ -125,7 +125,7 @@ def test_an_overflow_names_its_op_and_a_float32() -> None:
         squares = x * x
         return squares.float().sqrt()
 
-    (sentence,) = audited(energy, X.half() * 300).sentences
+    sentence, *_ = audited(energy, X.half() * 300).sentences
     assert (
         f"{line_of(energy, 1)} overflows" in sentence and "float16 multiply: 300 * 300" in sentence
     )
@@ -137,7 +137,7 @@ def test_a_sum_beyond_the_least_value_is_clamped() -> None:
         lowest = torch.full((4, 8), torch.finfo(torch.float16).min, dtype=torch.float16)
         return scores + lowest
 
-    (sentence,) = audited(masked, -X.half() * 64).sentences
+    sentence, *_ = audited(masked, -X.half() * 64).sentences
     assert sentence.endswith(
         "write torch.clamp(scores + lowest, min=torch.finfo(torch.float16).min)"
     )
