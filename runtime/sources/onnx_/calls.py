@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ExecutionError
-from runtime.sources.onnx_.model import OnnxModel
+from graphir import ExecutionError, GraphError
+from runtime.sources.onnx_.model import OnnxModel, domain_of
 
 
 class BoundNode:
@@ -43,6 +43,37 @@ class BoundNode:
             except Exception as error:  # each engine has exceptions of its own
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
         raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
+
+    def renamed(self, inputs: Sequence[str], outputs: Sequence[str], opset: int) -> Any:
+        """Return the node with other names of its operands and results, for a model of an opset.
+
+        Raises GraphError for a node with graphs, and for one that is no one node in that opset.
+        """
+        node = self._model.whole(self._node)
+        if not node.domain and self._opsets[""] != opset:
+            try:
+                model = import_module("onnx.version_converter").convert_version(
+                    self._whole(), opset
+                )
+            except Exception as error:  # it has exceptions of its own
+                raise GraphError(f"{node.op_type}: {error}".partition("\n")[0]) from None
+            if len(model.graph.node) != 1 or model.graph.initializer:
+                raise GraphError(f"{node.op_type} is several nodes in opset {opset}")
+            node = model.graph.node[0]
+        if any(graphs_of(node)):
+            raise GraphError(f"{node.op_type} has graphs of its own")
+        names = dict(zip(self._types, inputs, strict=True))
+        results = iter(outputs)
+        node.input[:] = [name and names[name] for name in node.input]
+        node.output[:] = [name and next(results) for name in node.output]
+        node.name = next(name for name in node.output if name)
+        return node
+
+    @property
+    def domain(self) -> tuple[str, int]:
+        """The operator set of the node, and its version."""
+        name = domain_of(self._node)
+        return name, self._opsets[name]
 
     def _whole(self) -> Any:
         """Return a model of the node alone."""

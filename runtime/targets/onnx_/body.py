@@ -25,6 +25,9 @@ _HALF = frozenset({DType.int16, DType.uint16})
 _UNSIGNED = frozenset({DType.uint32, DType.uint64})
 _BFLOAT16 = frozenset({DType.bfloat16})
 
+OPSET = 26
+"""The first opset that has BitCast and CumProd, so that the most engines run it."""
+
 LACKS: Mapping[str, frozenset[DType]] = {
     "CumSum": _SMALL | _UNSIGNED,
     "CumProd": _SMALL,
@@ -72,6 +75,7 @@ class OnnxBody:
         self.nodes: list[Any] = []
         self.node_outputs = set[str]()
         self.initializers: list[Any] = []
+        self.opsets = {"": OPSET}
         self.prefix, self.metadata, self.doc = "sizes", dict[str, str](), ""
         self._bindings = {name: (symbol, axis) for name, symbol, axis in bindings(graph)}
         self._numbers: dict[tuple[Any, ...], OnnxValue] = {}

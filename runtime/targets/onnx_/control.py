@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from graphir import DType, Graph, Symbol, TensorType
+from graphir import DType, Graph, GraphError, Symbol, TensorType
 from graphir.ops.dims import Size
-from runtime.targets.onnx_.body import OnnxBody, onnx_dtype, passing_dtype
+from runtime.sources.onnx_.calls import BoundNode
+from runtime.targets.emission import lacking
+from runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype, passing_dtype
 from runtime.targets.onnx_.functions import compared
 from runtime.targets.onnx_.movement import reversed_along, with_shape
 from runtime.targets.onnx_.values import OnnxValue
@@ -239,9 +241,31 @@ def _count(body: OnnxBody, rows: _Rows) -> OnnxValue:
     return body.op("Reshape", [size, body.ints([])], DType.int64)
 
 
+def _call(node: ControlNode, args: Sequence[OnnxValue]) -> Values:
+    """Return the results of a node of ONNX that from_onnx has read."""
+    body, function = node.body, node.symbol.attrs["callee"].function
+    if not isinstance(function, BoundNode):
+        raise lacking("ONNX", node.symbol, "passes no text on", "write it with ops of graphir")
+    names = [body.names.new(f"{body.prefix}/call") for _ in node.types]
+    domain, version = function.domain
+    try:
+        message = function.renamed([x.name for x in args], names, OPSET)
+    except GraphError as error:
+        fix = "convert the model by onnx.version_converter"
+        raise lacking("ONNX", node.symbol, f"cannot take the node: {error}", fix) from None
+    if domain and body.opsets.setdefault(domain, version) != version:
+        raise lacking("ONNX", node.symbol, f"has one version of {domain!r}", "use one version")
+    body.helper.set_metadata_props(message, body.metadata)
+    body.nodes.append(message)
+    body.node_outputs.update(names)
+    dtypes = [onnx_dtype(type_.dtype) for type_ in node.types]
+    return [OnnxValue(body, *pair) for pair in zip(names, dtypes, strict=True)]
+
+
 CONTROL: Mapping[str, Callable[[ControlNode, Sequence[OnnxValue]], Values]] = {
     "cond": _cond,
     "while_loop": _while_loop,
     "scan": _scan,
+    "call": _call,
 }
 """The function of each op of control flow."""

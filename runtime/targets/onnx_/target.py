@@ -24,15 +24,14 @@ from runtime.targets.emission import (
     live_symbols,
     require_no_calls,
 )
-from runtime.targets.onnx_.body import OnnxBody, onnx_dtype
+from runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype
 from runtime.targets.onnx_.casts import cast_values
 from runtime.targets.onnx_.control import CONTROL, ControlNode
 from runtime.targets.onnx_.ops import COMPOSITES, ONNX
 from runtime.targets.onnx_.values import OnnxValue
 from runtime.targets.specialize import specialized
 
-OPSET, IR_VERSION = 26, 13
-"""The first opset that has BitCast and CumProd, so that the most engines run it."""
+IR_VERSION = 13
 
 
 def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
@@ -48,7 +47,7 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
     TargetError for complex arithmetic, for dtypes that ONNX lacks, and if nothing binds a dim.
     """
     lowered_graph = lower(graph)
-    require_no_calls("ONNX", lowered_graph)
+    require_no_calls("ONNX", lowered_graph, "onnx")
     return model(specialized("ONNX", lowered_graph, sizes) if sizes else lowered_graph)
 
 
@@ -157,7 +156,7 @@ def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
         body.initializers,
         value_info=value_infos,
     )
-    opset = [helper.make_opsetid("", OPSET)]
+    opset = [helper.make_opsetid(*pair) for pair in body.opsets.items()]
     new = helper.make_model(
         whole, opset_imports=opset, ir_version=IR_VERSION, producer_name="graphir"
     )
