@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from graphir.escape import printable
-from graphir.rule_reports.tables import aligned
 from passes.reports import words
+from passes.reports.fitting import fitted, terminal_width, wrapped
 from passes.reports.json_ import report_json, text
 
 if TYPE_CHECKING:
@@ -20,11 +21,13 @@ Reports: TypeAlias = "Mapping[str, CastReport]"
 
 def dtypes_text(reports: Reports) -> str:
     """Return a table of outputs and layers with a column a dtype, then the reports' sentences."""
-    lines = aligned([("", *reports), *_outputs(reports), *_layers(reports)])
+    width = terminal_width(sys.stdout)
+    lines = fitted([("layer", *reports), *_outputs(reports), *_layers(reports)], width)
     notes = dict.fromkeys(note for report in reports.values() for note in report.graph.notes)
     for name, report in reports.items():
-        lines += [f"{name}: {x}" for x in report.sentences if x not in notes]
-    return "\n".join([*notes, *lines])
+        texts = [f"{name}: {x}" for x in report.sentences if x not in notes]
+        lines += [line for x in texts for line in wrapped(x, width)]
+    return "\n".join([*(line for note in notes for line in wrapped(note, width)), *lines])
 
 
 def dtypes_json(reports: Reports) -> str:

@@ -13,7 +13,7 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 _OPTIONAL = ("bytes", "rule and path", "kind", "times")
 """The columns that a narrow table leaves out, in this order."""
-_LEAST = {"where": 16, "operand": 12, "loss": 14}
+_LEAST = {"where": 16, "operand": 12, "loss": 14, "layer": 12}
 """The columns that a narrow table shortens, each with its least width."""
 
 
@@ -49,9 +49,11 @@ def fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
         omitted.append(left_out.pop(0))
         del columns[omitted[-1]]
     while (excess := _excess(columns, width)) > 0 and _slack(columns):
-        longest = max(_LEAST, key=lambda title: _width(columns[title]) - _LEAST[title])
+        present = [title for title in _LEAST if title in columns]
+        longest = max(present, key=lambda title: _width(columns[title]) - _LEAST[title])
         size = max(_width(columns[longest]) - excess, _LEAST[longest])
-        columns[longest] = tuple(_cut(cell, size, longest == "where") for cell in columns[longest])
+        at_start = longest in ("where", "layer")
+        columns[longest] = tuple(_cut(cell, size, at_start) for cell in columns[longest])
     lines = aligned(list(zip(*columns.values(), strict=True)))
     note = [f"(columns without room: {', '.join(omitted)})"] if omitted else []
     return [*(line[:width] for line in lines), *note]
@@ -67,7 +69,8 @@ def _excess(columns: dict[str, tuple[str, ...]], width: int) -> int:
 
 def _slack(columns: dict[str, tuple[str, ...]]) -> int:
     """Return by how many characters the columns can become shorter."""
-    return sum(max(_width(columns[title]) - least, 0) for title, least in _LEAST.items())
+    present = [title for title in _LEAST if title in columns]
+    return sum(max(_width(columns[title]) - _LEAST[title], 0) for title in present)
 
 
 def _cut(cell: str, size: int, at_start: bool) -> str:

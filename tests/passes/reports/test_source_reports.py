@@ -15,6 +15,7 @@ from passes import CastReport, cast_report
 from passes.reports import REPORT_FORMATS
 from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.json_ import schema
+from passes.reports.text import report_text
 from runtime import audit
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -127,7 +128,7 @@ def test_the_first_op_that_overflows_is_named_with_the_limit() -> None:
 def test_several_dtypes_have_a_table_by_layer() -> None:
     reports = {name: audited(as_dtype=name) for name in ("float64", "float16")}
     head, output, *rows = DTYPE_FORMATS["text"](reports).splitlines()
-    assert head.split() == ["float64", "float16"]
+    assert head.split() == ["layer", "float64", "float16"]
     assert output.split()[:2] == ["output0", "relative"] and "no longer finite" in output
     assert any(row.startswith("encoder") for row in rows)
     assert any("overflows in 1" in row for row in rows)
@@ -135,3 +136,10 @@ def test_several_dtypes_have_a_table_by_layer() -> None:
     document = json.loads(DTYPE_FORMATS["json"](reports))
     assert set(document) == {"float64", "float16"}
     jsonschema.validate(document["float16"], schema())
+
+
+@pytest.mark.parametrize("width", [60, 80, 132])
+def test_the_tables_fit_a_terminal(width: int) -> None:
+    lines = report_text(audited(), width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("layer") for line in lines)

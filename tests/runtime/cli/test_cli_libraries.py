@@ -196,7 +196,7 @@ def test_an_audit_in_several_dtypes_has_a_column_each() -> None:
     pytest.importorskip("torch")
     several = ("audit", "tch_of_tests.py:net", "--input", "x.npy", "--as-dtype", "bfloat16,float16")
     status, out, _ = cli(*several)
-    assert status == 0 and out.split()[:2] == ["bfloat16", "float16"]
+    assert status == 0 and out.split()[:3] == ["layer", "bfloat16", "float16"]
     assert "fc " in out and "% of the error" in out
     assert set(json.loads(cli(*several, "--format", "json")[1])) == {"bfloat16", "float16"}
     assert "name one dtype" in refused(1, *several, "--format", "html")
