@@ -25,8 +25,6 @@ def decomposition(torch: Any, op: Any) -> Callable[..., Any] | None:
     if name in _OWN:
         return partial(_OWN[name], torch)
     function = torch._decomp.decomposition_table.get(op)
-    if function is not None and name in _IN_FLOAT32:
-        return partial(_in_float32, torch, function)
     kernels = torch._C._dispatch_has_kernel_for_dispatch_key
     if function is None and kernels(op.name(), "CompositeImplicitAutograd"):
         return op.decompose
@@ -129,13 +127,6 @@ def _fake_quantize(torch: Any, x: Any, scale: Any, zero_point: Any, low: int, hi
     within = torch.logical_and(steps >= low, steps <= high)
     return (steps.clamp(low, high) - zero_point) * scale, within
 
-
-def _in_float32(torch: Any, function: Any, x: Any, *args: Any) -> Any:
-    return function(x.to(_wide(torch, x)), *args).to(x.dtype)
-
-
-_IN_FLOAT32 = frozenset({"grid_sampler_2d"})
-"""The ops whose kernels compute halves in float32, which PyTorch's decomposition does not."""
 
 _OWN: dict[str, Callable[..., Any]] = {
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
