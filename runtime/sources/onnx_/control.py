@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir import DType, Symbol, TensorType, ops
-from runtime.sources.onnx_.rows import NodeCall
+from runtime.sources.onnx_.rows import NodeCall, axis_of
 
 if TYPE_CHECKING:
     from runtime.sources.onnx_.source import OnnxImporter
@@ -133,7 +133,7 @@ def _turned(e: NodeCall, x: Symbol, reverse: int) -> Symbol:
 
 
 def _moved_axis(e: NodeCall, x: Symbol, source: int, target: int) -> Symbol:
-    source, target = source % x.rank, target % x.rank
+    source, target = axis_of(source, x.rank), axis_of(target, x.rank)
     order = [axis for axis in range(x.rank) if axis != source]
     order.insert(target, source)
     return x if source == target else e(ops.permute, x, dims=order)

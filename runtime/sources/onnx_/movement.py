@@ -11,7 +11,7 @@ import numpy as np
 from graphir import DType, Symbol, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
-from runtime.sources.onnx_.rows import NodeCall, matrix_shape, row
+from runtime.sources.onnx_.rows import NodeCall, axis_of, matrix_shape, row
 from runtime.sources.onnx_.static import LARGEST, positions
 
 # -- creation
@@ -62,7 +62,7 @@ def _range(e: NodeCall, start: Any, limit: Any, delta: Any, **_: Any) -> Any:
 @row("OneHot")
 def _one_hot(e: NodeCall, places: Any, depth: Any, values: Any, axis: int) -> Any:
     count = int(e.ints(depth)[0])
-    axis %= places.rank + 1
+    axis = axis_of(axis, places.rank + 1)
     index = e.cast(places, DType.int64)
     index = e(ops.unsqueeze, index, axis=axis)
     is_out = e(ops.logical_or, e(ops.less, index, -count), e(ops.greater_equal, index, count))
@@ -92,7 +92,7 @@ def _flatten(e: NodeCall, x: Any, axis: int) -> Any:
 
 @row("Squeeze")
 def _squeeze(e: NodeCall, x: Any, axes: Any = None) -> Any:
-    places = [axis % x.rank for axis in e.ints(axes)]
+    places = [axis_of(axis, x.rank) for axis in e.ints(axes)]
     if axes is None:
         if any(not isinstance(size, int) for size in x.shape):
             return None
@@ -106,7 +106,7 @@ def _squeeze(e: NodeCall, x: Any, axes: Any = None) -> Any:
 def _unsqueeze(e: NodeCall, x: Any, axes: Any) -> Any:
     places = e.ints(axes)
     rank = x.rank + len(places)
-    for axis in sorted(axis % rank for axis in places):
+    for axis in sorted(axis_of(axis, rank) for axis in places):
         x = e(ops.unsqueeze, x, axis=axis)
     return x
 
@@ -136,7 +136,7 @@ def _concat(e: NodeCall, *args: Any, axis: int = 1) -> Any:
 
 @row("Split")
 def _split(e: NodeCall, x: Any, split: Any = None, *, axis: int = 0, **attrs: Any) -> Any:
-    axis %= x.rank
+    axis = axis_of(axis, x.rank)
     parts = e.ints(split)
     if not parts:
         whole, count = x.shape[axis], attrs.get("num_outputs") or len(e.types)
@@ -162,7 +162,7 @@ def _slice(
     places = e.ints(axes) or range(len(first))
     by = e.ints(steps) or [1] * len(first)
     for axis, start, stop, step in zip(places, first, last, by, strict=True):
-        axis %= x.rank
+        axis = axis_of(axis, x.rank)
         size = x.shape[axis]
         limits = _limits(size, start, stop, step)
         if limits is None:
@@ -205,7 +205,7 @@ def _pad(
     mode = attrs.get("mode", "constant")
     sizes = e.ints(attrs.get("paddings", pads))
     number: Any = e.ints(value)[0] if isinstance(value, Symbol) else value or 0.0
-    places = [axis % x.rank for axis in e.ints(axes)] or [*range(x.rank)]
+    places = [axis_of(axis, x.rank) for axis in e.ints(axes)] or [*range(x.rank)]
     padding, half = [(0, 0)] * x.rank, len(sizes) // 2
     for i, axis in enumerate(places):
         padding[axis] = sizes[i], sizes[half + i]
@@ -268,7 +268,7 @@ def _gather(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
 
 @row("GatherElements")
 def _gather_elements(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
-    return e.along(x, places, axis % x.rank)
+    return e.along(x, places, axis_of(axis, x.rank))
 
 
 @row("GatherND")
@@ -308,7 +308,7 @@ def _scatter_nd(e: NodeCall, x: Any, places: Any, updates: Any, reduction: str =
 def _scatter_elements(
     e: NodeCall, x: Any, places: Any, updates: Any, axis: int, reduction: str = "none"
 ) -> Any:
-    axis %= x.rank
+    axis = axis_of(axis, x.rank)
     sizes = zip(x.shape, places.shape, strict=True)
     if reduction != "none" or any(a != b for i, (a, b) in enumerate(sizes) if i != axis):
         return None

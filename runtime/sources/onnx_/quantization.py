@@ -6,7 +6,7 @@ from typing import Any
 
 from graphir import DType, GraphError, Origin, Symbol, ops
 from graphir.location import EXPORTER
-from runtime.sources.onnx_.rows import NodeCall, row
+from runtime.sources.onnx_.rows import NodeCall, axis_of, row
 
 
 @row("Cast", "CastLike")
@@ -40,7 +40,7 @@ def _parameter(e: NodeCall, p: Symbol, x: Symbol, axis: int, block: int) -> Symb
     """Return a scale or zero point, of an axis, blocks or all of x, as it broadcasts to x."""
     if p.rank == 0 or p.shape == (1,):
         return e.shaped(p, ())
-    axis %= x.rank
+    axis = axis_of(axis, x.rank)
     if p.rank == 1 and not block:
         return e.shaped(p, [p.shape[0] if i == axis else 1 for i in range(x.rank)])
     p = e(ops.repeat, p, repeats=block, axis=axis)

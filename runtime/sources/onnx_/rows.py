@@ -104,6 +104,13 @@ class NodeCall:
         return self.constant(positions(size).reshape(shape))
 
 
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the first; GraphError for one that is out of range."""
+    if not -rank <= axis < rank:
+        raise GraphError(f"an axis is from {-rank} to {rank - 1}", got=str(axis))
+    return axis % rank
+
+
 Row: TypeAlias = Callable[..., Any]
 
 _PLAIN = """
@@ -271,7 +278,7 @@ def _bit_shift(e: NodeCall, x: Any, y: Any, direction: str) -> Any:
 
 
 def _axes(e: NodeCall, x: Symbol, axes: Any, keepdims: int, noop: int) -> dict[str, Any]:
-    places = tuple(axis % x.rank for axis in e.ints(axes))
+    places = tuple(axis_of(axis, x.rank) for axis in e.ints(axes))
     if not places and not noop:
         places = tuple(range(x.rank))
     return {"axis": places, "keepdims": bool(keepdims)}
@@ -361,7 +368,7 @@ def _log_sum_exp(
 def _locator(
     op: Op, e: NodeCall, x: Any, axis: int, keepdims: int, select_last_index: int = 0
 ) -> Any:
-    axis %= x.rank
+    axis = axis_of(axis, x.rank)
     if not select_last_index:
         return e(op, x, axis=axis, keepdims=bool(keepdims), dtype=DType.int64)
     place = e(op, e(ops.flip, x, axis=(axis,)), axis=axis, keepdims=bool(keepdims))
@@ -375,7 +382,7 @@ ROWS["ArgMax"], ROWS["ArgMin"] = partial(_locator, ops.argmax), partial(_locator
 
 
 def _cumulative(op: Op, e: NodeCall, x: Any, axis: Any, exclusive: int, reverse: int) -> Any:
-    place = e.ints(axis)[0] % x.rank
+    place = axis_of(e.ints(axis)[0], x.rank)
     x = e(ops.flip, x, axis=(place,)) if reverse else x
     if exclusive:
         padding = [(int(i == place), 0) for i in range(x.rank)]
@@ -411,7 +418,7 @@ ROWS["LogSoftmax"] = partial(_rowwise, ops.logsoftmax)
 @row("Hardmax")
 def _hardmax(e: NodeCall, x: Any, axis: int) -> Any:
     matrix = x if e.version >= 13 else e.shaped(x, matrix_shape(x, axis))
-    axis = axis % x.rank if e.version >= 13 else 1
+    axis = axis_of(axis, x.rank) if e.version >= 13 else 1
     size = cast("Any", matrix.shape[axis])
     places = e(ops.argmax, matrix, axis=axis, keepdims=True, dtype=DType.int64)
     line = e.line(size, axis, matrix.rank)
@@ -421,7 +428,7 @@ def _hardmax(e: NodeCall, x: Any, axis: int) -> Any:
 @row("TopK")
 def _top_k(e: NodeCall, x: Any, k: Any, *, axis: int, largest: int = 1, **_: Any) -> Any:
     count = e.ints(k)[0] if isinstance(k, Symbol) else k
-    axis %= x.rank
+    axis = axis_of(axis, x.rank)
     order = e(ops.argsort, x, axis=axis, descending=bool(largest), dtype=DType.int64)
     order = e.cut(order, axis, 0, count)
     return [e.along(x, order, axis), order]
@@ -529,7 +536,7 @@ def _layer_normalization(
     if stash_type != 1:
         return None
     wide = e.cast(x, DType.float32)
-    normal, mean, deviation = _standardized(e, wide, axis % x.rank, epsilon)
+    normal, mean, deviation = _standardized(e, wide, axis_of(axis, x.rank), epsilon)
     result = e(ops.multiply, e.cast(normal, x.dtype), scale)
     result = result if shift is None else e(ops.add, result, shift)
     return [result, mean, e(ops.reciprocal, deviation)]
@@ -555,7 +562,7 @@ def _by_channel(e: NodeCall, x: Any, scale: Any, shift: Any) -> Symbol:
 
 @row("LpNormalization")
 def _lp_normalization(e: NodeCall, x: Any, axis: int, p: int) -> Any:
-    place, square = (axis % x.rank,), e(ops.square if p == 2 else ops.abs, x)
+    place, square = (axis_of(axis, x.rank),), e(ops.square if p == 2 else ops.abs, x)
     norm = e(ops.sum, square, axis=place, keepdims=True, dtype=x.dtype)
     norm = e(ops.sqrt, norm) if p == 2 else norm
     zero = e(ops.equal, norm, 0)

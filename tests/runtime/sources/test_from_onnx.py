@@ -298,3 +298,14 @@ def test_calls_are_exported_as_their_nodes() -> None:
     x, w = (random.standard_normal(s.shape).astype(np.float32) for s in graph.inputs)
     (result,) = Run(exported)(x, w)
     np.testing.assert_allclose(result, interpret(graph, x, w), rtol=1e-5)
+
+
+def test_an_axis_beyond_the_rank_is_no_other_axis() -> None:
+    model = model_of(
+        [helper.make_node("TopK", ["x", "k"], ["y", "places"], axis=3)],
+        [value("x", TensorProto.FLOAT, 2, 4)],
+        [value("y", TensorProto.FLOAT, "a", "b")],
+        initializer=[helper.make_tensor("k", TensorProto.INT64, [1], [1])],
+    )
+    with pytest.raises(GraphirError, match="TopK"):
+        interpret(from_onnx(model), np.ones((2, 4), np.float32))
