@@ -300,16 +300,29 @@ def _reduction(
     dtype = x.dtype
     x = x if before is None else before(e, x)
     if op in (ops.max, ops.min):
-        if any(x.shape[axis] == 0 for axis in places["axis"]):
-            low = -inf if dtype.is_float else dtype.min if dtype.is_integer else False
-            high = inf if dtype.is_float else dtype.max if dtype.is_integer else True
-            return e.spread(e.number(low if op is ops.max else high, x), e.type.shape)
         if dtype is DType.bool:
             op = ops.any if op is ops.max else ops.all
+        else:
+            x = _never_empty(e, op, x, places["axis"])
     pinned = {"dtype": x.dtype} if op in (ops.sum, ops.prod) else {}
     result = e(op, x, **places, **pinned) if x.rank else x
     result = result if after is None else after(e, result)
     return e.cast(result, dtype)
+
+
+def _never_empty(e: NodeCall, op: Op, x: Symbol, axes: Sequence[int]) -> Symbol:
+    """Return x with the least value (of min the greatest) behind reduced axes that may be empty.
+
+    ONNX gives that value for an empty row, and NumPy none.
+    """
+    least, greatest = (-inf, inf) if x.dtype.is_float else (x.dtype.min, x.dtype.max)
+    may_be_empty = [
+        axis for axis in axes if not isinstance(x.shape[axis], int) or not x.shape[axis]
+    ]
+    if not may_be_empty:
+        return x
+    padding = [(0, int(axis in may_be_empty)) for axis in range(x.rank)]
+    return e(ops.pad, x, padding=padding, value=least if op is ops.max else greatest)
 
 
 def _in_float(e: NodeCall, x: Symbol) -> Symbol:
@@ -359,7 +372,7 @@ def _log_sum_exp(
     x = _in_float(e, x)
     if any(x.shape[axis] == 0 for axis in places["axis"]):
         return e.cast(e.spread(e.number(-inf, x), shape), dtype)
-    most = e(ops.max, x, **places)
+    most = e(ops.max, _never_empty(e, ops.max, x, places["axis"]), **places)
     most = e(ops.where, e(ops.is_finite, most), most, e.number(0, most))
     total = e(ops.sum, e(ops.exp, e(ops.subtract, x, most)), dtype=x.dtype, **places)
     return e.cast(e.shaped(e(ops.add, e(ops.log, total), most), shape), dtype)
