@@ -100,6 +100,9 @@ def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
     return cast("tuple[int, ...]", x.shape)
 
 
+MOVING = frozenset({"broadcast_in_dim", "expand_dims", "squeeze"})
+"""The primitives by which JAX's functions broadcast an operand that they have converted."""
+
 PROMOTING = frozenset({"mul", "div", "select_n", "clamp"})
 """The primitives, beside those whose row is an op, to which JAX's functions promote operands."""
 

@@ -24,7 +24,16 @@ from runtime.optional import optional
 from runtime.sources.jax_.frames import EquationSite, Sites
 from runtime.sources.jax_.indexing import INDEXING
 from runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
-from runtime.sources.jax_.rows import INLINED, PROMOTING, ROWS, Equation, Row, array_type, has_keys
+from runtime.sources.jax_.rows import (
+    INLINED,
+    MOVING,
+    PROMOTING,
+    ROWS,
+    Equation,
+    Row,
+    array_type,
+    has_keys,
+)
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
@@ -240,6 +249,10 @@ class Importer:
             values = [self._value(variable, environment) for variable in equation.invars]
             if name == "convert_element_type":
                 results = [self._conversion(values[0], array_type(equation.outvars[0].aval), site)]
+            elif name in MOVING and (cast_ := values[0].cast) and cast_.site.place == site.place:
+                symbol, type_ = values[0].symbol, array_type(equation.outvars[0].aval)
+                (moved,) = self._applied(equation, [Value(symbol)], [type_.cast(symbol.dtype)])
+                results = [Value(moved, cast_._replace(type=type_))]
             else:
                 types = [array_type(variable.aval) for variable in equation.outvars]
                 results = [Value(symbol) for symbol in self._applied(equation, values, types)]

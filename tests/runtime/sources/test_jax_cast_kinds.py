@@ -236,3 +236,12 @@ def test_written_and_implicit_casts_are_told_apart() -> None:
         if kinds.get(line) != {kind}
     }
     assert len(wrong) <= len(KINDS) * 3 // 80, wrong
+
+
+def test_an_operand_that_is_broadcast_is_converted_by_the_rules() -> None:
+    def layer(x: Any, weights: Any, bias: Any) -> Any:
+        return x @ weights + bias
+
+    graph = from_jax(layer, jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4, jnp.bfloat16))
+    (row,) = cast_report(graph)
+    assert (row.kind, row.op, row.operand) == ("implicit", "add", "rhs")
