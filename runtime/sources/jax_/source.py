@@ -251,8 +251,8 @@ class Importer:
                 results = [self._conversion(values[0], array_type(equation.outvars[0].aval), site)]
             elif name in MOVING and (cast_ := values[0].cast) and cast_.site.place == site.place:
                 symbol, type_ = values[0].symbol, array_type(equation.outvars[0].aval)
-                (moved,) = self._applied(equation, [Value(symbol)], [type_.cast(symbol.dtype)])
-                results = [Value(moved, cast_._replace(type=type_))]
+                (result,) = self._applied(equation, [Value(symbol)], [type_.cast(symbol.dtype)])
+                results = [Value(result, cast_._replace(type=type_))]
             else:
                 types = [array_type(variable.aval) for variable in equation.outvars]
                 results = [Value(symbol) for symbol in self._applied(equation, values, types)]
