@@ -23,7 +23,7 @@ class CastSyntax(NamedTuple):
 
     def cast_of(self, text: str, dtype: DType) -> str:
         """Return the cast of an operand that a text writes."""
-        x = text if primary(text) else f"({text})"
+        x = text if primary(text) or not self.cast.startswith("{x}") else f"({text})"
         return self.cast.format(x=x, dtype=dtype, name=_ONNX.get(dtype) or _capitals(dtype))
 
     def dtype_of(self, dtype: DType) -> str:

@@ -98,7 +98,7 @@ def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ())
         casts_to_write = (
             {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
         )
-        return _casts_in_words(promotion.op, casts_to_write, promotion.uncast.syntax)
+        return _casts_in_words(promotion.uncast, casts_to_write)
     return rewritten(promotion.uncast, location, _target_dtypes(promotion, avoid))
 
 
@@ -135,7 +135,7 @@ def rewritten(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType])
     """Return the expression at a location with operands cast; words if the source is unknown."""
     if text := _source(uncast, location, dtypes):
         return " ".join(text.split())
-    return _casts_in_words(uncast.op, _without_literals(uncast.values, dtypes), uncast.syntax)
+    return _casts_in_words(uncast, _without_literals(uncast.values, dtypes))
 
 
 def _source(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -> str:
@@ -157,10 +157,19 @@ def _without_literals(values: Sequence[Symbol], dtypes: Mapping[int, DType]) -> 
     return others or dtypes
 
 
-def _casts_in_words(op: Op, dtypes: Mapping[int, DType], syntax: CastSyntax) -> str:
-    """Return the casts in words, with the signature's operand names; "" without casts."""
-    names = [syntax.cast_of(op.operand(i), dtype) for i, dtype in dtypes.items()]
-    return f"{op.name} of {', '.join(names)}" if names else ""
+def _casts_in_words(uncast: UncastOp, dtypes: Mapping[int, DType]) -> str:
+    """Return the casts in words; "" without casts."""
+    op, values = uncast.op, uncast.values
+    casts = [
+        uncast.syntax.cast_of(operand_name(op, values[i], i), dtype) for i, dtype in dtypes.items()
+    ]
+    return f"{op.name} of {', '.join(casts)}" if casts else ""
+
+
+def operand_name(op: Op, value: Symbol, position: int) -> str:
+    """Return the name of an operand: of the node of a model that made it, else the parameter's."""
+    place = value.location
+    return place.file if place.file and not place.line else op.operand(position)
 
 
 def _cast_operands_at(location: Location, dtypes: Mapping[int, DType], syntax: CastSyntax) -> str:

@@ -33,7 +33,7 @@ from passes.analysis.expressions import (
     whole_expression,
     with_dtype,
 )
-from passes.analysis.suggestions import UncastOp, rewritten
+from passes.analysis.suggestions import UncastOp, operand_name, rewritten
 from passes.analysis.written_literals import is_literal
 from passes.reports import words
 
@@ -157,10 +157,11 @@ def _loss(report: CastReport, site: CastSite, number: int) -> str:
     worst = words.loss(site)
     if row.kind not in words.VERBS and measured is not None and measured.worst is not None:
         worst = words.became(*measured.worst)
-    source = f"`{printable(row.expression.brief)}`" if row.expression else step
+    source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {step}"
+    source = source if row.location.line else ""
     fixes = " and ".join(_fixes(report, site))
     fix = f"; write {printable(fixes, 1000)}" if fixes else ""
-    cause = f"{_place(report, row.location)} {act} ({step}: {worst}) in {source}"
+    cause = f"{_place(report, row.location)} {act} ({step}: {worst}){source}"
     if number < 0:
         return f"{cause}; what it does to the result is unknown{fix}"
     error = report.outputs[number]
@@ -208,7 +209,9 @@ def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: s
     values = [uncast(x) for x in step.args]
     head = f"{head} because {_place(report, step.location)}"
     source, syntax = expression(step.location), syntax_of(report.graph)
-    origin = f" of {_place(report, maker.location)}" if maker is not None else ""
+    origin = ""
+    if maker is not None and maker.location.line:
+        origin = f" of {_place(report, maker.location)}"
     if step.op is ops.cast and source is not None and (span := default_dtype(source.text)):
         start, end = span
         narrow, name = values[0].dtype, source.text[start:end]
@@ -228,7 +231,8 @@ def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: s
         fix = _rewritten(report, widening, others)
         return f"{head} promotes {dtypes} to {step.dtype}{text}{fix}"
     operand = printable(source.operand(position)) if source and not step.location.compound else ""
-    operand = f"`{' '.join(operand.split())}`" if operand else f"{step.op.operand(position)}"
+    name = printable(operand_name(step.op, values[position], position))
+    operand = f"`{' '.join(operand.split())}`" if operand else name
     wide = values[position].dtype
     verb = _VERBS.get(step.op.name, f"has {step.op.name} of")
     narrow = _narrow(widening)

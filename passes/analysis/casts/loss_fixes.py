@@ -11,7 +11,7 @@ from graphir.source_text import source_line
 from passes.analysis.array_makers import widened_array
 from passes.analysis.cast_syntax import syntax_of
 from passes.analysis.expressions import Expression, expression, statement, with_dtype
-from passes.analysis.suggestions import UncastOp, rewritten
+from passes.analysis.suggestions import UncastOp, operand_name, rewritten
 
 if TYPE_CHECKING:
     from passes.analysis.casts.losses import LossRow
@@ -63,11 +63,15 @@ def source_fix(row: CastRow) -> str:
     """Return the line that keeps the values that a cast in a library's program lost; else "".
 
     A cast of floats that the program asks for is left out, and one of integers goes to a float
-    dtype that has the values. A step of autocast runs outside of it.
+    dtype that has the values. A step of autocast runs outside of it. A node Cast of a model keeps
+    the dtype of its operand.
     """
     source, library = row.expression, row.symbol.graph.library
     if row.kind == "autocast":
         return _outside_autocast(row)
+    if library == "onnx" and row.kind in ("explicit", "exporter"):
+        name = operand_name(ops.cast, row.symbol.args[0], 0)
+        return syntax_of(row.symbol.graph).cast_of(name, row.source)
     if row.kind != "explicit" or not library or source is None or not source.operand(0):
         return ""
     if row.source.is_inexact or not row.target.is_inexact:

@@ -64,4 +64,17 @@ def test_onnx_has_nodes() -> None:
     )
     report = audit(from_onnx(onnx.helper.make_model(graph)), np.full(2, 300, "float16"))
     (row,) = report.losses
-    assert row.fix == "multiply of Cast(lhs, to=FLOAT), Cast(rhs, to=FLOAT)"
+    assert row.fix == "multiply of Cast(x, to=FLOAT), Cast(x, to=FLOAT)"
+
+
+def test_a_node_cast_that_loses_values_keeps_the_type_of_its_operand() -> None:
+    onnx = pytest.importorskip("onnx")
+    info, of = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    node = onnx.helper.make_node("Cast", ["ids"], ["small"], "/embed/Cast", to=of.INT8)
+    graph = onnx.helper.make_graph(
+        [node], "g", [info("ids", of.INT64, [2])], [info("small", of.INT8, [2])]
+    )
+    report = audit(from_onnx(onnx.helper.make_model(graph)), np.array([3, 300]))
+    (sentence,) = report.sentences
+    assert "because `/embed/Cast` changes 1 of 2 elements by int64 -> int8" in sentence
+    assert sentence.endswith("300 became 44); write Cast(ids, to=INT64)")
