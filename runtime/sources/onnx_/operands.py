@@ -151,7 +151,7 @@ def _survives(constant: Symbol, dtype: DType) -> bool:
 
 
 def type_name(onnx: Any, dtype: DType) -> str:
-    """Return ONNX's name of a dtype: `float` for float32."""
+    """Return ONNX's name of a dtype, `float` for float32; graphir's if the version lacks it."""
     number = next(number for number, each in DTYPES.items() if each is dtype)
-    name: str = onnx.TensorProto.DataType.Name(number)
-    return name.lower()
+    numbers: dict[str, int] = dict(onnx.TensorProto.DataType.items())
+    return next((name.lower() for name, each in numbers.items() if each == number), str(dtype))

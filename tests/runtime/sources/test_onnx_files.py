@@ -36,7 +36,11 @@ def values_of(dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return raw.view(dtype.storage).reshape(shape)
 
 
-@pytest.mark.parametrize("number", DTYPES)
+NUMBERS = [number for number in DTYPES if number in onnx.TensorProto.DataType.values()]
+"""The numbers of the dtypes that this version of onnx has."""
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_initializers_have_the_values_of_the_onnx_package(number: int) -> None:
     dtype = DTYPES[number]
     for shape in SHAPES:
@@ -50,7 +54,7 @@ def test_initializers_have_the_values_of_the_onnx_package(number: int) -> None:
             assert array.shape == shape and array.tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize("number", DTYPES)
+@pytest.mark.parametrize("number", NUMBERS)
 def test_typed_data_has_the_values_of_the_onnx_package(number: int) -> None:
     dtype = DTYPES[number]
     values = np.array([0, 1, 1, 0, 1]).astype(dtype.storage)
