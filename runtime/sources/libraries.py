@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import inspect
 import os
+import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -28,8 +29,16 @@ PROJECT = tuple(
 )
 """The starts of the files of this project."""
 
+_FOLDERS = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path]
+SITE_PACKAGES = tuple(
+    dict.fromkeys(
+        folder for folder in _FOLDERS if Path(folder).name in ("site-packages", "dist-packages")
+    )
+)
+"""The folders of installed packages: the environment's, the user's, and others on the path."""
+
 INSTALLED = (
-    *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")),
+    *(f"{folder}{os.sep}" for folder in (sysconfig.get_path("stdlib"), *SITE_PACKAGES)),
     *PROJECT,
     "<frozen",
 )

@@ -9,7 +9,6 @@ conversion is implicit.
 from __future__ import annotations
 
 import ast
-import sysconfig
 from collections.abc import Iterable, Sequence
 from inspect import signature
 from os import sep
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 
 from graphir.location import Location
 from passes.analysis.expressions import expression, statement
-from runtime.sources.libraries import INSTALLED
+from runtime.sources.libraries import INSTALLED, SITE_PACKAGES
 
 
 class EquationSite(NamedTuple):
@@ -151,7 +150,7 @@ class Sites:
         """Return the name of the installed package of a file; "" for JAX and other files."""
         name = self._packages.get(file)
         if name is None:
-            folder = next((x for x in _SITE_PACKAGES if file.startswith(x + sep)), None)
+            folder = next((x for x in SITE_PACKAGES if file.startswith(x + sep)), None)
             is_other = folder is not None and not file.startswith(self._jax)
             name = Path(file[len(folder or "") + 1 :]).parts[0] if is_other else ""
             name = self._packages[file] = name.removesuffix(".py")
@@ -196,5 +195,3 @@ _DTYPES = frozenset({"dtype", "preferred_element_type", "new_dtype"})
 """The parameters of functions that name a dtype."""
 
 _MODULES = {"numpy": "jnp.", "lax": "lax.", "nn": "jax.nn.", "scipy": "jax.scipy."}
-
-_SITE_PACKAGES = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))

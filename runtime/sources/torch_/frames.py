@@ -6,10 +6,10 @@ import ast
 import linecache
 import re
 import sys
-import sysconfig
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from types import FrameType
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from graphir.location import CompoundLocation, Location
 from graphir.source_text import displayed_path
-from runtime.sources.libraries import INSTALLED
+from runtime.sources.libraries import INSTALLED, SITE_PACKAGES
 
 
 class FunctionCall(NamedTuple):
@@ -108,7 +108,7 @@ class TorchSites:
             layer = self._layers[-1] if self._layers else ""
         kind: type[Location] = Location
         while frame is not None and (file := frame.f_code.co_filename).startswith(INSTALLED):
-            if file.startswith(_PACKAGES) and not file.startswith(_WRAPPERS):
+            if file.startswith(SITE_PACKAGES) and not file.startswith(_WRAPPERS):
                 kind = CompoundLocation  # a package's function, of several ops
             frame = frame.f_back
         if frame is None:
@@ -212,8 +212,8 @@ def _check_lines(file: str) -> frozenset[int]:
     )
 
 
-_PACKAGES = sysconfig.get_path("platlib")
-_PYTORCH = Path(_PACKAGES, "torch")
+_SPEC = find_spec("torch")
+_PYTORCH = Path(_SPEC.origin if _SPEC is not None and _SPEC.origin else "torch").parent
 _INNER = (
     str(Path(__file__).parent),
     *(str(_PYTORCH / name) for name in ("_tensor.py", "overrides.py", "utils", "_ops.py")),

@@ -172,7 +172,7 @@ def test_a_cast_inside_a_package_names_the_function_of_the_package(
     source = "def halved(x, n):\n    return x.astype('bfloat16') * n\n"
     (tmp_path / "narrowing.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(frames, "_SITE_PACKAGES", (str(tmp_path),))
+    monkeypatch.setattr(frames, "SITE_PACKAGES", (str(tmp_path),))
     monkeypatch.setattr(frames, "INSTALLED", (*frames.INSTALLED, str(tmp_path)))
     narrowing = importlib.import_module("narrowing")
     graph = from_jax(lambda x, n: narrowing.halved(x, n), np.ones(3, "f4"), np.ones(3, "i4"))
