@@ -20,11 +20,13 @@ import numpy as np
 
 from graphir import DType, Graph, GraphError, GraphirError, Origin, Symbol, ops
 from graphir.gc_pause import uncollected
+from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN, AUTOCAST, CALLERS, INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
+from runtime.sources.draws import noting_draws
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
 from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
 from runtime.sources.torch_.rows import RowCall
@@ -107,6 +109,7 @@ class TorchRecorder:
         self._outer: list[Any] = []  # the ops whose decompositions run
         self._notes: dict[str, None] = {}
         self._failure: tuple[Any, GraphError | None] = None, None
+        self._sized: list[tuple[Symbol, str]] = []  # calls whose sizes depend on values
         self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
 
     # -- inputs
@@ -218,8 +221,7 @@ class TorchRecorder:
 
         def function(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             with self.sites.calling(func, args, kwargs or {}):
-                if getattr(func, "__name__", "") in _LEAVING:
-                    self._refuse_leaving(func.__name__, args[:1])
+                self._refuse_leaving(_values_read(func, args, kwargs or {}))
                 if getattr(func, "__name__", "") == "lstm":
                     return self.sites.lstm(func, args)
                 return func(*args, **(kwargs or {}))
@@ -234,6 +236,7 @@ class TorchRecorder:
             self.torch.clear_autocast_cache()  # casts of earlier runs, whose ops would not show
             stack.enter_context(self._mode)
             stack.enter_context(mode)
+            stack.enter_context(noting_draws(lambda text: self._notes.setdefault(text)))
             try:
                 result = program()
             except RuntimeError as error:
@@ -252,9 +255,18 @@ class TorchRecorder:
             more = f" and {len(names) - 3} others" if len(names) > 3 else ""
             text = f"the values written to {', '.join(names[:3])}{more} are no outputs of the graph"
             self._notes[f"{text}; return them to see their casts"] = None
+        self._note_sizes()
         graph = dead_code(self.graph)
         graph.notes = [*self._notes]
         return graph
+
+    def _note_sizes(self) -> None:
+        """Note the sizes that depend on values, of calls without users: no run checks them."""
+        live = live_mask(self.graph, self.graph.outputs)
+        for call, name in self._sized:
+            if not live[call.index]:
+                text = f"line {call.location.line}: the sizes of {name} depend on values"
+                self._notes[f"{text}, and the graph holds where they are {call.type}"] = None
 
     def _dispatch(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an op, and add its symbols."""
@@ -280,8 +292,8 @@ class TorchRecorder:
                 symbols = self._symbols(op, operands, (args, kwargs), results)
                 for tensor, symbol in zip(results, symbols, strict=True):
                     self.tensors[tensor] = symbol
-            elif not results:
-                self._refuse_leaving(name_of(op), args)
+            elif not results and name_of(op) in _READING:
+                self._refuse_leaving(args)
         return result
 
     def _unlike(self, op: Any, operands: tuple[Any, Any]) -> GraphError | None:
@@ -341,6 +353,8 @@ class TorchRecorder:
             self.tensors.write(target, value)
             if self.tensors.outer_name(target):
                 self._writes[id(target)] = target
+            elif not target.untyped_storage().resizable() and _depends_on_inputs(value):
+                self._note("NumPy shares the memory that is written; what it reads is constant")
 
     def _operands(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return the arguments of an op with symbols for tensors."""
@@ -434,7 +448,14 @@ class TorchRecorder:
             "callee": Callee(f"torch.{op}", _Bound(self.torch, op, real, targets)),
             "types": TupleType(map(type_of, results)),
         }
-        return ops.control.parts(self.graph.emit(ops.control.call, tuple(symbols), attrs))
+        call = self.graph.emit(ops.control.call, tuple(symbols), attrs)
+        if self.torch.Tag.dynamic_output_shape in op.tags:
+            self._sized.append((call, self._called(op)))
+        return ops.control.parts(call)
+
+    def _called(self, op: Any) -> str:
+        """Return the name of the function that is called, or of the op."""
+        return self.sites.function.name if self.sites.function else name_of(op)
 
     def _is_random(self, op: Any, real: tuple[Any, Any]) -> bool:
         has_generator = any(argument.name == "generator" for argument in op._schema.arguments)
@@ -493,16 +514,16 @@ class TorchRecorder:
             raise GraphError(f"the row of {op} gives another shape", got=str(symbol.type))
         return self._cast(symbol, type_.dtype, "result", f"torch.{name_of(op)}")
 
-    def _refuse_leaving(self, name: str, args: Sequence[Any]) -> None:
+    def _refuse_leaving(self, values: Sequence[Any]) -> None:
         """Raise GraphError if the value of a tensor that depends on inputs leaves the graph.
 
         A value that the program only checks may leave it.
         """
-        tensors = self._tensors(args) if name in _VALUES else []
+        tensors = self._tensors(values) if values else ()
         symbols = [x for x in map(self.tensors.__getitem__, tensors) if _depends_on_inputs(x)]
         if not symbols:
             return
-        function = self.sites.function.name if self.sites.function else name
+        function = self.sites.function.name if self.sites.function else "item"
         if self.sites.is_check():
             self._note(f"the graph leaves out the check of a value ({function})")
             return
@@ -519,15 +540,38 @@ _STAYING = {
         ("__format__", "__repr__", "__str__"), "leave the text out, or print x.shape and x.dtype"
     ),
     **dict.fromkeys(("__index__", "__int__"), "pass the number as an argument"),
-    **dict.fromkeys(("numpy", "tolist", "__array__"), "compute with PyTorch's functions instead"),
+    **dict.fromkeys(
+        ("numpy", "tolist", "__array__", "__dlpack__"), "compute with PyTorch's functions instead"
+    ),
+    **dict.fromkeys(("tensor", "as_tensor", "asarray", "new_tensor", "new"), "use torch.stack"),
     "one_hot": "pass num_classes",
+    "tensor_split": "pass the indices as numbers",
 }
 """What to write in place of a function that takes a value out of the graph."""
 
-_LEAVING = frozenset(("numpy", "tolist", "__array__"))
-"""The functions of PyTorch that read values without an op."""
+_READING = frozenset(("_local_scalar_dense", "equal", "is_nonzero", "item", "allclose"))
+"""The ops that read values."""
 
-_VALUES = _LEAVING | {"_local_scalar_dense", "equal", "is_nonzero", "item", "allclose"}
+_NUMBERS = frozenset(("__float__", "__int__", "__index__", "__complex__"))
+
+_LEAVING = frozenset(("numpy", "tolist", "__array__", "__dlpack__")) | _NUMBERS
+"""The methods of tensors that read values without an op, as torch.Tensor([x[0]]) does by float."""
+
+
+def _values_read(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the arguments whose values a function of PyTorch reads without an op."""
+    match getattr(function, "__name__", ""):
+        case name if name in _LEAVING:
+            return args[:1]
+        case "tensor" | "as_tensor" | "asarray" | "new_tensor" | "new":
+            return [x for x in (*args, *kwargs.values()) if isinstance(x, (list, tuple))]
+        case "__getitem__" | "__setitem__" if isinstance(args[1], tuple):
+            return [x for x in args[1] if isinstance(x, list)]
+        case "tensor_split":
+            return (*args[1:], *kwargs.values())
+        case _:
+            return ()
+
 
 _IGNORED = frozenset(
     ("layout", "device", "pin_memory", "memory_format", "non_blocking", "implicit", "generator")

@@ -147,6 +147,11 @@ def test_a_primitive_without_a_row_is_a_call_of_jax() -> None:
     np.testing.assert_allclose(interpret(graph, X), np.fft.fft(X), rtol=1e-4, atol=1e-4)
 
 
+def test_numbers_drawn_while_tracing_are_a_note() -> None:
+    (note,) = from_jax(lambda x: x * np.random.rand(), np.float32(1)).notes
+    assert "draws from numpy.random are constants" in note
+
+
 def test_leaves_that_are_no_arrays_are_notes() -> None:
     def named(x: Any) -> Any:
         return {"name": "layer", "value": x * 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from contextlib import nullcontext
 from typing import Any
 
@@ -179,6 +180,44 @@ def test_a_random_op_is_a_call() -> None:
 def test_a_value_that_leaves_the_graph_is_refused(function: Any) -> None:
     with pytest.raises(GraphError, match="leaves the graph"):
         from_torch(function, X)
+
+
+def _through_shared_memory(x: Any) -> Any:
+    shared = torch.zeros(5)
+    array = shared.numpy()
+    shared.copy_(x[0])
+    return x * float(array[0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.tensor([x[0, 0], 1.0]),
+        lambda x: torch.as_tensor(data=[[x[0, 0]], [x[0, 1]]]),
+        lambda x: x.new_tensor([x[0, 0]]),
+        lambda x: torch.Tensor([x[0, 0]]),
+        lambda x: np.from_dlpack(x).sum() * x,
+        lambda x: x[:, [x[0, 0].long(), x[0, 1].long()]],
+        lambda x: x.tensor_split(x[0, :2].abs().long()),
+    ],
+)
+def test_a_value_that_pytorch_reads_without_an_op_is_refused(function: Any) -> None:
+    with pytest.raises(GraphError, match="leaves the graph"):
+        from_torch(function, X)
+
+
+@pytest.mark.parametrize(
+    ("function", "note"),
+    [
+        (lambda x: x * torch.unique(x > 0).shape[0], "the sizes of unique depend on values"),
+        (lambda x: x * random.random(), "draws from random are constants"),
+        (lambda x: x + float(np.random.rand()), "draws from numpy.random are constants"),
+        (_through_shared_memory, "NumPy shares the memory"),
+    ],
+)
+def test_what_the_graph_holds_constant_is_a_note(function: Any, note: str) -> None:
+    (text,) = from_torch(function, X).notes
+    assert note in text
 
 
 def test_a_write_through_other_dtypes_is_refused() -> None:
