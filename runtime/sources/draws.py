@@ -22,8 +22,8 @@ def noting_draws(note: Callable[[str], Any]) -> Generator[None]:
 
 
 def _numpy_state() -> tuple[Any, ...]:
-    _, keys, *rest = np.random.get_state(legacy=True)  # the words are an array
-    return keys.tobytes(), *rest
+    state: Any = np.random.get_state()
+    return state[1].tobytes(), *state[2:]  # the words of the generator, and its position
 
 
 _STATES: dict[str, Callable[[], Any]] = {"random": random.getstate, "numpy.random": _numpy_state}

@@ -566,7 +566,7 @@ def _values_read(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         case "tensor" | "as_tensor" | "asarray" | "new_tensor" | "new":
             return [x for x in (*args, *kwargs.values()) if isinstance(x, (list, tuple))]
         case "__getitem__" | "__setitem__" if isinstance(args[1], tuple):
-            return [x for x in args[1] if isinstance(x, list)]
+            return [x for x in cast("tuple[Any, ...]", args[1]) if isinstance(x, list)]
         case "tensor_split":
             return (*args[1:], *kwargs.values())
         case _:
