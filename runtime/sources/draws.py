@@ -11,7 +11,7 @@ import numpy as np
 
 
 @contextmanager
-def noting_draws(note: Callable[[str], Any]) -> Generator[None]:
+def note_draws(note: Callable[[str], Any]) -> Generator[None]:
     """Pass a note for each global generator from which the body draws numbers."""
     states = [state() for state in _STATES.values()]
     yield

@@ -21,7 +21,7 @@ from graphir.location import CALLERS, INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from runtime.optional import optional
-from runtime.sources.draws import noting_draws
+from runtime.sources.draws import note_draws
 from runtime.sources.jax_.frames import EquationSite, Sites
 from runtime.sources.jax_.indexing import INDEXING
 from runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
@@ -55,7 +55,7 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     jax = optional("jax", "jax", "from_jax")
     name = getattr(function, "__name__", "traced")
     omitted: list[str] = []
-    with noting_draws(omitted.append):
+    with note_draws(omitted.append):
         jaxpr = _traced(jax, _arrays_of(jax, function, omitted), args, keywords)
     graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
     graph.library = "jax"

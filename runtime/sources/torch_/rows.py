@@ -57,7 +57,7 @@ Row: TypeAlias = Callable[..., Any]
 
 _UNARY = """
     abs acos acosh asin asinh atan atanh ceil cos cosh erf exp expm1 floor log log10 log1p log2
-    neg=negative reciprocal relu round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc silu square
+    neg=negative reciprocal relu round rsqrt sigmoid sin sinh sqrt tan tanh trunc silu square
     isnan=is_nan isinf=is_inf signbit logical_not bitwise_not=bitwise_invert deg2rad positive
     sgn=sign real imag _conj=conj _conj_physical=conj conj_physical=conj _neg_view=negative
     resolve_conj=positive
@@ -66,7 +66,7 @@ _BINARY = """
     mul=multiply pow maximum minimum remainder fmod floor_divide atan2 eq=equal ne=not_equal lt=less
     le=less_equal gt=greater ge=greater_equal logical_and logical_or logical_xor bitwise_and
     bitwise_or bitwise_xor and=bitwise_and or=bitwise_or xor=bitwise_xor hypot logaddexp copysign
-    nextafter heaviside bitwise_left_shift=left_shift bitwise_right_shift=right_shift
+    nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift
     lshift=left_shift rshift=right_shift complex=as_complex mm=matmul bmm=matmul mv=matmul
     dot=matmul matmul
 """
@@ -100,6 +100,13 @@ def sizes(x: Symbol) -> tuple[int, ...]:
 
 
 # -- elementwise
+
+
+@row("sign", "heaviside")
+def _sign(e: RowCall, x: Any, *values: Any) -> Any:
+    """Return the sign or the step function: of NaN it is 0."""
+    result = e(ops.heaviside if values else ops.sign, x, *values)
+    return e(ops.where, e(ops.is_nan, x), 0, result) if x.dtype.is_float else result
 
 
 def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:

@@ -26,7 +26,7 @@ from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
-from runtime.sources.draws import noting_draws
+from runtime.sources.draws import note_draws
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
 from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
 from runtime.sources.torch_.rows import RowCall
@@ -236,7 +236,7 @@ class TorchRecorder:
             self.torch.clear_autocast_cache()  # casts of earlier runs, whose ops would not show
             stack.enter_context(self._mode)
             stack.enter_context(mode)
-            stack.enter_context(noting_draws(lambda text: self._notes.setdefault(text)))
+            stack.enter_context(note_draws(lambda text: self._notes.setdefault(text)))
             try:
                 result = program()
             except RuntimeError as error:
@@ -450,10 +450,10 @@ class TorchRecorder:
         }
         call = self.graph.emit(ops.control.call, tuple(symbols), attrs)
         if self.torch.Tag.dynamic_output_shape in op.tags:
-            self._sized.append((call, self._called(op)))
+            self._sized.append((call, self._function_name(op)))
         return ops.control.parts(call)
 
-    def _called(self, op: Any) -> str:
+    def _function_name(self, op: Any) -> str:
         """Return the name of the function that is called, or of the op."""
         return self.sites.function.name if self.sites.function else name_of(op)
 

@@ -182,6 +182,13 @@ def test_a_value_that_leaves_the_graph_is_refused(function: Any) -> None:
         from_torch(function, X)
 
 
+def test_signs_and_steps_of_nan_are_zero() -> None:
+    x = torch.tensor([float("nan"), -2.0, 0.0, 3.0])
+    graph = from_torch(lambda x, y: (torch.sign(x), torch.heaviside(x, y)), x, x[1:2])
+    values = interpret(graph, array_of(torch, x), array_of(torch, x[1:2]))
+    assert [v.tolist() for v in values] == [[0, -1, 0, 1], [0, 0, -2, 1]]
+
+
 def _through_shared_memory(x: Any) -> Any:
     shared = torch.zeros(5)
     array = shared.numpy()
