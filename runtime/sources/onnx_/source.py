@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -641,6 +642,7 @@ class OnnxImporter:
             inner._op = self._op or op
             inner._location = self._here
         else:
+            self._note_versions(function)
             name = text_of(node.name) or text_of(node.op_type)
             inner._layer = f"{self._layer}/{name.strip('/')}".strip("/")
         names = map(text_of, function.input)
@@ -650,12 +652,33 @@ class OnnxImporter:
         pairs = zip(function.output, node.output, strict=False)
         return [inner.value(text_of(name)) if result else None for name, result in pairs]
 
+    def _note_versions(self, function: Any) -> None:
+        """Note the ops of a function that are others in the version that the model imports."""
+        for domain, version in self.model.versions(function.opset_import).items():
+            versions = version, self.model.opsets.get(domain, version)
+            names = {text_of(node.op_type) for node in function.node if domain_of(node) == domain}
+            changed = sorted(op for op in names if self._differs(op, domain, versions))
+            if changed:
+                text = f"imports version {versions[0]} of {domain or 'ai.onnx'!r}, the model"
+                text = f"function {text_of(function.name)!r} {text} {versions[1]}"
+                self.notes.append(f"{text}: runtimes may compute another {', '.join(changed)}")
+
+    def _differs(self, op: str, domain: str, versions: Iterable[int]) -> bool:
+        """Whether an op changed between versions of its operator set; False if one lacks it."""
+        with suppress(self.onnx.defs.SchemaError):
+            schemas = [self.onnx.defs.get_schema(op, version, domain) for version in versions]
+            return len({schema.since_version for schema in schemas}) > 1
+        return False
+
     def _call(
         self, node: Any, values: Mapping[str, Value], types: Sequence[TensorType | None]
     ) -> Sequence[Value]:
         """Return the results of a node as those of a call."""
         operands = {name: symbol for name, symbol in values.items() if symbol is not None}
         named_types = {name: self.onnx_type(symbol) for name, symbol in operands.items()}
+        if text_of(node.op_type) in _RANDOM and not domain_of(node):
+            text = f"{self._here}: {text_of(node.op_type)} is random: the values of the graph"
+            self.notes.append(f"{text} differ from run to run")
         function = BoundNode(self.model, node, named_types, self.opsets)
         parts = [
             OpaqueType(f"{text_of(node.op_type)}:{i}") if type_ is None else type_
@@ -670,6 +693,18 @@ class OnnxImporter:
                 self.types[symbol] = self._protos[name]
         return symbols
 
+
+_RANDOM = frozenset(
+    [
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Bernoulli",
+        "Multinomial",
+    ]
+) | {"Dropout"}
+"""The ops whose calls compute random values."""
 
 _ROW_ERRORS = GraphirError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError
 """The exceptions of rows on nodes that they do not cover."""

@@ -319,3 +319,23 @@ def test_an_axis_beyond_the_rank_is_no_other_axis() -> None:
     )
     with pytest.raises(GraphirError, match="TopK"):
         interpret(from_onnx(model), np.ones((2, 4), np.float32))
+
+
+def test_random_nodes_are_notes() -> None:
+    node = helper.make_node("RandomNormalLike", ["x"], ["y"], "noise")
+    values = [value(name, TensorProto.FLOAT, 3) for name in "xy"]
+    (note,) = from_onnx(model_of([node], values[:1], values[1:])).notes
+    assert note.startswith("noise") and "RandomNormalLike is random" in note
+
+
+def test_a_function_of_another_version_is_a_note() -> None:
+    old = [helper.make_opsetid("", 11)]
+    nodes = [helper.make_node("Softmax", ["x"], ["t"]), helper.make_node("Sin", ["t"], ["y"])]
+    function = helper.make_function("own", "Old", ["x"], ["y"], nodes, old)
+    node = helper.make_node("Old", ["x"], ["y"], "old", domain="own")
+    values = [value(name, TensorProto.FLOAT, 2, 3, 4) for name in "xy"]
+    model = model_of([node], values[:1], values[1:])
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    (note,) = from_onnx(model).notes
+    assert "imports version 11 of 'ai.onnx'" in note and note.endswith("another Softmax")
