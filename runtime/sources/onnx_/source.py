@@ -694,16 +694,8 @@ class OnnxImporter:
         return symbols
 
 
-_RANDOM = frozenset(
-    [
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-        "Bernoulli",
-        "Multinomial",
-    ]
-) | {"Dropout"}
+_FILLS = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+_RANDOM = frozenset((*_FILLS, "Bernoulli", "Multinomial", "Dropout"))
 """The ops whose calls compute random values."""
 
 _ROW_ERRORS = GraphirError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError
