@@ -84,9 +84,9 @@ def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
 
 
 def differences(diff: GraphDiff) -> list[str]:
-    """Return a sentence for each output whose dtype two rule sets make different.
+    """Return the notes of the graph, and a sentence for each output of different dtypes.
 
-    It names the first cause, and the line to type so that both make the first one's dtype.
+    The sentence names the first cause, and the line to type so that both make the first one's dtype.
     """
     changes = {change.symbol.index: change for change in diff}
     texts: dict[str, None] = {}
@@ -103,7 +103,7 @@ def differences(diff: GraphDiff) -> list[str]:
         place = _line(location) if location.file else location.layered
         why = f"because {place} is {cause.after}, not {cause.before}{text}{_alike(diff, cause)}"
         texts.setdefault(f"{name} is {dtypes}{diff.before.name}, {why}")
-    return list(texts)
+    return [*(printable(text, _LONGEST) for text in diff.graph.notes), *texts]
 
 
 def _alike(diff: GraphDiff, cause: Change) -> str:

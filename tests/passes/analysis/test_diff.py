@@ -339,3 +339,10 @@ def test_sentences_name_the_first_cause_and_what_both_would_make_alike():
     refused = Graph("refused", rules="numpy")
     refused.output(refused.input("float32", (3,)) * refused.input("float64", (3,)))
     assert diff(refused, "jax_strict").sentences == []
+
+
+def test_the_notes_of_a_graph_stand_above_its_differences() -> None:
+    g = Graph("noted", rules="numpy")
+    g.output(g.input("int8", (2,)) + g.input("float32", (2,)))
+    g.notes = ["line 3: rand is random"]
+    assert diff(g, "jax").sentences[0] == "line 3: rand is random"
