@@ -86,7 +86,7 @@ def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
 def differences(diff: GraphDiff) -> list[str]:
     """Return the notes of the graph, and a sentence for each output of different dtypes.
 
-    The sentence names the first cause, and the line to type so that both make the first one's dtype.
+    A sentence names the first cause, and the line to type so that both make the dtype of the first.
     """
     changes = {change.symbol.index: change for change in diff}
     texts: dict[str, None] = {}
