@@ -10,7 +10,6 @@ the rules are "explicit", and every value has the dtype that ONNX infers for it.
 
 from __future__ import annotations
 
-import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +35,7 @@ from graphir.ops.control import Callee
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType, TupleType
 from passes import dead_code
+from runtime.sources.names import identifier
 from runtime.sources.onnx_ import ml, movement, quantization
 from runtime.sources.onnx_.calls import (
     BoundNode,
@@ -78,7 +78,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     onnx_model = read_model(model)
     proto = onnx_model.proto.graph
     with onnx_model.place():
-        graph = Graph(_identifier(text_of(proto.name) or "model"), rules="explicit")
+        graph = Graph(identifier(text_of(proto.name) or "model"), rules="explicit")
         graph.library = "onnx"
         importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         importer.declare(proto, sizes)
@@ -133,11 +133,11 @@ class OnnxImporter:
                 if hasattr(sizes.get(name), "dtype"):
                     self.values[name] = self._input_value(name, type_, sizes[name])
                     continue
-                identifier = _identifier(name)
-                while identifier in self.graph.input_names:
-                    identifier += "_"
+                text = identifier(name)
+                while text in self.graph.input_names:
+                    text += "_"
                 with self.graph.at(Location.at(name, 0)):
-                    symbol = self.graph.input(type_, name=identifier)
+                    symbol = self.graph.input(type_, name=text)
                     self.values[name] = self._text(symbol, info.type) if is_text else symbol
 
     def add_tensors(self, proto: Any) -> None:
@@ -157,7 +157,7 @@ class OnnxImporter:
             if not tensor.HasField("shape"):
                 raise GraphError(
                     f"input {name!r} has no rank",
-                    fix=f"pass its shape: from_onnx(model, {_identifier(name)}=(2, 3))",
+                    fix=f"pass its shape: from_onnx(model, {identifier(name)}=(2, 3))",
                 )
             dims = enumerate(tensor.shape.dim)
             shape = [self._size(dim, f"{name}_{axis}", sizes) for axis, dim in dims]
@@ -182,13 +182,13 @@ class OnnxImporter:
         text = text_of(dim.dim_param)
         sizes = {} if sizes is None else sizes
         if not text:
-            text = _identifier(name)
+            text = identifier(name)
             while text in self._dims:
                 text += "_"
         try:
             size = Dim.of(text)
         except GraphirError:
-            text = _identifier(text)
+            text = identifier(text)
             size = Dim.of(text)
         self._dims.add(text)
         if isinstance(size, Dim) and {*size.names()} <= sizes.keys():
@@ -336,7 +336,7 @@ class OnnxImporter:
 
         `run(importer, inputs)` adds the nodes, and returns the outputs.
         """
-        graph = Graph(_identifier(text_of(proto.name) or "body"), rules="explicit")
+        graph = Graph(identifier(text_of(proto.name) or "body"), rules="explicit")
         inner = self._inside(graph)
         with graph.at(self._here):
             own = [graph.input(type_) for type_ in types]
@@ -455,7 +455,7 @@ class OnnxImporter:
             return None
         try:
             return self.onnx.defs.get_schema(op, version, domain)
-        except Exception:
+        except Exception:  # SchemaError, or TypeError for a name that is not UTF-8
             raise GraphError(
                 f"there is no op {op} in version {version} of the operator set "
                 f"{domain or 'ai.onnx'!r}, and no function of the model has that name"
@@ -463,10 +463,7 @@ class OnnxImporter:
 
     def _attributes_of(self, node: Any, schema: Any) -> dict[str, Any]:
         """Return the attributes of a node, with the defaults of the schema."""
-        attrs: dict[str, Any] = {}
-        for name, attribute in schema.attributes.items():
-            if attribute.default_value.type:
-                attrs[name] = self._python(attribute.default_value)
+        attrs = {name: self._python(value) for name, value in _defaults(schema).items()}
         for attribute in node.attribute:
             attrs[text_of(attribute.name)] = self._python(attribute)
         return attrs
@@ -511,7 +508,7 @@ class OnnxImporter:
                 schema, node, types, data, None, opsets
             )
             problem = ""
-        except Exception as error:
+        except Exception as error:  # such as InferenceError; the node is refused with it
             inference, problem = {}, str(error)
         return self._types(node, attrs, inference), problem
 
@@ -612,12 +609,7 @@ class OnnxImporter:
         if not data:
             return None
         function = self.onnx.FunctionProto.FromString(data)
-        defaults = {
-            name: attribute.default_value
-            for name, attribute in schema.attributes.items()
-            if attribute.default_value.type
-        }
-        return self._by_function(function, node, args, defaults, schema.name)
+        return self._by_function(function, node, args, _defaults(schema), schema.name)
 
     def _by_function(
         self,
@@ -712,6 +704,10 @@ def _described(node: Any, place: int) -> str:
     return f"node {text_of(node.name) or place!r} ({text_of(node.op_type)})"
 
 
-def _identifier(text: str) -> str:
-    name = re.sub(r"\W+", "_", text).strip("_")
-    return name if name.isidentifier() else f"x_{name}"
+def _defaults(schema: Any) -> dict[str, Any]:
+    """Return the default values of an op's attributes, messages of ONNX."""
+    return {
+        name: attribute.default_value
+        for name, attribute in schema.attributes.items()
+        if attribute.default_value.type
+    }

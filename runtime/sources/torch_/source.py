@@ -27,6 +27,7 @@ from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
 from runtime.sources.draws import note_draws
+from runtime.sources.names import identifier
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
 from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
 from runtime.sources.torch_.rows import RowCall
@@ -100,7 +101,7 @@ class TorchRecorder:
 
     def __init__(self, torch: Any, name: str) -> None:
         self.torch = torch
-        self.graph = Graph(_identifier(name), rules="torch")
+        self.graph = Graph(identifier(name), rules="torch")
         self.graph.library = "torch"
         self.sites = TorchSites(torch)
         self.tensors = Tensors(self.graph, self._unmet)
@@ -185,7 +186,7 @@ class TorchRecorder:
 
     def _free(self, name: str) -> str:
         """Return an identifier for a name that no input has."""
-        text = _identifier(name)
+        text = identifier(name)
         return f"{text}_{len(self.graph.inputs)}" if text in self.graph.input_names else text
 
     def _unmet(self, tensor: Any) -> tuple[Symbol, str]:
@@ -660,11 +661,6 @@ def _depends_on_inputs(symbol: Symbol) -> bool:
             visited.add(each.index)
             pending += each.args
     return False
-
-
-def _identifier(text: str) -> str:
-    name = re.sub(r"\W+", "_", text).strip("_")
-    return name if name.isidentifier() else f"x_{name}"
 
 
 def _arguments(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
