@@ -1,89 +1,42 @@
-"""graphir: graphs of typed symbols in which every implicit dtype conversion becomes explicit."""
+"""graphir: graphs of typed symbols in which every implicit dtype conversion becomes explicit.
 
-from typing import Any
+The import of this package alone imports no other module: pytest imports the plugin at each start,
+in projects that may not ask for it. The first use of a public name loads all of them.
+"""
 
-from graphir import control, ops
-from graphir.dtypes import DType
-from graphir.errors import (
-    AxisError,
-    CastWarning,
-    ExecutionError,
-    GraphError,
-    GraphirError,
-    ParseError,
-    PromotionError,
-    ShapeError,
-)
-from graphir.ir.graph import Graph
-from graphir.ir.symbol import Symbol
-from graphir.lattice.order import Lattice
-from graphir.lattice.published import lattices
-from graphir.location import Location, Origin
-from graphir.numpy_api.trace import Slot, Static, Trace, trace
-from graphir.ops.dims import Dim
-from graphir.ops.op import Op
-from graphir.ops.types import TensorType
-from graphir.promotion import (
-    PromotionRules,
-    implicit_cast_type,
-    register,
-    rule_sets,
-    rules,
-    set_default_rules,
-)
-from graphir.promotion.lattices import lattice
-from graphir.rule_reports.explanation import Explanation, explain
-from graphir.rule_reports.laws import laws
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "AxisError",
-    "CastWarning",
-    "DType",
-    "Dim",
-    "ExecutionError",
-    "Explanation",
-    "Graph",
-    "GraphError",
-    "GraphirError",
-    "Lattice",
-    "Location",
-    "Op",
-    "Origin",
-    "ParseError",
-    "PromotionError",
-    "PromotionRules",
-    "ShapeError",
-    "Slot",
-    "Static",
-    "Symbol",
-    "TensorType",
-    "Trace",
-    "control",
-    "explain",
-    "implicit_cast",
-    "implicit_cast_type",
-    "lattice",
-    "lattices",
-    "laws",
-    "ops",
-    "register",
-    "rule_sets",
-    "rules",
-    "set_default_rules",
-    "trace",
-]
+if TYPE_CHECKING:
+    from graphir.public import *  # noqa: F403 the names of its __all__
+    from graphir.public import __all__ as __all__
 
 
-def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
-    """Return two operands, both cast to their common dtype: `Graph.implicit_cast` of their graph.
+class _Package(ModuleType):
+    """The type of this package: public names load at first use."""
 
-    At least one operand is a Symbol. Raises GraphError where neither operand is a Symbol.
-    """
-    for operand in (a, b):
-        if isinstance(operand, Symbol):
-            return operand.graph.implicit_cast(a, b)
-    raise GraphError("implicit_cast takes symbols", got=f"{a!r} and {b!r}")
+    def __getattr__(self, name: str) -> Any:
+        import importlib
+
+        if name in ("control", "errors", "ops"):  # rooms, which other rooms import from here
+            return importlib.import_module(f"{self.__name__}.{name}")
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        public = importlib.import_module(f"{self.__name__}.public")
+        vars(self).update({key: getattr(public, key) for key in (*public.__all__, "__all__")})
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # The import system binds each submodule here; `graphir.lattice` is the function.
+        if name != "lattice":
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self.__all__)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+sys.modules[__name__].__class__ = _Package

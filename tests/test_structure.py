@@ -38,7 +38,7 @@ def imported(path: Path) -> Iterator[str]:
 ROOMS = """
     graphir:  escape errors entry_points lazy gc_pause dtypes source_text assignments location
               lattice conversions promotion ops ir semantics text numpy_api control loss
-              rule_reports drawing
+              rule_reports drawing public
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
               dead_code legalize decompose pipeline analysis reports
     runtime:  optional references progress binding results interpreter unrolling program native
@@ -133,6 +133,27 @@ def test_modules_import_in_no_circle() -> None:
     TopologicalSorter(edges).prepare()  # raises CycleError, which names the circle
 
 
+def test_rooms_of_graphir_import_names_from_where_they_are_defined() -> None:
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "graphir":
+                names = {alias.name for alias in node.names}
+                assert names <= {"control", "errors", "ops"} or not module.startswith("graphir"), (
+                    module
+                )
+
+
+def test_the_import_of_graphir_alone_imports_nothing() -> None:
+    code = """
+import sys, graphir
+assert not {name for name in sys.modules if name.startswith(("graphir.", "numpy", "ml_dtypes"))}
+from graphir.lattice.order import Lattice
+assert callable(graphir.lattice) and graphir.Lattice is Lattice
+assert dir(graphir) == sorted(graphir.__all__) and not hasattr(graphir, "nothing")
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_each_facade_is_needed() -> None:
     for module, names in FACADES.items():
         assert set(names.split()) <= set(dependencies(MODULES[module]))
@@ -145,7 +166,7 @@ def test_core_dependencies_are_three(path: Path) -> None:
 
 
 def test_networkx_is_imported_at_first_use() -> None:
-    code = "import sys, graphir; sys.exit('networkx' in sys.modules)"
+    code = "import sys, graphir.public; sys.exit('networkx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -1,0 +1,85 @@
+"""The public names of graphir, which `graphir/__init__.py` loads at the first use of one."""
+
+from typing import Any
+
+from graphir import control, ops
+from graphir.dtypes import DType
+from graphir.errors import (
+    AxisError,
+    CastWarning,
+    ExecutionError,
+    GraphError,
+    GraphirError,
+    ParseError,
+    PromotionError,
+    ShapeError,
+)
+from graphir.ir.graph import Graph
+from graphir.ir.symbol import Symbol
+from graphir.lattice.order import Lattice
+from graphir.lattice.published import lattices
+from graphir.location import Location, Origin
+from graphir.numpy_api.trace import Slot, Static, Trace, trace
+from graphir.ops.dims import Dim
+from graphir.ops.op import Op
+from graphir.ops.types import TensorType
+from graphir.promotion import (
+    PromotionRules,
+    implicit_cast_type,
+    register,
+    rule_sets,
+    rules,
+    set_default_rules,
+)
+from graphir.promotion.lattices import lattice
+from graphir.rule_reports.explanation import Explanation, explain
+from graphir.rule_reports.laws import laws
+
+__all__ = [
+    "AxisError",
+    "CastWarning",
+    "DType",
+    "Dim",
+    "ExecutionError",
+    "Explanation",
+    "Graph",
+    "GraphError",
+    "GraphirError",
+    "Lattice",
+    "Location",
+    "Op",
+    "Origin",
+    "ParseError",
+    "PromotionError",
+    "PromotionRules",
+    "ShapeError",
+    "Slot",
+    "Static",
+    "Symbol",
+    "TensorType",
+    "Trace",
+    "control",
+    "explain",
+    "implicit_cast",
+    "implicit_cast_type",
+    "lattice",
+    "lattices",
+    "laws",
+    "ops",
+    "register",
+    "rule_sets",
+    "rules",
+    "set_default_rules",
+    "trace",
+]
+
+
+def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
+    """Return two operands, both cast to their common dtype: `Graph.implicit_cast` of their graph.
+
+    At least one operand is a Symbol. Raises GraphError where neither operand is a Symbol.
+    """
+    for operand in (a, b):
+        if isinstance(operand, Symbol):
+            return operand.graph.implicit_cast(a, b)
+    raise GraphError("implicit_cast takes symbols", got=f"{a!r} and {b!r}")
