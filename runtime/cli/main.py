@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, get_args
 
@@ -21,6 +22,7 @@ from runtime.cli.graphs import load_graph, load_run
 from runtime.cli.output import add_program, user_traceback
 from runtime.cli.rule_sets import read_rule_files
 from runtime.cli.rules_and_lattices import add_rules_and_lattices, path
+from runtime.cli.statuses import Status
 from runtime.execution import execute
 from runtime.program import Program
 from runtime.program.tier import Mode
@@ -28,47 +30,61 @@ from runtime.value_files import write_outputs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status.
+    """Run a command and return its exit status, a Status.
 
-    The status is 0 for success, 2 for bad usage (with one line on stderr), and 1 for bad input
-    (with the error on stderr). A command whose check fails prints the findings and returns 1
-    itself. With --format json, the function also prints the fields of an error as JSON. SIGINT
-    gives 130.
+    The message of an error is on stderr. With --format json, the function also prints the fields of
+    a GraphirError as JSON.
     """
-    status: int | None = None
-    args = argparse.Namespace()
     _open_streams()
+    argv, arguments = _split_arguments(sys.argv[1:] if argv is None else argv)
     try:
-        argv, arguments = _split_arguments(sys.argv[1:] if argv is None else argv)
         args = _parser().parse_args(argv)
-        args.arguments = arguments
+    except SystemExit as stop:  # help, version, bad usage
+        return int(stop.code or 0)
+    args.arguments = arguments
+    try:
         read_rule_files(args)
         status = args.command(args)
         sys.stdout.flush()
-    except SystemExit as stop:  # argparse: help, version, bad usage
-        return int(stop.code or 0)
     except BrokenPipeError:  # the reader closed the pipe: also silence the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except GraphirError as error:
-        if getattr(args, "format", "") == "json":
-            print(json.dumps({"error": error.to_json()}, indent=2))
-        return _fail(str(error))
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror or error}")
+        return Status.FINE
     except KeyboardInterrupt:
-        return 130  # the shells' status for SIGINT
-    except MemoryError as error:
-        return _fail(str(error) or "out of memory")
-    except Exception as error:
-        report = user_traceback(error)
-        if report is None and isinstance(error, ImportError):
-            return _fail(str(error))
-        if report is None:  # a defect of graphir
-            raise
-        print(report, file=sys.stderr)
-        return 1
-    return status or 0
+        return Status.INTERRUPTED
+    except (Exception, SystemExit) as error:
+        return _report(error, args)
+    return status or Status.FINE
+
+
+def _report(error: BaseException, args: argparse.Namespace) -> Status:
+    """Print an error that ended a command, and return the status."""
+    if isinstance(error, GraphirError) and getattr(args, "format", "") == "json":
+        print(json.dumps({"error": error.to_json()}, indent=2))
+    text = _message(error)
+    user_frames = user_traceback(error) if text is None else None
+    status = Status.DEFECT if text is None and user_frames is None else Status.REFUSED
+    if args.traceback or os.environ.get("GRAPHIR_TRACEBACK") or status is Status.DEFECT:
+        traceback.print_exception(error)
+    else:
+        print(user_frames or f"graphir: {text}", file=sys.stderr)
+    return status
+
+
+def _message(error: BaseException) -> str | None:
+    """Return the message of an error that needs no traceback; None for other errors."""
+    if isinstance(error, (GraphirError, MemoryError)):
+        text = str(error) or "out of memory"
+    elif isinstance(error, SystemExit):
+        text = f"the program exited, with {error.code!r}"
+    elif user_traceback(error) is not None:
+        return None
+    elif isinstance(error, OSError):
+        text = f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error))
+    elif isinstance(error, ImportError):
+        text = str(error)
+    else:
+        return None
+    return printable(text, None, keep="\n")
 
 
 def _split_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -87,12 +103,6 @@ def _open_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 -- for the process's life
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _fail(message: str) -> int:
-    message = printable(message, None, keep="\n")
-    print(f"graphir: {message}", file=sys.stderr)
-    return 1
 
 
 def _note(text: str) -> None:
@@ -148,7 +158,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         line = printable(" ".join(message.split()), None)
-        self.exit(2, f"{self.prog}: {line} (see {self.prog} --help)\n")
+        self.exit(Status.USAGE, f"{self.prog}: {line} (see {self.prog} --help)\n")
 
 
 class _Version(argparse.Action):
@@ -178,6 +188,11 @@ def _parser() -> argparse.ArgumentParser:
             name, help=doc, description=doc, epilog=f"example: graphir {name} {example}".rstrip()
         )
         command_parser.set_defaults(command=run)
+        command_parser.add_argument(
+            "--traceback",
+            action="store_true",
+            help="show every frame of an error, of graphir too; so does GRAPHIR_TRACEBACK=1",
+        )
         return command_parser
 
     command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")

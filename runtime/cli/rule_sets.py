@@ -12,7 +12,7 @@ from graphir import GraphError, PromotionRules, rules
 class RulesFile:
     """A JSON file of a lattice whose joins are a rule set; the command reads it when it runs.
 
-    The deferred read makes an invalid file an error of the command (status 1), not of its usage
+    The deferred read makes an invalid file an error of the command (status 3), not of its usage
     (status 2).
     """
 

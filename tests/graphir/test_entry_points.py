@@ -163,7 +163,7 @@ def test_a_target_without_the_op_refuses_it_by_name(site: Path, target: str) -> 
     if target == "onnx":
         pytest.importorskip("onnx")
     command = ["-m", "graphir", "export", "g.gir", "--to", target, "--size", "n=3", "-o", "out"]
-    refused = run(site, *command, status=1).stderr
+    refused = run(site, *command, status=3).stderr
     assert "softsign" in refused and "Traceback" not in refused
 
 

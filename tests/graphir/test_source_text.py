@@ -137,5 +137,5 @@ print(main(["casts", "net.gir"]), main(["promote", "int8", "float32"]))
     assert "Traceback" not in done.stderr, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:3] == ["True True", "1", "1"], done
-    assert lines[-1] == "1 0"
+    assert lines[-1] == "3 0"
     assert "net.gir: No such file" in done.stderr

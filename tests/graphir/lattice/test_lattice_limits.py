@@ -85,7 +85,7 @@ def test_a_picture_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_laws_of_too_many_nodes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "long.json"
     path.write_text(json.dumps(chain(MOST_NODES + 1)), encoding="utf-8")
-    message = refused(1, "laws", path)
+    message = refused(3, "laws", path)
     assert f"got {MOST_NODES + 1}; use a lattice of at most {MOST_NODES} nodes" in message
     status, out, _ = cli("lattice", path)
     assert status == 0 and f"{MOST_NODES + 1} levels" in out
@@ -103,7 +103,7 @@ def test_files_have_limits(edges: dict[str, list[str]], told: str, tmp_path: Pat
     path = tmp_path / "large.json"
     path.write_text(json.dumps(edges), encoding="utf-8")
     for command in (["laws"], ["lattice", "--format", "svg"], ["lattice"]):
-        assert told in refused(1, *command, path)
+        assert told in refused(3, *command, path)
 
 
 def by_definition(lattice: Lattice[str]) -> list[Violation]:

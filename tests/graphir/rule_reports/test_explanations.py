@@ -134,7 +134,7 @@ def test_promote_draws_the_ways_up(kind: str):
 
 
 def test_what_has_no_lattice_has_no_picture():
-    said = refused(1, "promote", "int8", "int8", "--rules", "explicit", "--format", "dot")
+    said = refused(3, "promote", "int8", "int8", "--rules", "explicit", "--format", "dot")
     assert "rule set 'explicit' has no lattice" in said
 
 

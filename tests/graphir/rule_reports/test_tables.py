@@ -270,4 +270,4 @@ def test_names_are_quoted_in_dot():
 
 
 def test_rules_without_a_lattice_say_so():
-    assert "rule set 'explicit' has no lattice" in refused(1, "lattice", "--rules", "explicit")
+    assert "rule set 'explicit' has no lattice" in refused(3, "lattice", "--rules", "explicit")

@@ -134,8 +134,8 @@ def test_promote_takes_python_numbers(argv, result):
         (("int32", "bfloat16", "--rules", "max_strict"), "does not hold 16777217 of int32"),
     ],
 )
-def test_promote_refuses_with_status_1(argv, said):
-    assert said in refused(1, "promote", *argv)
+def test_promote_refuses_with_status_3(argv, said):
+    assert said in refused(3, "promote", *argv)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_the_module_runs_as_a_program(tmp_path):
     assert done.stderr == ""
     done = process("promote", "int8", "flot32", code=2)
     assert done.stdout == "" and done.stderr.count("\n") == 1
-    done = process("casts", tmp_path / "missing.gir", code=1)
+    done = process("casts", tmp_path / "missing.gir", code=3)
     assert done.stdout == "" and "Traceback" not in done.stderr and done.stderr.count("\n") == 1
 
 
@@ -245,7 +245,7 @@ def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path) -> None:
     path.write_text("graph @g rules=max (%x: int8[3]) -> (int8[3]) {\n  %0 = sin(%x) : int8[3]\n")
     status, out, err = cli("casts", path, "--format", "json")
     error = json.loads(out)["error"]
-    assert status == 1 and err == f"graphir: {error['message']}\n"
+    assert status == 3 and err == f"graphir: {error['message']}\n"
     assert (error["type"], error["op"], error["got"]) == ("ParseError", "sin", "int8")
     assert [operand["dtype"] for operand in error["operands"]] == ["int8"]
     assert error["fixes"] == ["cast first, for example .cast(DType.float32)"]

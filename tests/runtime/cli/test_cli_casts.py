@@ -168,7 +168,7 @@ def test_against_tells_what_other_rules_change(script: str) -> None:
 def test_what_cannot_be_asked(script: str, argv: tuple[str, ...], error: str) -> None:
     assert script
     status, out, err = cli(*argv)
-    assert (status, out) == (1, "")
+    assert (status, out) == (3, "")
     assert error in err
 
 
@@ -176,5 +176,5 @@ def test_a_function_that_returns_no_graph_is_for_audit(script: str, tmp_path: Pa
     assert script
     (tmp_path / "plain.py").write_text("def f():\n    return 3\n", encoding="utf-8")
     status, _, err = cli("casts", "plain.py:f")
-    assert status == 1
+    assert status == 3
     assert "graphir audit plain.py:f --input x.npy" in err

@@ -41,9 +41,9 @@ def test_draw_fails_on_what_was_not_to_be(tmp_path: Path) -> None:
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     assert "invalid choice" in refused(2, "draw", "x.gir", "--format", "png")
-    assert "No such file" in refused(1, "draw", tmp_path / "none.gir")
+    assert "No such file" in refused(3, "draw", tmp_path / "none.gir")
     mixed().save(tmp_path / "g.gir")
-    assert "No such file" in refused(1, "draw", tmp_path / "g.gir", "-o", tmp_path / "no" / "x")
+    assert "No such file" in refused(3, "draw", tmp_path / "g.gir", "-o", tmp_path / "no" / "x")
 
 
 def test_a_script_may_make_the_graph(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_script_may_make_the_graph(tmp_path: Path) -> None:
     (tmp_path / "made.py").write_text(code)
     status, out, err = cli("draw", f"{tmp_path / 'made.py'}:g", "--format", "mermaid")
     assert (status, err) == (0, "") and 'n1["2<br/>i8"]' in out
-    assert "defines no 'h'" in refused(1, "draw", f"{tmp_path / 'made.py'}:h")
+    assert "defines no 'h'" in refused(3, "draw", f"{tmp_path / 'made.py'}:h")
 
 
 def test_the_ending_of_a_file_names_its_format(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_ending_of_a_file_names_its_format(tmp_path: Path) -> None:
         target = tmp_path / f"mixed.{ending}"
         assert cli("draw", graph, "-o", target) == (0, "", "")
         assert target.read_text(encoding="utf-8").startswith(start)
-    assert "'.png'; got --output" in refused(1, "draw", graph, "-o", tmp_path / "mixed.png")
+    assert "'.png'; got --output" in refused(3, "draw", graph, "-o", tmp_path / "mixed.png")
     assert not (tmp_path / "mixed.png").exists()
     assert cli("casts", graph, "-o", tmp_path / "casts.sarif") == (0, "", "")
     assert '"version": "2.1.0"' in (tmp_path / "casts.sarif").read_text(encoding="utf-8")

@@ -30,9 +30,9 @@ def test_python_is_printed_or_written(mixed: Path, tmp_path: Path) -> None:
 def test_sizes_are_bound(mixed: Path) -> None:
     text = targets.stablehlo(Graph.load(mixed), {"n": 4})
     assert cli("export", mixed, "--to", "stablehlo", "--size", "n=4") == (0, text, "")
-    text = refused(1, "export", mixed, "--to", "stablehlo")
+    text = refused(3, "export", mixed, "--to", "stablehlo")
     assert "StableHLO needs the sizes of n" in text and "in the shell --size n=4" in text
-    text = refused(1, "export", mixed, "--to", "python", "--size", "m=4", "--size", "n=4")
+    text = refused(3, "export", mixed, "--to", "python", "--size", "m=4", "--size", "n=4")
     assert "graph 'mixed' has no dim m; it has n" in text
     assert "n=4" in refused(2, "export", mixed, "--to", "python", "--size", "n")
 
@@ -48,7 +48,7 @@ def test_what_is_traced_is_a_graph(tmp_path: Path) -> None:
     for name in ("net", "made"):
         status, text, _ = cli("export", f"{script}:{name}", "--to", "python")
         assert status == 0 and "def double(x):" in text
-    text = refused(1, "export", f"{script}:double", "--to", "python")
+    text = refused(3, "export", f"{script}:double", "--to", "python")
     assert "name a function without arguments that returns a graph" in text
 
 
@@ -58,7 +58,7 @@ def test_onnx_goes_to_a_file(mixed: Path, tmp_path: Path) -> None:
     model = onnx.load(tmp_path / "mixed.onnx")
     onnx.checker.check_model(model, full_check=True)
     assert [x.name for x in model.graph.input] == ["x", "w"]
-    assert "-o model.onnx" in refused(1, "export", mixed, "--to", "onnx")
+    assert "-o model.onnx" in refused(3, "export", mixed, "--to", "onnx")
 
 
 def test_sizes_are_those_of_dims() -> None:
@@ -71,4 +71,4 @@ def test_sizes_are_those_of_dims() -> None:
 def test_a_missing_package_is_named(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("onnx", "onnx.helper"):
         monkeypatch.setitem(sys.modules, module, None)
-    assert "'onnx', which is not installed" in refused(1, "export", mixed, "--to", "onnx")
+    assert "'onnx', which is not installed" in refused(3, "export", mixed, "--to", "onnx")

@@ -152,14 +152,14 @@ def test_bad_inputs_are_named(mixed, tmp_path, monkeypatch, value, said):
     np.save("object.npy", np.array([None]), allow_pickle=True)
     np.save("w.npy", np.zeros(3, ml_dtypes.bfloat16))
     others = ("--input", "y=1", "--input", "w=w.npy")
-    assert said in refused(1, "run", mixed, "--input", f"x={value}", *others)
+    assert said in refused(3, "run", mixed, "--input", f"x={value}", *others)
 
 
 def test_a_missing_or_unknown_input_is_named(mixed):
-    assert "missing x, y, w" in refused(1, "run", mixed)
-    assert "has no input 'z'" in refused(1, "run", mixed, "--input", "z=1")
+    assert "missing x, y, w" in refused(3, "run", mixed)
+    assert "has no input 'z'" in refused(3, "run", mixed, "--input", "z=1")
     assert "--input y=... is given twice" in refused(
-        1, "run", mixed, "--input", "y=1", "--input", "y=2"
+        3, "run", mixed, "--input", "y=1", "--input", "y=2"
     )
 
 
@@ -185,7 +185,7 @@ def test_inputs_in_order_are_those_by_name(tmp_path, monkeypatch, command):
     assert by_name[0] == 0 and by_name[1]
     assert cli(*asked("x.npy", "y.npy", "z.npy")) == by_name
     assert cli(*asked("x.npy", "y.npy", "memory=z.npy")) == by_name
-    assert "'=3' is neither a number nor a file" in refused(1, *asked("=3", "y.npy", "z.npy"))
+    assert "'=3' is neither a number nor a file" in refused(3, *asked("=3", "y.npy", "z.npy"))
 
 
 def test_an_output_that_cannot_be_written_is_named(tmp_path):
@@ -193,25 +193,25 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path):
     g.output(g.scalar[DType.int8](1))
     g.save(tmp_path / "one.gir")
     argv = ("run", tmp_path / "one.gir", "--output", tmp_path / "no" / "out.npz")
-    assert "No such file or directory" in refused(1, *argv)
+    assert "No such file or directory" in refused(3, *argv)
 
 
 @pytest.mark.parametrize("command", ["lower", "casts", "run", "plan"])
 def test_bad_graphs_are_named(tmp_path, command):
     bad = tmp_path / "bad.gir"
-    assert "bad.gir: No such file or directory" in refused(1, command, bad)
+    assert "bad.gir: No such file or directory" in refused(3, command, bad)
     bad.write_text("graph @g rules=max () -> (int8[]) {\n  %0 = nope() : int8[]\n  return %0\n}\n")
-    message = refused(1, command, bad)
+    message = refused(3, command, bad)
     assert "line 2, column 8" in message and "bad.gir" in message and "nope" in message
     bad.write_text("graph @g rules=mx () -> () {\n}\n")
-    assert "line 1, column 16" in refused(1, command, bad)
+    assert "line 1, column 16" in refused(3, command, bad)
     bad.write_bytes(b"\xff\xfe\x00")
-    assert "is not UTF-8 text" in refused(1, command, bad)
+    assert "is not UTF-8 text" in refused(3, command, bad)
 
 
 def test_a_graph_without_outputs_does_not_run(tmp_path):
     (tmp_path / "none.gir").write_text("graph @none rules=max () -> () {\n}\n")
-    assert "has no outputs" in refused(1, "run", tmp_path / "none.gir")
+    assert "has no outputs" in refused(3, "run", tmp_path / "none.gir")
 
 
 def test_a_graph_too_large_for_memory_is_refused(tmp_path):
@@ -219,7 +219,7 @@ def test_a_graph_too_large_for_memory_is_refused(tmp_path):
     full = f"%0 = full {{dtype=int8, value=1, shape=[{size}]}} : int8[{size}]"
     text = f"graph @huge rules=max () -> (int8[{size}]) {{\n  {full}\n  return %0\n}}\n"
     (tmp_path / "huge.gir").write_text(text)
-    assert "llocate" in refused(1, "run", tmp_path / "huge.gir")
+    assert "llocate" in refused(3, "run", tmp_path / "huge.gir")
 
 
 # -- plan
@@ -247,4 +247,4 @@ def test_plan_prints_machine_code(mixed, monkeypatch):
     [(["--ir", "7"], "step 7 does not exist"), (["--native", "off", "--ir", "0"], 'native="off"')],
 )
 def test_machine_code_that_is_not_there(mixed, asked, said):
-    assert said in refused(1, "plan", mixed, *asked)
+    assert said in refused(3, "plan", mixed, *asked)

@@ -89,10 +89,10 @@ def test_a_cycle_is_a_finding(tmp_path: Path):
 def test_bad_names_and_bad_files(command: str, tmp_path: Path):
     assert "no lattice is named ''" in refused(2, command, "")
     assert "no lattice is named 'jep_option'; use jep_option" in refused(2, command, "jep_option")
-    assert "nope.json: No such file" in refused(1, command, tmp_path / "nope.json")
-    assert "mine.json: a: must be a list" in refused(1, command, written(tmp_path, {"a": 3}))
+    assert "nope.json: No such file" in refused(3, command, tmp_path / "nope.json")
+    assert "mine.json: a: must be a list" in refused(3, command, written(tmp_path, {"a": 3}))
     (tmp_path / "bare").write_text("{", encoding="utf-8")
-    assert "bare: line 1, column 2: not JSON" in refused(1, command, tmp_path / "bare")
+    assert "bare: line 1, column 2: not JSON" in refused(3, command, tmp_path / "bare")
 
 
 def test_rules_without_a_lattice_have_no_picture_and_yet_laws():
@@ -106,7 +106,7 @@ def test_laws_needs_a_lattice():
 
 def test_a_lattice_with_a_cycle_has_no_picture(tmp_path: Path):
     path = written(tmp_path, {"a": ["b"], "b": ["a"]})
-    assert "mine.json: lattice 'mine' has a cycle" in refused(1, "lattice", path)
+    assert "mine.json: lattice 'mine' has a cycle" in refused(3, "lattice", path)
 
 
 def test_a_lattice_is_given_once():
@@ -156,9 +156,9 @@ def test_the_join_of_three():
 
 
 def test_paths_that_do_not_meet_are_refused():
-    said = refused(1, "lattice", "jep_not_lattice_right", "--path", "A", "B")
+    said = refused(3, "lattice", "jep_not_lattice_right", "--path", "A", "B")
     assert "A and B have several minimal upper bounds in lattice 'jep_not_lattice_right'" in said
-    assert "no upper bound" in refused(1, "lattice", "jep_not_lattice_left", "--path", "B", "C")
+    assert "no upper bound" in refused(3, "lattice", "jep_not_lattice_left", "--path", "B", "C")
     assert "lattice 'jep_python' has no int8" in refused(
-        1, "lattice", "jep_python", "--path", "int8", "int"
+        3, "lattice", "jep_python", "--path", "int8", "int"
     )

@@ -122,7 +122,7 @@ def test_a_module_of_torch_its_class_and_its_exported_program() -> None:
     assert casts("casts", "tch_of_tests.py:exported") == rows
     out = cli("run", "tch_of_tests.py:net", "--input", "x=x.npy")[1]
     assert out.startswith("output0: float64[4, 4]")
-    message = refused(1, "casts", "tch_of_tests.py:Sized", "--input", "x.npy")
+    message = refused(3, "casts", "tch_of_tests.py:Sized", "--input", "x.npy")
     assert "whose constructor takes arguments" in message
     assert "name an instance: net = Sized(...)" in message
 
@@ -161,7 +161,7 @@ def test_errors_of_a_program_have_its_frames_alone() -> None:
     pytest.importorskip("torch")
     for command in ("casts", "audit"):
         status, out, err = cli(command, "tch_of_tests.py:failing", "--input", "x.npy")
-        assert (status, out) == (1, "")
+        assert (status, out) == (3, "")
         assert err.startswith("Traceback") and "line 28, in failing" in err
         assert "size mismatch" in err.splitlines()[-1] and "/runtime/" not in err
 
@@ -169,27 +169,27 @@ def test_errors_of_a_program_have_its_frames_alone() -> None:
 def test_a_script_that_does_not_load(folder: Path) -> None:
     (folder / "syntax_of_tests.py").write_text("x = (\n")
     status, _, err = cli("casts", "syntax_of_tests.py:x")
-    assert status == 1 and "SyntaxError" in err and "/runtime/" not in err
+    assert status == 3 and "SyntaxError" in err and "/runtime/" not in err
     (folder / "import_of_tests.py").write_text("import absent_of_tests\n")
     status, _, err = cli("casts", "import_of_tests.py:x")
-    assert status == 1 and "import_of_tests.py" in err and "absent_of_tests" in err
+    assert status == 3 and "import_of_tests.py" in err and "absent_of_tests" in err
 
 
 def test_what_is_refused() -> None:
     pytest.importorskip("torch")
     for command in ("run", "audit"):
-        message = refused(1, command, "tch_of_tests.py:net", "--input", "float32[4, 3]")
+        message = refused(3, command, "tch_of_tests.py:net", "--input", "float32[4, 3]")
         assert "an input has a type alone; give each by --input x.npy" in message
-    assert "by pickle" in refused(1, "casts", "net.pt2")
+    assert "by pickle" in refused(3, "casts", "net.pt2")
     named = ("casts", "tch_of_tests.py:net", "--input", "float32[n, 3]")
-    assert "write sizes, as in float32[8, 3]" in refused(1, *named)
-    assert "missing a required argument: 'x'" in refused(1, "casts", "tch_of_tests.py:net")
+    assert "write sizes, as in float32[8, 3]" in refused(3, *named)
+    assert "missing a required argument: 'x'" in refused(3, "casts", "tch_of_tests.py:net")
 
 
 def test_a_library_by_option() -> None:
     pytest.importorskip("jax")
     types = ("--input", "float32[4]", "--input", "y=float64[4]", "--library", "numpy")
-    assert refused(1, "casts", "jx_of_tests.py:halves", *types)
+    assert refused(3, "casts", "jx_of_tests.py:halves", *types)
 
 
 def test_an_audit_in_several_dtypes_has_a_column_each() -> None:
@@ -199,4 +199,4 @@ def test_an_audit_in_several_dtypes_has_a_column_each() -> None:
     assert status == 0 and out.split()[:3] == ["layer", "bfloat16", "float16"]
     assert "fc " in out and "% of the error" in out
     assert set(json.loads(cli(*several, "--format", "json")[1])) == {"bfloat16", "float16"}
-    assert "name one dtype" in refused(1, *several, "--format", "html")
+    assert "name one dtype" in refused(3, *several, "--format", "html")

@@ -59,8 +59,8 @@ def test_a_command_takes_a_file(folder: Path, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["casts", "audit", "draw", "lower", "plan", "run"])
 def test_a_graph_follows_the_rules_named_or_none(folder: Path, command: str) -> None:
-    assert "no rule set is named 'of_a_file'" in refused(1, command, "own.gir")
-    error = refused(1, command, "g.gir", "--rules", "jax")
+    assert "no rule set is named 'of_a_file'" in refused(3, command, "own.gir")
+    error = refused(3, command, "g.gir", "--rules", "jax")
     assert "follows the rules 'numpy'; got --rules jax" in error
 
 
@@ -88,10 +88,10 @@ def test_the_answers_are_those_of_the_file(folder: Path) -> None:
 
 def test_a_file_that_is_wrong_is_an_error_and_no_usage(folder: Path) -> None:
     (folder / "bad.json").write_text('{"int8": ["nonsense"]}')
-    assert "bad" in refused(1, "promote", "int8", "int16", "--rules", "bad.json")
-    assert "nope.json" in refused(1, "table", "--rules", "nope.json")
+    assert "bad" in refused(3, "promote", "int8", "int16", "--rules", "bad.json")
+    assert "nope.json" in refused(3, "table", "--rules", "nope.json")
     (folder / "taken.json").write_text(json.dumps({"name": "max", "edges": EDGES}))
-    assert "'max' is registered already" in refused(1, "table", "--rules", "taken.json")
+    assert "'max' is registered already" in refused(3, "table", "--rules", "taken.json")
     assert "or name a JSON file" in refused(2, "table", "--rules", "nope")
 
 

@@ -116,16 +116,16 @@ def test_dicts_from_json_and_from_literals() -> None:
 
 def test_what_cannot_be_asked() -> None:
     assert "no module 'shop_of_tests.absent'; got missing shop" in refused(
-        1, "audit", "shop_of_tests.absent:f"
+        3, "audit", "shop_of_tests.absent:f"
     )
     assert "takes no arguments after --" in refused(
-        1, "audit", "shop_of_tests.inner.work:bright", "--", "3"
+        3, "audit", "shop_of_tests.inner.work:bright", "--", "3"
     )
     assert "give the arguments of a script after --" in refused(
-        1, "audit", "flat.py", "--input", "3"
+        3, "audit", "flat.py", "--input", "3"
     )
     assert "--input \"'slow'\" is a text" in refused(
-        1, "audit", "shop_of_tests.inner.work:flags", "--input", "slow"
+        3, "audit", "shop_of_tests.inner.work:flags", "--input", "slow"
     )
-    assert "absent.py: no such file" in refused(1, "audit", "absent.py")
-    assert "name what it defines" in refused(1, "casts", "flat.py")
+    assert "absent.py: no such file" in refused(3, "audit", "absent.py")
+    assert "name what it defines" in refused(3, "casts", "flat.py")
