@@ -1,0 +1,1 @@
+"""Reading, cleaning and combining the data of a laboratory."""
