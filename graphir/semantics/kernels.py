@@ -35,7 +35,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import ExecutionError, cast_first
 from graphir.ops import decompositions
 from graphir.semantics import data_movement as movement
-from graphir.semantics import products, sums
+from graphir.semantics import products, sorting, sums
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
 from graphir.semantics.kernel_table import Kernel, KernelTable
@@ -203,25 +203,6 @@ def _not_empty(name: str, x: Array, axes: tuple[int, ...]) -> None:
         )
 
 
-def _sort(x: Array, axis: int, descending: bool) -> Array:
-    """Sort along an axis, NaN last. `descending` reverses the result, so that NaN comes first."""
-    # An unstable sort would order 0.0 and -0.0, which compare equal, by its implementation.
-    result = np.sort(x, axis=axis, kind="stable" if x.dtype.kind == "f" else None)
-    return np.flip(result, axis).copy() if descending else result
-
-
-def _argsort(x: Array, axis: int, descending: bool, stable: bool = True) -> Array:
-    """Return the indices (int64) that sort along an axis; descending puts NaN first.
-
-    An unstable sort leaves equal values as NumPy's quicksort does, by the machine's instructions.
-    """
-    if not descending:
-        kind = "stable" if stable else None
-        return np.argsort(x, axis=axis, kind=kind).astype(np.int64, copy=False)
-    backwards = _argsort(np.flip(x, axis), axis, False)
-    return x.shape[axis] - 1 - np.flip(backwards, axis)
-
-
 def _searchsorted(x: Array, values: Array, side: Any) -> Array:
     alike("searchsorted", x, values)
     return np.asarray(np.searchsorted(x, values, side=side), dtype=np.int64)
@@ -379,8 +360,8 @@ PRIMITIVES: dict[str, Kernel] = {
     "cumulative_sum": partial(_accumulate, np.add),
     "cumulative_prod": partial(_accumulate, np.multiply),
     # -- sorting
-    "sort": _sort,
-    "argsort": _argsort,
+    "sort": sorting.sort,
+    "argsort": sorting.argsort,
     "searchsorted": _searchsorted,
     # -- contractions
     "matmul": products.matmul,

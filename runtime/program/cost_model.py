@@ -20,6 +20,9 @@ NUMPY_UFUNC: Final = 0.3
 NUMPY_OTHER: Final = 1.5
 """Nanoseconds per element of a function that is not a ufunc: execution, W5, 10,000."""
 
+NUMPY_SORT: Final = 1.5
+"""The least nanoseconds per element of a sort of rows: kernels, sorts."""
+
 NATIVE_BYTE: Final = 0.01
 """Nanoseconds per byte that a kernel reads or writes: native, W1, 10,000,000."""
 

@@ -40,6 +40,7 @@ from runtime.program.cost_model import (
     CACHE,
     NUMPY_CHEAP,
     NUMPY_OTHER,
+    NUMPY_SORT,
     NUMPY_UFUNC,
     ONE_BLOCK,
     SECOND_THREAD,
@@ -483,7 +484,11 @@ def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
 
 def cost(body: RegionBody) -> float:
     """Return the estimated time of a body in NumPy, in nanoseconds per element."""
-    return sum([_price(function) for function, _, _ in body.calls])
+    sorts = [symbol for symbol, _ in body.rows if symbol.op in _SORTS]
+    return sum([_price(function) for function, _, _ in body.calls]) + NUMPY_SORT * len(sorts)
+
+
+_SORTS = (ops.sort, ops.argsort)
 
 
 def _price(function: Any) -> float:

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from graphir import ExecutionError, Graph, ops
+from graphir import ExecutionError, Graph, Op, ops
 from runtime import Program, execute, interpret
 from runtime.program.blocks import share
 from runtime.program.memory import Lane
@@ -63,6 +63,16 @@ def chain(size: str = "n", dtype: str = "float32") -> Graph:
 
 
 # -- threads
+
+
+@pytest.mark.parametrize("op", [ops.sort, ops.argsort], ids=str)
+def test_threads_sort_rows(op: Op) -> None:
+    graph = Graph("sorts")
+    graph.output(op(graph.input("float64", ("n", "m")), axis=-1))
+    x = np.random.default_rng(0).choice(np.array([0.0, -0.0, np.nan, 1, -1]), (300, 2000))
+    program = Program(graph, threads=2)
+    assert same(program(x), interpret(graph, x))
+    assert "2 threads:" in program.explain(x)
 
 
 @pytest.mark.parametrize("settings", [{"threads": 1}, {"threads": 3, "block": 777}], ids=str)

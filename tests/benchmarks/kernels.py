@@ -1,0 +1,70 @@
+"""Kernels that do not call the NumPy function of their name, beside that function.
+
+    python -m tests.benchmarks.kernels [--only WORD] [--rounds N]
+
+Prints the best time of the kernel and of NumPy's function, in nanoseconds per element of the first
+operand, and the ratio of NumPy's time to the kernel's. Both are called in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from graphir.semantics.kernels import KERNELS
+
+Call = Callable[[], Any]
+
+
+def sorts() -> Iterator[tuple[str, int, Call, Call]]:
+    """Sorts and stable argsorts of rows, beside NumPy's default sort and stable argsort."""
+    random = np.random.default_rng(0)
+    for dtype in ("int8", "int16", "int32", "int64", "float32", "float64"):
+        for rows, length in ((100_000, 8), (50_000, 16), (20_000, 32), (1000, 1000), (1, 1_000_000)):
+            x = (random.standard_normal((rows, length)) * 1000).astype(dtype)
+            what = f"{dtype}[{rows}, {length}]"
+            yield (
+                f"sort {what}",
+                x.size,
+                lambda x=x: KERNELS["sort"](x, axis=1, descending=False),
+                lambda x=x: np.sort(x, axis=1),
+            )
+            yield (
+                f"argsort {what}",
+                x.size,
+                lambda x=x: KERNELS["argsort"](x, axis=1, descending=False),
+                lambda x=x: np.argsort(x, axis=1, kind="stable"),
+            )
+
+
+def best(kernel: Call, numpy: Call, rounds: int) -> list[float]:
+    """The best seconds of both calls, which take turns."""
+    least = [math.inf, math.inf]
+    for _ in range(rounds):
+        for i, call in enumerate((kernel, numpy)):
+            start = time.perf_counter()
+            call()
+            least[i] = min(least[i], time.perf_counter() - start)
+    return least
+
+
+def main() -> None:
+    """Measure the kernels and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="the lines whose names contain this word")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    for name, size, kernel, numpy in sorts():
+        if options.only in name:
+            taken = best(kernel, numpy, options.rounds)
+            ours, theirs = (1e9 * seconds / size for seconds in taken)
+            print(f"{name:40}{ours:10.3f}{theirs:10.3f}{theirs / ours:10.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
