@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[Any]
 
 _SHORT = 16
-"""The most elements of a row of bytes that insertion sort sorts faster than radix sort: kernels, sorts."""
+"""The most elements of a row of bytes that insertion sort sorts faster than radix sort: kernels,
+sorts."""
 
 _LONG = 500
 """The least elements of a row of 8 or 16 bits whose order NumPy's radix sort finds faster: kernels,

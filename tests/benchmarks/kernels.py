@@ -24,8 +24,9 @@ Call = Callable[[], Any]
 def sorts() -> Iterator[tuple[str, int, Call, Call]]:
     """Sorts and stable argsorts of rows, beside NumPy's default sort and stable argsort."""
     random = np.random.default_rng(0)
+    shapes = ((100_000, 8), (50_000, 16), (20_000, 32), (1000, 1000), (1, 1_000_000))
     for dtype in ("int8", "int16", "int32", "int64", "float32", "float64"):
-        for rows, length in ((100_000, 8), (50_000, 16), (20_000, 32), (1000, 1000), (1, 1_000_000)):
+        for rows, length in shapes:
             x = (random.standard_normal((rows, length)) * 1000).astype(dtype)
             what = f"{dtype}[{rows}, {length}]"
             yield (

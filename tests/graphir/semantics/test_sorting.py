@@ -1,4 +1,4 @@
-"""Sorts have the bits of NumPy's stable sorts: zeros of both signs, NaN, ties, any axis and dtype."""
+"""Sorts have the bits of NumPy's stable sorts: zeros of both signs, NaN, ties, axes and dtypes."""
 
 from __future__ import annotations
 
