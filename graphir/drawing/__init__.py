@@ -1,1 +1,1 @@
-"""Drawings of lattices and graphs: SVG, DOT, Mermaid."""
+"""Drawings of lattices, graphs and promotion tables: SVG, DOT, Mermaid."""

@@ -52,12 +52,12 @@ def text_table(rules: PromotionRules, color: bool = False) -> str:
     With `color` the colour of a cell shows its loss, and cells of asymmetric pairs are underlined.
     """
     table = ordered(rules)
-    rows = [(a.short, *map(_short, row.values())) for a, row in table.items()]
+    rows = [(a.short, *map(short_name, row.values())) for a, row in table.items()]
     lines = aligned([("", *(b.short for b in table)), *rows])
-    counts = [
-        _ansi(_ANSI[k], meaning) if color else meaning for k, meaning in _counts(table).items()
+    phrases = [
+        _ansi(_ANSI[k], meaning) if color else meaning for k, meaning in counts(table).items()
     ]
-    notes = [f"{count_text(len(table) ** 2, 'pair')}: {', '.join(counts)}", *_asymmetry(table)]
+    notes = [f"{count_text(len(table) ** 2, 'pair')}: {', '.join(phrases)}", *asymmetry(table)]
     if color:
         lines[1:] = [_paint(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
     return "\n".join([*lines, "", *notes])
@@ -69,18 +69,18 @@ def _paint(line: str, a: DType, table: Table) -> str:
     cells = iter(table[a].items())
     for place in range(2, len(pieces), 2):
         b, cell = next(cells)
-        style = _ANSI[_loss(a, b, cell)] + (_UNDERLINE if cell is not table[b][a] else "")
+        style = _ANSI[loss_of(a, b, cell)] + (_UNDERLINE if cell is not table[b][a] else "")
         pieces[place] = _ansi(style, pieces[place])
     return "".join(pieces)
 
 
-def _counts(table: Table) -> dict[Loss, str]:
+def counts(table: Table) -> dict[Loss, str]:
     """Return a phrase with the number of cells, for each kind of loss."""
-    losses = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
-    return {loss: f"{losses.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()}
+    losses = [loss_of(a, b, cell) for a, row in table.items() for b, cell in row.items()]
+    return {loss: f"{losses.count(loss)} {meaning}" for loss, meaning in MEANINGS.items()}
 
 
-def _asymmetry(table: Table) -> list[str]:
+def asymmetry(table: Table) -> list[str]:
     """Return a note on the number of asymmetric pairs; empty for a symmetric table."""
     pairs = unlike(table)
     note = f"row = lhs, column = rhs; not symmetric in {count_text(len(pairs), 'pair')}"
@@ -144,6 +144,7 @@ def html_table(rules: PromotionRules) -> str:
         legend=_legend(table),
         head=head,
         rows=rows,
+        **COLORS,
     )
 
 
@@ -171,11 +172,13 @@ def cell_name(cell: DType | None) -> str:
     return ABSENT if cell is None else str(cell)
 
 
-def _short(cell: DType | None) -> str:
+def short_name(cell: DType | None) -> str:
+    """Return the short name of a table's cell."""
     return ABSENT if cell is None else cell.short
 
 
-def _loss(a: DType, b: DType, cell: DType | None) -> Loss:
+def loss_of(a: DType, b: DType, cell: DType | None) -> Loss:
+    """Return the kind of loss of a table's cell."""
     if cell is None:
         return "raises"
     return "loses" if losses(a, b, cell) else "exact"
@@ -186,24 +189,28 @@ def _html_cell(a: DType, b: DType, table: Table) -> str:
     title = f"{a} with {b}: {cell or 'an error'}"
     if cell is not None:
         title += f"; {' and '.join(losses(a, b, cell)) or 'exact'}"
-    kind: str = _loss(a, b, cell)
+    kind: str = loss_of(a, b, cell)
     if cell is not mirror:
         kind, title = f"{kind} unlike", f"{title}; swapped: {mirror or 'an error'}"
-    return f'<td class="{kind}" title="{html.escape(title)}">{html.escape(_short(cell))}</td>'
+    return f'<td class="{kind}" title="{html.escape(title)}">{html.escape(short_name(cell))}</td>'
 
 
 def _legend(table: Table) -> str:
     """Return the HTML legend: each colour's meaning and its number of pairs."""
-    spans = [f'<span class="{loss}">{text}</span>' for loss, text in _counts(table).items()]
-    spans += [f'<span class="unlike">{text}</span>' for text in _asymmetry(table)]
+    spans = [f'<span class="{loss}">{text}</span>' for loss, text in counts(table).items()]
+    spans += [f'<span class="unlike">{text}</span>' for text in asymmetry(table)]
     return "\n".join(spans)
 
 
-_MEANINGS: dict[Loss, str] = {
+MEANINGS: dict[Loss, str] = {
     "exact": "hold every value of both",
     "loses": "can lose values",
     "raises": "do not mix (-)",
 }
+"""What the cells of a kind of loss are."""
+COLORS: dict[Loss, str] = {"exact": "#d9f0dd", "loses": "#ffe2b3", "raises": "#e3e3e8"}
+"""The fill colour of a cell, by its loss."""
+
 _ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
 _UNDERLINE = ";4"
 
@@ -224,9 +231,9 @@ thead th {{ position: sticky; top: 0; z-index: 1; background: #f3f3f3 }}
 tbody th {{ position: sticky; left: 0; background: #f3f3f3; text-align: right }}
 thead th:first-child {{ left: 0; z-index: 2 }}
 span {{ display: inline-block; padding: 2px 8px; margin: 0 4px 4px 0 }}
-.exact {{ background: #d9f0dd }}
-.loses {{ background: #ffe2b3; font-style: italic }}
-.raises {{ background: #e3e3e8; color: #555 }}
+.exact {{ background: {exact} }}
+.loses {{ background: {loses}; font-style: italic }}
+.raises {{ background: {raises}; color: #555 }}
 .unlike {{ box-shadow: inset 0 0 0 2px #c2255c }}
 </style>
 </head>

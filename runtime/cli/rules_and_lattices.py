@@ -20,6 +20,7 @@ from graphir import (
     rules,
 )
 from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.drawing.tables import table_svg
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Cyclic, Lattice
 from graphir.lattice.published import element, lattices
@@ -72,7 +73,7 @@ def _table(args: argparse.Namespace) -> None:
     if args.format == "text":
         print(text_table(args.rules, _in_color(args.color)))
     else:
-        print(FORMATS[args.format](args.rules))
+        print(_TABLE_FORMATS[args.format](args.rules))
 
 
 def _lattice(args: argparse.Namespace) -> None:
@@ -186,7 +187,7 @@ def _add_table(command: Callable[..., Any]) -> None:
     doc = "All pairs of a rule set's dtypes; - stands for an error."
     parser = command("table", _table, doc, "--rules max --format html > max.html")
     add_rule_set(parser)
-    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser.add_argument("--format", choices=_TABLE_FORMATS, default="text")
     parser.add_argument(
         "--color",
         choices=("auto", "always", "never"),
@@ -262,6 +263,7 @@ def _add_diff(command: Callable[..., Any]) -> None:
     parser.set_defaults(rules=None, sources=None)
 
 
+_TABLE_FORMATS = {**FORMATS, "svg": table_svg}
 _SUBJECTS = f"a rule set, a lattice such as {lattices()[0]}, or a JSON file of edges"
 
 

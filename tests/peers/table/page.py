@@ -59,6 +59,19 @@ CHECKED = {
 }
 """What each rule set was checked against."""
 
+MEASURED = {
+    "numpy": "NumPy 2.4.6",
+    "numpy_legacy": "NumPy 1.26.4",
+    "dask": "Dask 2026.8",
+    "array_api": "array-api-strict 2.6.1",
+    "torch": "PyTorch 2.13",
+    **dict.fromkeys(("jax", "jax_x32", "jax_strict", "jax_lax"), "JAX 0.10.2"),
+    **dict.fromkeys(("tensorflow", "tf_all", "tf_safe", "tf_legacy"), "TensorFlow 2.21"),
+    "python": "Python 3.11",
+    "max_strict": "MAX 26.7",
+}
+"""The version of the library with which a rule set was measured."""
+
 _SIGNS = {
     "add": "+",
     "subtract": "-",
