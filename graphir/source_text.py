@@ -1,4 +1,4 @@
-"""The source files of user programs. This module alone reads their lines.
+"""The source files and notebook cells of user programs. This module alone reads their lines.
 
 A path reaches this module in two ways. The path of running code is the path from which Python
 itself loaded the code. A file name in a parsed text passes through `path_under`, which confines it
@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import os
 import stat
+import sys
 
 LARGEST = 1 << 24
 """The most bytes of a source file whose lines this module reads."""
@@ -38,12 +39,32 @@ def path_under(directory: str | os.PathLike[str], file: str) -> str:
 
 
 def displayed_path(path: str) -> str:
-    """Return a path for display: relative to the working directory when inside it."""
+    """Return a path for display: relative to the working directory when inside it.
+
+    For the code of a notebook's cell it is `In[3]`, the label of the cell.
+    """
+    if cell := _cell_label(path):
+        return cell
     try:
         here = os.path.join(os.getcwd(), "")
     except OSError:  # the working directory was removed
         return path
     return path.removeprefix(here)
+
+
+def is_cell(file: str) -> bool:
+    """Answer whether the display path of a file is the label of a notebook's cell."""
+    return file.startswith("In[") and file.endswith("]")
+
+
+def _cell_label(path: str) -> str:
+    """Return the label of the IPython cell whose code has a path; "" for every other path.
+
+    The number is that of the last execution of the cell's text, as in the tracebacks of IPython.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    return (name_of(path) or ("", ""))[1] if name_of else ""
 
 
 def _is_readable(path: str) -> bool:

@@ -36,7 +36,8 @@ def imported(path: Path) -> Iterator[str]:
 
 
 ROOMS = """
-    graphir:  escape errors entry_points lazy gc_pause dtypes source_text assignments location
+    graphir:  escape markup errors entry_points lazy gc_pause dtypes source_text assignments
+              location
               lattice conversions promotion ops ir semantics text numpy_api control loss
               rule_reports drawing public
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
@@ -48,8 +49,10 @@ ROOMS = """
 
 FACADES = {
     "graphir.__main__": "runtime.cli.main",
-    "graphir.lattice.order": "graphir.lattice.files",  # Lattice.load
-    "graphir.promotion.rules": "graphir.rule_reports.explanation graphir.rule_reports.laws",
+    "graphir.lattice.order": "graphir.lattice.files graphir.rule_reports.findings "
+    "graphir.rule_reports.fragments graphir.drawing.lattices",
+    "graphir.promotion.rules": "graphir.rule_reports.explanation graphir.rule_reports.laws "
+    "graphir.rule_reports.fragments graphir.rule_reports.tables",
     "graphir.ops.dims": "graphir.ops.grammar",  # Dim("2*n + 1")
     "graphir.ir.facade": "graphir.text.files graphir.text.parser graphir.text.printer "
     "graphir.drawing.graphs",
@@ -58,7 +61,9 @@ FACADES = {
     "graphir.numpy_api.traced_numbers": "graphir.numpy_api.dispatch",  # as Symbol
     "passes.analysis.casts.report": "passes.reports.json_ passes.reports.notebook "
     "passes.reports.sentences passes.reports.text",
-    "passes.analysis.graph_diff": "passes.reports.sentences",
+    "passes.analysis.graph_diff": "passes.reports.notebook passes.reports.sentences",
+    "passes.analysis.rules_diff": "passes.reports.notebook",
+    "graphir.rule_reports.explanation": "graphir.rule_reports.fragments",
     "passes.analysis.casts.rows": "passes.analysis.casts.sites",  # CastRow.to_json
     "runtime.audit.audit": "runtime.recording",  # audit of a function
     "runtime.array_api.array": "runtime.array_api runtime.array_api.indexing "

@@ -9,6 +9,7 @@ from typing import Any
 from graphir.drawing.lattice_svg import picture
 from graphir.drawing.marks import ACCENT, Paths, marks
 from graphir.lattice.order import Lattice
+from graphir.markup import LARGEST, folded, fragment, paragraphs, tag, verbatim
 
 
 def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
@@ -75,6 +76,22 @@ def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
 def lattice_svg(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """Return the SVG of a lattice with the least nodes at the bottom."""
     return picture(lattice, marks(lattice, paths))
+
+
+def lattice_html(lattice: Lattice[Any]) -> str:
+    """Return an HTML fragment for notebooks: the SVG, and the levels of a lattice too large for it.
+
+    The levels of others are in a folded section.
+    """
+    head = f"Lattice {lattice.name}: {len(lattice)} nodes, {len(lattice.pairs())} edges"
+    levels = verbatim(lattice_text(lattice).split("\n"))
+    drawing = lattice_svg(lattice) if len(lattice) <= _MOST else ""
+    if drawing and len(drawing) <= LARGEST // 2:
+        levels = tag("div", drawing, class_="scroll") + folded("Levels", levels)
+    return fragment(paragraphs([head]), levels)
+
+
+_MOST = 100  # the most nodes of a drawing in a notebook
 
 
 LATTICE_FORMATS: dict[str, Callable[[Lattice[Any], Paths], str]] = {

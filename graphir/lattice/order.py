@@ -112,6 +112,12 @@ class Lattice(Generic[Node]):
     def __repr__(self) -> str:
         return f"<Lattice {printable(self.name)}, {len(self.nodes)} nodes>"
 
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: a drawing of the lattice."""
+        from graphir.drawing.lattices import lattice_html
+
+        return lattice_html(self)
+
     def _downwards(self) -> list[Node]:
         """Return the nodes, each after all nodes above it. Raises Cyclic for a cycle."""
         try:
@@ -254,11 +260,18 @@ MAX_LISTED = 10_000
 class Violations(list[Violation]):
     """A list of violations, sorted by law.
 
-    `counts` has the number of violations of each law, which may exceed the number listed.
+    `counts` has the number of violations of each law, which may exceed the number listed. `laws`
+    are the laws of the check.
     """
 
-    def __init__(self, violations: Iterable[Violation] = (), more: Mapping[str, int] | None = None):
+    def __init__(
+        self,
+        violations: Iterable[Violation] = (),
+        more: Mapping[str, int] | None = None,
+        laws: Sequence[str] = LAWS,
+    ) -> None:
         super().__init__(violations)
+        self.laws = tuple(laws)
         self.counts = Counter(violation.law for violation in self)
         self.counts.update(more or {})
 
@@ -266,7 +279,20 @@ class Violations(list[Violation]):
         """Return the violations of the given laws, with their counts."""
         violations = [violation for violation in self if violation.law in laws]
         counts = Counter({law: n for law, n in self.counts.items() if law in laws})
-        return Violations(violations, counts - Counter(violation.law for violation in violations))
+        more = counts - Counter(violation.law for violation in violations)
+        return Violations(violations, more, [law for law in self.laws if law in laws])
+
+    def __repr__(self) -> str:
+        """Return a line for each law: it holds, or its number of violations and the first one."""
+        from graphir.rule_reports.findings import report
+
+        return report(self, self.laws)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the lines of `repr`, and counterexamples, folded."""
+        from graphir.rule_reports.fragments import laws_fragment
+
+        return laws_fragment(self)
 
 
 def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Violations:

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import REAL_PARTS, Fix, GraphError, PromotionError, RulesFix, cast_first
+from graphir.escape import printable
 from graphir.lattice.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
 from graphir.lattice.published import is_dtype, of_dtypes
 from graphir.promotion.defaults import DefaultInside
@@ -427,12 +428,12 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             return lattice.path(low, high)
         return low, high
 
-    def table(self) -> dict[DType, dict[DType, DType | None]]:
+    def table(self) -> PromotionTable:
         """Return the results of all pairs of dtypes, row by column.
 
         A pair that does not promote has None.
         """
-        return {a: {b: self.answer(a, b) for b in self.dtypes} for a in self.dtypes}
+        return PromotionTable({a: {b: self.answer(a, b) for b in self.dtypes} for a in self.dtypes})
 
     def laws(self) -> list[Violation]:
         """Return every violation of the promotion laws, with its counterexample (graphir.laws)."""
@@ -450,7 +451,29 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return (rules, (self.name,)) if self in rule_sets() else super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        return f"<PromotionRules {self.name}>"
+        return f"<PromotionRules {printable(self.name)}, {len(self.dtypes)} dtypes>"
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: what the rules are, and their table and facts, folded."""
+        from graphir.rule_reports.fragments import rules_fragment
+
+        return rules_fragment(self)
+
+
+class PromotionTable(dict[DType, dict[DType, DType | None]]):
+    """The results of all pairs of dtypes under a rule set, row by column; None is a refusal."""
+
+    def __repr__(self) -> str:
+        """Return the table in short names; one of many dtypes without narrow ones."""
+        from graphir.rule_reports.tables import brief_text
+
+        return brief_text(self)
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table for notebooks, coloured by loss."""
+        from graphir.rule_reports.fragments import table_fragment
+
+        return table_fragment(self)
 
 
 _USUAL = (DType.int32, DType.float32, DType.bool, DType.int64)

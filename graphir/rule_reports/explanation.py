@@ -60,6 +60,36 @@ class Explanation(NamedTuple):
             lines += ["", "Other rule sets:", *_align(list(map(_row, self.others.items())))]
         return "\n".join(piece for line in lines for piece in _wrap(line))
 
+    def __repr__(self) -> str:
+        """Return the text with the other rule sets grouped by their answers."""
+        groups = (f"  {answer} {', '.join(names)}" for answer, names in self.groups().items())
+        others = (piece for line in groups for piece in _wrap(line))
+        return "\n".join([str(self._replace(others={})), *others])
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the paths, and the answers of other rule sets, folded."""
+        from graphir.rule_reports.fragments import explanation_fragment
+
+        return explanation_fragment(self)
+
+    def ways(self) -> list[tuple[str, str, str]]:
+        """Return, for each operand, its name, its path up the lattice and its loss."""
+        return [
+            (_operand_name(operand), " -> ".join(map(str, path)), _cost(operand, witness))
+            for operand, path, witness in zip(
+                self.operands, self.paths, self.witnesses, strict=True
+            )
+        ]
+
+    def groups(self) -> dict[str, list[str]]:
+        """Return the names of the other rule sets by their answer: a dtype, or `refused by`."""
+        groups: dict[str, list[str]] = {}
+        for name, verdict in self.others.items():
+            is_refusal = isinstance(verdict, GraphirError)
+            answer = "refused by" if is_refusal else f"{verdict.result} under"
+            groups.setdefault(answer, []).append(name)
+        return groups
+
 
 def explain(*operands: object, rules: str | PromotionRules | None = None) -> Explanation:
     """Explain how operands promote under a rule set, and compare with every other rule set.
@@ -120,13 +150,15 @@ def _operand_name(operand: Any) -> str:
 
 def _way(operand: Any, path: tuple[DType, ...], witness: complex | None) -> str:
     """Format an operand's path up the lattice and its loss."""
+    return f"  {' -> '.join(map(str, path))}: {_cost(operand, witness)}"
+
+
+def _cost(operand: Any, witness: complex | None) -> str:
     if witness is None:
-        cost = "exact"
-    elif isinstance(operand, DType):
-        cost = f"loses values, the simplest is {witness}"
-    else:
-        cost = f"loses {_operand_name(operand)}"
-    return f"  {' -> '.join(map(str, path))}: {cost}"
+        return "exact"
+    if isinstance(operand, DType):
+        return f"loses values, the simplest is {witness}"
+    return f"loses {_operand_name(operand)}"
 
 
 def _row(other: tuple[str, Explanation | GraphirError]) -> tuple[str, str, str]:

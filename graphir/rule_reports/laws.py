@@ -47,7 +47,7 @@ def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> Violations:
 
 def _with(of_join: Violations, others: Iterable[Violation]) -> Violations:
     counts = Counter(violation.law for violation in of_join)
-    return Violations([*of_join, *others], of_join.counts - counts)
+    return Violations([*of_join, *others], of_join.counts - counts, LAWS)
 
 
 def _sorted(dtypes: Iterable[DType]) -> list[DType]:

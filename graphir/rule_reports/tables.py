@@ -51,7 +51,10 @@ def text_table(rules: PromotionRules, color: bool = False) -> str:
 
     With `color` the colour of a cell shows its loss, and cells of asymmetric pairs are underlined.
     """
-    table = ordered(rules)
+    return _table_text(ordered(rules), color)
+
+
+def _table_text(table: Table, color: bool = False) -> str:
     rows = [(a.short, *map(short_name, row.values())) for a, row in table.items()]
     lines = aligned([("", *(b.short for b in table)), *rows])
     phrases = [
@@ -61,6 +64,30 @@ def text_table(rules: PromotionRules, color: bool = False) -> str:
     if color:
         lines[1:] = [_paint(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
     return "\n".join([*lines, "", *notes])
+
+
+def brief_table(table: Table) -> tuple[Table, str]:
+    """Return a table in the order of DType, and a note; one of many dtypes without narrow ones."""
+    order = [dtype for dtype in DType if dtype in table]
+    usual = [dtype for dtype in order if not dtype.narrow] if len(order) > _MANY else order
+    more = len(order) - len(usual)
+    note = f"and {count_text(more, 'narrow dtype')}" if more else ""
+    return {a: {b: table[a][b] for b in usual} for a in usual}, note
+
+
+_MANY = 21  # more dtypes than this number do not fit a line of a terminal
+
+
+def brief_text(table: Table) -> str:
+    """Return `brief_table` as text."""
+    part, note = brief_table(table)
+    return "\n".join([_table_text(part), *([note] if note else [])])
+
+
+def table_notes(table: Table) -> list[str]:
+    """Return lines with the number of pairs of each kind of loss, and of asymmetric pairs."""
+    phrases = ", ".join(counts(table).values())
+    return [f"{count_text(len(table) ** 2, 'pair')}: {phrases}", *asymmetry(table)]
 
 
 def _paint(line: str, a: DType, table: Table) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
-from graphir.escape import printable
+from graphir.escape import brief, printable
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import Junction, inlined, original_of
 from graphir.rule_reports.tables import VERSION, aligned
@@ -117,7 +117,14 @@ class GraphDiff(Sequence[Change]):
         table = aligned(rows) if len(rows) > 1 else []
         return "\n".join([self.headline(), *self.sentences, *table, *self.errors()])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return brief(str(self))
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table for notebooks."""
+        from passes.reports.notebook import difference_fragment
+
+        return difference_fragment(self)
 
     def headline(self) -> str:
         """Return the line that counts changed symbols, first causes and refusals."""

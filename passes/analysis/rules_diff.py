@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 from graphir import DType, Op, PromotionRules, ops
+from graphir.escape import brief
 from graphir.rule_reports.facts import OF_OPS, facts, infer_op
 from graphir.rule_reports.tables import VERSION, aligned, cell_name
 
@@ -110,22 +111,48 @@ class RulesDiff(Sequence[DtypePair]):
 
     def __str__(self) -> str:
         names = self.before.name, self.after.name
-        lines = [self._head(), *self._alone()]
+        lines = self.headlines()
         if self.cells:
-            lines += ["", *aligned([("lhs", "rhs", *names), *_group(self.cells)])]
-        # The op-by-op table below already has the facts about the results of ops.
-        besides = [fact for fact in self.facts if fact[0] not in OF_OPS]
+            lines += ["", *aligned([("lhs", "rhs", *names), *self.pair_rows()])]
+        besides = self.facts_besides
         if besides:
             lines += ["", "besides the join:"]
         for subject, *answers in besides:
             answer_lines = aligned(list(zip(names, answers, strict=True)))
             lines += [f"  {subject}", *(f"    {line}" for line in answer_lines)]
         if self.ops:
-            table = aligned([("of", *names, "ops"), *_by_op(self.ops)])
+            table = aligned([("of", *names, "ops"), *self.op_rows()])
             lines += ["", "op by op, on arrays of one dtype:", *table]
         return "\n".join(lines)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return brief(str(self))
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the headline, and the tables in folded sections."""
+        from passes.reports.notebook import rules_difference_fragment
+
+        return rules_difference_fragment(self)
+
+    def pair_rows(self) -> list[tuple[str, ...]]:
+        """Return table rows of lhs, rhs, before and after.
+
+        Cells with one change and equal lists of partners share a row.
+        """
+        return _group(self.cells)
+
+    def op_rows(self) -> list[tuple[str, ...]]:
+        """Return table rows of dtypes, before, after and ops; equal changes share a row."""
+        return _by_op(self.ops)
+
+    @property
+    def facts_besides(self) -> list[tuple[str, str, str]]:
+        """The `facts` without those about the results of ops, which `op_rows` has."""
+        return [fact for fact in self.facts if fact[0] not in OF_OPS]
+
+    def headlines(self) -> list[str]:
+        """Return the line that counts differences, and lines of the dtypes that one set lacks."""
+        return [self._head(), *self._alone()]
 
     def _head(self) -> str:
         names = self.before.name, self.after.name

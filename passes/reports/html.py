@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
+from graphir.markup import tag, text
 from passes.reports import words
 from passes.reports.listing import Listing
-from passes.reports.markup import tag, text
 from passes.reports.rows_html import RowsTable
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from graphir.escape import printable
+from graphir.markup import tag, text
 from passes.reports import words
-from passes.reports.markup import chip, reason, tag, text
+from passes.reports.markup import chip, reason
 from passes.reports.places import SourceRegion, line_at, region
 
 if TYPE_CHECKING:

@@ -1,35 +1,26 @@
-"""The notebook writer of cast reports: an HTML fragment with a table."""
+"""The notebook writers of cast reports and of differences: HTML fragments with tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graphir.markup import ROWS, code, folded, fragment, paragraphs, table, tag, text, verbatim
 from passes.reports import words
-from passes.reports.markup import code, reason, tag, text
+from passes.reports.markup import reason
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport, CastRow
     from passes.analysis.casts.sites import CastSite
+    from passes.analysis.graph_diff import GraphDiff
+    from passes.analysis.rules_diff import RulesDiff
 
-ROWS = 50
-"""The most rows of the table in a notebook."""
-
-_STYLE = """
-.graphir-casts{color:inherit;font-size:13px}
-.graphir-casts table{border-collapse:collapse;margin:.5em 0}
-.graphir-casts th,.graphir-casts td{text-align:left;padding:.25em .9em .25em 0;background:none;
-border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
-.graphir-casts code{background:none;color:inherit}
-.graphir-casts .lossy{box-shadow:inset 0 -2px 0 #e8890c}
-.graphir-casts .grave{box-shadow:inset 0 -2px 0 #e03131}
-.graphir-casts code[title]{white-space:nowrap}
-.graphir-casts small{opacity:.7}
-"""
-# The text has the notebook's colours, light or dark; the underlines are visible on both.
+LINES = 8
+"""The most lines above a table."""
 
 
 def report_fragment(report: CastReport, most: int = ROWS) -> str:
-    """Return the `most` worst rows as an HTML table with styles scoped to the fragment."""
+    """Return the headline of a report, its explanations and a table of the `most` worst rows."""
     has_audit, sites = report.audited, report.sites
     has_times = sites.repeat
     titles = [
@@ -41,35 +32,73 @@ def report_fragment(report: CastReport, most: int = ROWS) -> str:
         *(["Changed", "Share"] if has_audit else []),
         *(["Times"] if has_times else []),
     ]
-    head = tag("thead", tag("tr", *(tag("th", title) for title in titles)))
-    rows = [_row(site, has_audit, has_times) for site in sites[:most]]
-    table = tag("table", head, tag("tbody", *rows)) if rows else ""
-    more = tag("small", f"... and {len(sites) - most:,} more") if len(sites) > most else ""
-    lines = [*words.unseen(report), words.headline(report), *report.sentences]
-    summary = "".join(tag("div", text(line)) for line in lines)
-    return tag("div", tag("style", _STYLE), summary, table, more, class_="graphir-casts")
+    rows = (_row(site, has_audit, has_times) for site in sites.user_first)
+    return fragment(
+        paragraphs([*words.unseen(report)[:LINES], words.headline(report)]),
+        _first(list(map(words.output, report.outputs))),
+        _first(report.sentences),
+        table(titles, rows, len(sites), most),
+        *_difference(report.against),
+    )
 
 
-def _row(site: CastSite, has_audit: bool, has_times: bool) -> str:
+def _first(texts: Sequence[str]) -> str:
+    """Return the first LINES lines, and how many are left out."""
+    more = len(texts) - LINES
+    return paragraphs([*texts[:LINES], *([f"... and {more:,} more"] if more > 0 else [])])
+
+
+def _row(site: CastSite, has_audit: bool, has_times: bool) -> Iterator[str]:
     row = site.row
     layer = f" {tag('small', text(row.layer, 80))}" if row.layer else ""
-    cells = [
-        text(row.location, 80) + layer,
-        code(row.text or words.what(row), 60),
-        tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(site)),
-        text(words.loss(site)),
-        text(words.size_text(site.bytes_added)) if words.widths(site) else "",
-    ]
+    yield tag("span", text(row.location, 80), class_="whole") + layer
+    yield code(row.text or words.what(row), 60)
+    yield tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(site))
+    yield text(words.loss(site))
+    yield text(words.size_text(site.bytes_added)) if words.widths(site) else ""
     if has_audit:
         measure = site.measured
-        cells.append("" if measure is None else f"{measure.changed:,} of {measure.elements:,}")
-        cells.append(text(words.share(site)))
+        yield "" if measure is None else f"{measure.changed:,} of {measure.elements:,}"
+        yield text(words.share(site))
     if has_times:
-        cells.append(f"{site.times:,}")
-    return tag("tr", *(tag("td", cell) for cell in cells))
+        yield f"{site.times:,}"
 
 
 def _mark(row: CastRow) -> str | None:
     if row.exact:
         return None
     return "grave" if words.level(row) in ("value", "range") else "lossy"
+
+
+def difference_fragment(diff: GraphDiff) -> str:
+    """Return the symbols of a graph that change under other rules, and the refusals, folded."""
+    return fragment(*_difference(diff))
+
+
+def _difference(diff: GraphDiff | None) -> Iterator[str]:
+    if diff is None:
+        return
+    titles, *changes = diff.table()
+    rows = ([text(where, 80), *(code(cell, 60) for cell in cells)] for where, *cells in changes)
+    errors = [line for line in diff.errors() if line]
+    yield paragraphs([diff.headline()])
+    yield _first(diff.sentences)
+    yield table(titles, rows, len(changes))
+    yield folded("Refusals", verbatim(errors)) if errors else ""
+
+
+def rules_difference_fragment(diff: RulesDiff) -> str:
+    """Return the headline of two rule sets' differences, and the tables, folded."""
+    names = (diff.before.name, diff.after.name)
+    pairs, besides, ops = diff.pair_rows(), diff.facts_besides, diff.op_rows()
+    return fragment(
+        paragraphs(diff.headlines()),
+        *(
+            folded(title, table(titles, ([code(x, 300) for x in row] for row in rows), len(rows)))
+            for title, titles, rows in (
+                ("Pairs of dtypes", ("lhs", "rhs", *names), pairs),
+                ("Besides the join", ("question", *names), besides),
+                ("Op by op, on arrays of one dtype", ("of", *names, "ops"), ops),
+            )
+        ),
+    )

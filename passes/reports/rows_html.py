@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphir.markup import code, entries, tag, text
 from graphir.ops.dims import Dim, Size
 from passes.reports import words
 from passes.reports.listing import Listing
-from passes.reports.markup import chip, code, entries, tag, text
+from passes.reports.markup import chip
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport, CastRow

@@ -14,6 +14,7 @@ from graphir.escape import printable
 from graphir.ir.inference_cache import infer
 from graphir.location import NUMPY
 from graphir.rule_reports.findings import count_text
+from graphir.source_text import is_cell
 from passes.analysis.cast_syntax import CastSyntax, syntax_of
 from passes.analysis.casts.layers import overflows
 from passes.analysis.casts.loss_fixes import number_fix, source_fix
@@ -333,14 +334,17 @@ def _place(report: CastReport, location: Location) -> str:
     files = {row.location.file for row in (*report.rows, *report.losses)} | {location.file}
     if not location.file:
         return location.layered
-    if len(files) == 1 or not location.line:
+    if len(files) == 1 or not location.line or is_cell(location.file):
         return _line(location)
     return f"{_line(location)} of {printable(location.file)}"
 
 
 def _line(location: Location) -> str:
-    """Return a line, or a node by its name."""
-    return f"line {location.line}" if location.line else f"`{printable(location.file)}`"
+    """Return a line, in a notebook with its cell, or a node by its name."""
+    if not location.line:
+        return f"`{printable(location.file)}`"
+    cell = f" of {printable(location.file)}" if is_cell(location.file) else ""
+    return f"line {location.line}{cell}"
 
 
 def _article(noun: str) -> str:

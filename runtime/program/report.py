@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import ExecutionError, Symbol, TensorType
-from graphir.escape import printable
+from graphir.escape import brief, printable
+from graphir.markup import fragment, paragraphs, verbatim
 from passes.rewriter import bodies_of
 from runtime.binding import bind
 from runtime.program.codegen.assembly import RegionBody, prepared
@@ -57,6 +58,9 @@ class Profile:
         for timing in self.timings:
             seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
         return seconds
+
+    def __repr__(self) -> str:
+        return brief(str(self))
 
     def __str__(self) -> str:
         rows = [f"{self.total * 1e3:.3f} ms in all", "  step         ms      %  op"]
@@ -136,6 +140,10 @@ class MachineCode(NamedTuple):
     def __str__(self) -> str:
         return f"{self.llvm}\n{self.assembly}"
 
+    def __repr__(self) -> str:
+        counts = (text.count("\n") + 1 for text in self)
+        return "<MachineCode, {:,} lines of LLVM IR, {:,} lines of assembly>".format(*counts)
+
 
 def machine_code(
     program: Program, number: int, inputs: Sequence[Any], keywords: Mapping[str, Any]
@@ -192,7 +200,21 @@ def _bind(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) 
     return bind(program.graph, inputs, keywords) if is_bound else None
 
 
-def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+class PlanText(str):
+    """The text of a plan. Its `repr` has the first lines, as a notebook's text output shows it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the first line, and the steps in a box."""
+        head, *steps = self.split("\n")
+        return fragment(paragraphs([head]), verbatim(steps))
+
+
+def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> PlanText:
     """Return the plan as text.
 
     For each step the text has the ops, the bytes that the step reads and writes, its scratch
@@ -222,7 +244,7 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
             lines.append(f"       {kernels.status(bound, values)}")
     if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
         lines.append(_replay_text(program, args_bound[1]))
-    return "\n".join(lines)
+    return PlanText("\n".join(lines))
 
 
 def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:

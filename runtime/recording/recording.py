@@ -25,8 +25,11 @@ from graphir import (
 )
 from graphir import rules as rules_named
 from graphir.dtypes import DTypeLike
+from graphir.escape import printable
+from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
 from graphir.promotion.numpy_ import DTYPES
+from graphir.rule_reports.findings import count_text
 from passes import CastReport, cast_report
 from passes.analysis.retype import retyped
 from runtime.audit.audit import audit_recorded
@@ -51,7 +54,7 @@ from runtime.recording.sites import CallSites
 from runtime.recording.values import Array, active, plain, recording_with
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recording:
     """A recorded run of a NumPy function: its result, and the graph of its operations.
 
@@ -80,6 +83,36 @@ class Recording:
                 problem = f"the recorded block has not ended: its Recording has no {name!r} yet"
                 raise GraphError(problem, fix="read it after the with block")
             raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        if "graph" not in vars(self):
+            return "<Recording of a block that has not ended>"
+        return f"<Recording {printable(self.graph.name)}: {', '.join(self._sizes)}>"
+
+    @property
+    def _sizes(self) -> Sequence[str]:
+        counts = {
+            "symbol": len(self.graph),
+            "input": len(self.inputs),
+            "output": len(self.outputs),
+            "note": len(self.notes),
+        }
+        return [count_text(count, unit) for unit, count in counts.items()]
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: inputs, outputs, and the steps that were not recorded."""
+        if "graph" not in vars(self):
+            return fragment(paragraphs([repr(self)]))
+        sides = [
+            *(("input", *pair) for pair in zip(self.graph.input_names, self.inputs, strict=True)),
+            *(("output", *pair) for pair in zip(self.names, self.outputs, strict=True)),
+        ]
+        rows = ((side, code(name, 80), text(described(value), 200)) for side, name, value in sides)
+        head = f"Recording of {self.graph.name}: {', '.join(self._sizes)}"
+        return fragment(
+            paragraphs([head, *map(str, self.notes[:5])]),
+            table(("", "name", "value"), rows, len(sides), 10),
+        )
 
     def report(self) -> CastReport:
         """Return the report of the casts in the graph, the worst first."""

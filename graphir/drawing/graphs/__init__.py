@@ -60,9 +60,9 @@ def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
 
 def graph_html(graph: Graph, marks: Marks | None = None) -> str:
     """Return an HTML fragment for notebooks: the SVG, and the graph's text in a folded section."""
-    from graphir.drawing.graphs.page import fragment
+    from graphir.drawing.graphs.page import graph_fragment
 
-    return fragment(graph_svg(graph, marks), graph)
+    return graph_fragment(graph, marks)
 
 
 GRAPH_FORMATS: dict[str, Drawer] = {

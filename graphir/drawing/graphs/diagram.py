@@ -68,12 +68,12 @@ _MANY = 24  # more outputs than this number share one box
 
 
 @uncollected
-def diagram(graph: Graph, marks: Marks | None = None) -> Diagram:
+def diagram(graph: Graph, marks: Marks | None = None, limit: int | None = None) -> Diagram:
     """Return the diagram of a graph, folded if the graph is large (see `parts_of`).
 
     The graphs of control flow are layers, as graphir.ir.inlining has them.
     """
-    return _Drawing(inlined(graph), marks or {}).diagram()
+    return _Drawing(inlined(graph), marks or {}).diagram(limit)
 
 
 class _Drawing:
@@ -85,9 +85,9 @@ class _Drawing:
         self.units: list[Symbol | Fold] = []
         self.owner = [0] * len(graph.symbols)
 
-    def diagram(self) -> Diagram:
+    def diagram(self, limit: int | None) -> Diagram:
         graph = self.graph
-        items = self.boxes_and_frames(parts_of(graph))
+        items = self.boxes_and_frames(parts_of(graph, limit))
         links = self.links()
         entering, leaving = self.borders(links)
         boxes = [

@@ -57,22 +57,23 @@ class _Run(NamedTuple):
     inner: list[_Run]
 
 
-def parts_of(graph: Graph) -> list[Part]:
+def parts_of(graph: Graph, limit: int | None = None) -> list[Part]:
     """Return the parts of a graph's picture, in topological order.
 
-    A graph of up to LIMIT symbols is drawn completely, in the frames of its layers. In a larger
-    graph layers are folded: the innermost layers first, then outer layers, until at most LIMIT
-    boxes remain. Symbols outside of layers are cut into pieces where few values are live. No part
-    both needs and feeds another part; so a layer that the program leaves and enters again may be
-    several parts.
+    A graph of up to `limit` symbols, by default LIMIT, is drawn completely, in the frames of its
+    layers. In a larger graph layers are folded: the innermost layers first, then outer layers,
+    until at most `limit` boxes remain. Symbols outside of layers are cut into pieces where few
+    values are live. No part both needs and feeds another part; so a layer that the program leaves
+    and enters again may be several parts.
     """
+    limit = LIMIT if limit is None else limit
     symbols = [symbol for symbol in graph.symbols if is_drawn(symbol)]
     runs = _runs(symbols, (), _paths(symbols))
-    if len(symbols) <= LIMIT:
+    if len(symbols) <= limit:
         return _visible_parts(runs, DEEPEST, whole=True)
     for depth in range(DEEPEST, -1, -1):
         parts = _visible_parts(runs, depth, whole=False)
-        if _count(parts) <= LIMIT:
+        if _count(parts) <= limit:
             return parts
     return [*_pieces(symbols)]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from graphir.drawing.graphs.diagram import Diagram, NodeBox
 from graphir.drawing.graphs.layout import (
@@ -18,11 +19,12 @@ from graphir.drawing.graphs.layout import (
 from graphir.drawing.graphs.levels import LEVELS
 from graphir.drawing.graphs.shades import DARK_SHADES, DASHES, SHADES, shade
 from graphir.drawing.hasse import Point
-from graphir.drawing.lattice_svg import FAMILY, curve, escaped, number, pair
+from graphir.drawing.lattice_svg import FAMILY, TINTS, curve, escaped, number, pair
 from graphir.drawing.marks import ACCENT
 from graphir.location import CastKind
 
 _INK, _FAINT, _PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"
+_FRAMES, _RIM = ("#f8f9fa", "#f1f3f5"), "#ced4da"
 _MARGIN = 16.0
 
 
@@ -70,10 +72,10 @@ def _translate(x: float, y: float) -> str:
 def _frame(frame: Frame) -> str:
     title = f"layer {escaped(frame.cluster.path)}"
     x, y = frame.place.x + 12, frame.place.y + 17
-    shade = ("#f8f9fa", "#f1f3f5")[frame.depth % 2]
+    shade = _FRAMES[frame.depth % 2]
     return (
         f'<g class="g-frame{frame.depth % 2}"><title>{title}</title>'
-        f'<rect {_place(frame.place)} rx="8" fill="{shade}" stroke="#ced4da"/>'
+        f'<rect {_place(frame.place)} rx="8" fill="{shade}" stroke="{_RIM}"/>'
         f'<text x="{number(x)}" y="{number(y)}" class="g-faint" fill="{_FAINT}" font-weight="bold">'
         f"{escaped(frame.cluster.name)}</text></g>"
     )
@@ -185,22 +187,53 @@ def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
 
 def _style() -> str:
     """Return the style sheet: dark colours by class, and a highlight for a line on hover."""
-    dark = [
+    over = f".graphir .g-lines path:hover{{stroke:{ACCENT};stroke-width:3}}"
+    return f"{over}@media (prefers-color-scheme:dark){{{_rules(_dark())}}}"
+
+
+def _notebook_style() -> str:
+    """Return a style sheet with the colours of a notebook's theme, whatever the reader's scheme."""
+    light, dark = (
+        f':is([data-jp-theme-light="{is_light}"],.vscode-{name})'
+        for is_light, name in (("true", "light"), ("false", "dark"))
+    )
+    return _rules(_light(), f"{light} ") + _rules(_dark(), f"{dark} ")
+
+
+def _rules(rules: Sequence[tuple[str, str]], within: str = "") -> str:
+    return "".join(f"{within}.graphir {where}{{{what}}}" for where, what in rules)
+
+
+def _light() -> list[tuple[str, str]]:
+    return [
+        (".g-paper", f"fill:{_PAPER}"),
+        ("text", f"fill:{_INK}"),
+        (".g-faint", f"fill:{_FAINT}"),
+        (".g-plain>polygon", f"fill:{_PAPER}"),
+        *((f".g-frame{i}>rect", f"fill:{fill};stroke:{_RIM}") for i, fill in enumerate(_FRAMES)),
+        *_shades(TINTS),
+        *_shades(SHADES),
+    ]
+
+
+def _dark() -> list[tuple[str, str]]:
+    return [
         (".g-paper", "fill:#16181b"),
         ("text", "fill:#f1f3f5"),
         (".g-faint", "fill:#adb5bd"),
         (".g-plain>polygon", "fill:#16181b"),
         (".g-frame0>rect", "fill:#1f2327;stroke:#495057"),
         (".g-frame1>rect", "fill:#282d32;stroke:#495057"),
-        *(
-            (f".g-{shade}>{shape}", f"fill:{fill};stroke:{stroke}")
-            for shade, (fill, stroke) in DARK_SHADES.items()
-            for shape in (("rect", "polygon") if shade in LEVELS else ("rect",))
-        ),
+        *_shades(DARK_SHADES),
     ]
-    rules = "".join(f".graphir {where}{{{what}}}" for where, what in dark)
-    over = f".graphir .g-lines path:hover{{stroke:{ACCENT};stroke-width:3}}"
-    return f"{over}@media (prefers-color-scheme:dark){{{rules}}}"
+
+
+def _shades(colours: Mapping[Any, tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for name, (fill, stroke) in colours.items():
+        for shape in ("rect", "polygon") if name in LEVELS else ("rect",):
+            yield f".g-{name}>{shape}", f"fill:{fill};stroke:{stroke}"
 
 
 _STYLE = _style()
+NOTEBOOK_STYLE = _notebook_style()
+"""The style sheet of pictures in a notebook, beside that of the pictures themselves."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops, rules
 from graphir.dtypes import DTypeLike
+from graphir.escape import brief
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.loss import LOSS_KINDS, LossKind
@@ -227,7 +228,8 @@ class CastReport(Sequence[CastRow]):
 
         return terminal_text(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return brief(str(self))
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""

@@ -130,7 +130,8 @@ def test_all_formats_merge_alike(name: str) -> None:
     assert [result.get("occurrenceCount", 1) for result in results] == times
     page = Elements(REPORT_FORMATS["html"](report))
     assert len([one for one in page.ids() if re.fullmatch(r"c\d+", one)]) == len(times)
-    assert report_fragment(report).count("<tr>") == len(times) + bool(times)
+    [cells, *_] = report_fragment(report).split("</table>")
+    assert cells.count("<tr>") == len(times) + bool(times)
     if not times:
         return
     repeated = max(times) > 1

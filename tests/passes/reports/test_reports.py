@@ -317,8 +317,9 @@ def test_a_notebook_shows_a_table(report: CastReport) -> None:
     fragment = report._repr_html_()
     page = Elements(fragment)
     assert page.names[:2] == ["div", "style"] and not page.links()
-    assert page.names.count("tr") == (len(report.sites) + 1 if report.rows else 0)
-    assert report_fragment(report, most=1).count("<tr>") == (2 if report.rows else 0)
+    tables = [fragment, report_fragment(report, most=1)]
+    counts = [table.partition("</table>")[0].count("<tr>") for table in tables]
+    assert counts == ([len(report.sites) + 1, 2] if report.rows else [0, 0])
 
 
 WRITTEN = "written to an array of that dtype"

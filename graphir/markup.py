@@ -1,0 +1,147 @@
+"""HTML elements, and the fragments that notebooks show: this module escapes all text from outside.
+
+A fragment inherits the colours of its page, so that it is readable in the light and in the dark
+theme of every notebook. Its marks have colours that stand out from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from graphir.escape import printable
+
+LARGEST = 50_000
+"""The most characters of a fragment."""
+
+ROWS = 50
+"""The most rows of a table in a fragment."""
+
+_ROOM = 30_000  # the most characters of one table
+
+
+def tag(name: str, *content: str, **attributes: Any) -> str:
+    """Return an element; its content is HTML, its attributes text: `class_="note"`, `data_at=3`.
+
+    Omits attributes that are None or False. An attribute that is True has no value.
+    """
+    attributes_text = "".join(
+        _attribute(key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items()
+    )
+    end = "" if name in _VOID else f"</{name}>"
+    return f"<{name}{attributes_text}>{''.join(content)}{end}"
+
+
+_VOID = {"br", "img", "input", "link", "meta", "wbr"}  # elements without content and end tag
+
+
+def text(value: object, most: int = 500) -> str:
+    """Escape a text from outside as HTML: one line, without control characters."""
+    return escape(printable(str(value), most))
+
+
+def code(value: object, most: int = 500) -> str:
+    """Return source text as a `code` element."""
+    return tag("code", text(value, most))
+
+
+def entries(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return a description list of (term, HTML description); omits terms without a description."""
+    parts = [tag("dt", text(name)) + tag("dd", value) for name, value in pairs if value]
+    return tag("dl", *parts)
+
+
+def _attribute(name: str, value: Any) -> str:
+    if value is None or value is False:
+        return ""
+    value_text = printable(str(value), 1000, keep="\n")
+    return f" {name}" if value is True else f' {name}="{escape(value_text)}"'
+
+
+# -- fragments
+
+
+def fragment(*pieces: str) -> str:
+    """Return the fragment of some elements, with the style that all fragments share.
+
+    Leaves out the elements with which the fragment would exceed LARGEST, and says so.
+    """
+    content: list[str] = []
+    room = LARGEST - len(_STYLE) - 200
+    for piece in pieces:
+        room -= len(piece)
+        if room < 0:
+            content.append(tag("small", "The rest is too large for a notebook: print it."))
+            break
+        content.append(piece)
+    return tag("div", tag("style", _STYLE), *content, class_="graphir-view")
+
+
+def paragraphs(texts: Iterable[str]) -> str:
+    """Return a `div` for each line of text."""
+    return "".join(tag("div", text(line)) for line in texts)
+
+
+def table(
+    titles: Sequence[str], rows: Iterable[Iterable[str]], count: int, most: int = ROWS
+) -> str:
+    """Return a table of HTML cells: the first `most` of `count` rows, and how many are left out."""
+    head = tag("thead", tag("tr", *(tag("th", text(title)) for title in titles)))
+    body = list(_rows(rows, most))
+    if not body:
+        return ""
+    more = tag("small", f"... and {count - len(body):,} more") if count > len(body) else ""
+    return tag("div", tag("table", head, tag("tbody", *body)), more, class_="scroll")
+
+
+def _rows(rows: Iterable[Iterable[str]], most: int) -> Iterator[str]:
+    """Yield at most `most` rows, as long as they have room."""
+    room = _ROOM
+    for number, cells in enumerate(rows):
+        row = tag("tr", *(tag("td", cell) for cell in cells))
+        room -= len(row)
+        if number >= most or room < 0:
+            return
+        yield row
+
+
+def folded(title: str, *content: str) -> str:
+    """Return a section that the reader opens; "" without content."""
+    return tag("details", tag("summary", text(title)), *content) if any(content) else ""
+
+
+def verbatim(texts: Iterable[str], most: int = ROWS) -> str:
+    """Return the first `most` lines of a text as they are, and how many are left out."""
+    texts = list(texts)
+    first = [text(line, 300) for line in texts[:most]]
+    if len(texts) > most:
+        first.append(f"... and {len(texts) - most:,} more lines")
+    return tag("pre", "\n".join(first))
+
+
+_STYLE = """
+.graphir-view{color:inherit;font-size:13px;line-height:1.5;overflow-wrap:anywhere}
+.graphir-view .scroll{overflow-x:auto;max-width:100%}
+.graphir-view table{border-collapse:collapse;border:0;margin:.5em 0;font-size:inherit;
+color:inherit}
+.graphir-view tbody tr:nth-child(n){background:none}
+.graphir-view th,.graphir-view td{text-align:left;padding:.25em .9em .25em 0;background:none;
+border:0;border-bottom:1px solid rgba(128,128,128,.3);vertical-align:top;max-width:26em;
+white-space:normal;overflow-wrap:break-word}
+.graphir-view th{white-space:nowrap}
+.graphir-view code,.graphir-view pre{background:none;color:inherit;font-size:12px;padding:0;
+font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace)}
+.graphir-view pre{overflow-x:auto;max-height:30em;margin:.5em 0;line-height:1.4;white-space:pre}
+.graphir-view .whole,.graphir-view code[title]{white-space:nowrap}
+.graphir-view .lossy{box-shadow:inset 0 -2px 0 #e8890c}
+.graphir-view .grave{box-shadow:inset 0 -2px 0 #e03131}
+.graphir-view .grid td,.graphir-view .grid th{padding:1px 5px;white-space:nowrap;font-size:11px;
+border:1px solid rgba(128,128,128,.3)}
+.graphir-view .grid .e{background:rgba(47,158,68,.22)}
+.graphir-view .grid .l{background:rgba(232,137,12,.32)}
+.graphir-view .grid .r{color:inherit;opacity:.55}
+.graphir-view small{opacity:.75}
+.graphir-view summary{cursor:pointer}
+"""
+# Text has the notebook's colours, light or dark; the marks are visible on both.
