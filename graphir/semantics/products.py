@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.errors import ExecutionError
+from graphir.semantics import integer_products
 
 Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = tuple[int, ...]
@@ -18,8 +19,15 @@ _MATRIX = 2
 
 
 def matmul(x: Array, y: Array, layout: Layout | None = None) -> Array:
-    """Return NumPy's product of x and y, from copies in the layout where they lie in another."""
+    """Return NumPy's product of x and y, from copies in the layout where they lie in another.
+
+    Large products of integers, whose bits no layout changes, are computed by BLAS.
+    """
     if layout is None:
+        if x.dtype == y.dtype and integer_products.pays(x.shape, y.shape, x.dtype):
+            exact = integer_products.product(x, y)
+            if exact is not None:
+                return exact
         return np.matmul(x, y, casting="no")
     function, left, right, is_gram = layout
     x_laid = laid_out(x, left)

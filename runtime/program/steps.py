@@ -143,6 +143,11 @@ class CallStep:
         self._sizes = sizes
 
     @property
+    def operand_shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the operands."""
+        return [shape_of(arg, self._sizes) for arg in self.symbol.args]
+
+    @property
     def source_shape(self) -> tuple[int, ...]:
         """The shape of the first operand."""
         return shape_of(self.symbol.args[0], self._sizes)

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.kernels [--only WORD] [--rounds N]
 
-Prints the best time of the kernel and of NumPy's function, in nanoseconds per element of the first
-operand, and the ratio of NumPy's time to the kernel's. Both are called in turn.
+Prints the best time of the kernel and of NumPy's function, in nanoseconds per element, or
+per term of a product, and the ratio of NumPy's time to the kernel's. Both are called in turn.
 """
 
 from __future__ import annotations
@@ -43,6 +43,24 @@ def sorts() -> Iterator[tuple[str, int, Call, Call]]:
             )
 
 
+def products() -> Iterator[tuple[str, int, Call, Call]]:
+    """Products of integers, of narrow values and of all, beside np.matmul."""
+    random = np.random.default_rng(0)
+    square = [(n, n, n) for n in (8, 16, 24, 32, 64, 256, 512)]
+    thin = [(1000, 4, 1000), (1000, 8, 1000), (1000, 300, 4), (4, 300, 1000), (100_000, 3, 3)]
+    for dtype in ("int8", "int16", "int32", "int64"):
+        limits = np.iinfo(dtype)
+        for m, k, n in (*square, *thin):
+            for what, low, high in (("narrow", -99, 99), ("any", limits.min, limits.max)):
+                x, y = (random.integers(low, high, s, dtype) for s in ((m, k), (k, n)))
+                yield (
+                    f"product {dtype}[{m}, {k}] @ [{k}, {n}] {what}",
+                    m * k * n,
+                    lambda x=x, y=y: KERNELS["matmul"](x, y),
+                    lambda x=x, y=y: np.matmul(x, y),
+                )
+
+
 def best(kernel: Call, numpy: Call, rounds: int) -> list[float]:
     """The best seconds of both calls, which take turns."""
     least = [math.inf, math.inf]
@@ -60,11 +78,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="the lines whose names contain this word")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    for name, size, kernel, numpy in sorts():
+    for name, size, kernel, numpy in (*sorts(), *products()):
         if options.only in name:
             taken = best(kernel, numpy, options.rounds)
             ours, theirs = (1e9 * seconds / size for seconds in taken)
-            print(f"{name:40}{ours:10.3f}{theirs:10.3f}{theirs / ours:10.2f}", flush=True)
+            print(f"{name:48}{ours:10.3f}{theirs:10.3f}{theirs / ours:10.2f}", flush=True)
 
 
 if __name__ == "__main__":

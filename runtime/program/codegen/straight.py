@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Symbol, ops
+from graphir import ops
+from graphir.semantics import integer_products
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
@@ -185,7 +186,7 @@ class Straight:
         self._arrays(step.reads, writer)
         if symbol.op is ops.slice and step.fits:
             line(f"{target} = {self._cell(step.reads[0])}[{_key(step, writer)}]")
-        elif symbol.op is ops.matmul and _is_plain_product(symbol):
+        elif symbol.op is ops.matmul and _is_numpys(step):
             names = list(dict.fromkeys(self._cells(step.reads)))
             writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
             operands = ", ".join(self._cells(step.reads))
@@ -361,6 +362,10 @@ def _places(index: Sequence[int]) -> str:
     return ", ".join(map(str, index)) or "()"
 
 
-def _is_plain_product(symbol: Symbol) -> bool:
+def _is_numpys(step: CallStep) -> bool:
     """Whether np.matmul of C-contiguous operands is a product, without conversion."""
-    return symbol.attrs["layout"] is None and {x.dtype for x in symbol.args} == {symbol.dtype}
+    symbol = step.symbol
+    if symbol.attrs["layout"] is not None or {x.dtype for x in symbol.args} != {symbol.dtype}:
+        return False
+    left, right = step.operand_shapes
+    return not integer_products.pays(left, right, symbol.dtype.storage)

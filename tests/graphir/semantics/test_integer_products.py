@@ -1,0 +1,94 @@
+"""Products of integers by BLAS wrap as NumPy's do: all bytes, extremes, sizes and dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graphir import Graph
+from graphir.semantics import integer_products
+from runtime import Program, interpret
+from tests.graphir.semantics.kernel_cases import INTEGERS, run
+
+Array = NDArray[Any]
+
+
+def product(x: Array, y: Array) -> Array:
+    """The product by BLAS, however small it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(integer_products, "_CALL", -1e12)
+        result = integer_products.product(x, y)
+    assert result is not None and result.flags.c_contiguous
+    return result
+
+
+def check(x: Array, y: Array) -> None:
+    result, expected = product(x, y), np.matmul(x, y)
+    assert result.dtype == expected.dtype and np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("terms", [1, 3])
+def test_all_pairs_of_bytes(dtype: str, terms: int) -> None:
+    values = np.arange(256).astype(dtype)
+    check(np.stack([values] * terms, 1), np.stack([values] * terms))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("terms", [1, 255, 257, 511, 513, 1024, 1025, 5000])
+def test_extremes_wrap(dtype: np.dtype[Any], terms: int) -> None:
+    limits = np.iinfo(dtype)
+    extremes = [limits.min, limits.max, limits.min + 1, 1]
+    for left in extremes:
+        for right in extremes:
+            check(np.full((2, terms), left, dtype), np.full((terms, 3), right, dtype))
+
+
+def integers(random: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """Integers below a power of two, or around it, or multiples of three."""
+    low, high = random.choice([0, -1]), 1 << int(random.integers(0, min(8 * dtype.itemsize, 63)))
+    values = random.integers(low * high, high, shape, dtype=np.int64)
+    if random.integers(3) == 0:
+        values = random.choice([high - 1, high, -high, 0], shape)
+    return values.astype(dtype) * dtype.type(random.choice([1, 3]))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@given(seed=st.integers(0, 10_000), k=st.one_of(st.integers(1, 40), st.integers(1, 1200)))
+def test_products_are_numpys(dtype: np.dtype[Any], seed: int, k: int) -> None:
+    random = np.random.default_rng(seed)
+    m, n = random.integers(1, 7, 2)
+    batches = [((), ()), ((3,), ()), ((), (2,)), ((2, 1), (3,))][random.integers(4)]
+    x = integers(random, dtype, (*batches[0], m, k))
+    y = integers(random, dtype, (*batches[1], k, n))
+    if seed % 2:
+        x, y = x.mT.copy().mT, np.repeat(y, 2, -1)[..., ::2]
+    check(x, y)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("shapes", [((90, 100), (100, 80)), ((2, 1, 64, 70), (3, 70, 65))], ids=str)
+def test_kernel_interpreter_and_program_agree(dtype: np.dtype[Any], shapes: Any) -> None:
+    random = np.random.default_rng(0)
+    limits = np.iinfo(dtype)
+    for low, high in ((-99 if limits.min else 0, 99), (limits.min, limits.max)):
+        x, y = (random.integers(low, high, shape, dtype, endpoint=True) for shape in shapes)
+        assert integer_products.pays(x.shape, y.shape, dtype)
+        expected = np.matmul(x, y)
+        assert np.array_equal(run("matmul", x, y), expected)
+        graph = Graph("product")
+        graph.output(graph.input(dtype, x.shape) @ graph.input(dtype, y.shape))
+        for result in (interpret(graph, x, y), Program(graph)(x, y)):
+            assert result.dtype == dtype and np.array_equal(result, expected)
+
+
+def test_products_without_terms_or_results_are_numpys() -> None:
+    for x, y in (((3, 0), (0, 4)), ((0, 5), (5, 2)), ((0, 9, 9), (9, 9)), ((5,), (5, 5))):
+        assert not integer_products.pays(x, y, np.dtype(np.int32))
+        result = run("matmul", np.ones(x, np.int32), np.ones(y, np.int32))
+        assert np.array_equal(result, np.matmul(np.ones(x, np.int32), np.ones(y, np.int32)))
