@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphir import DType, ExecutionError, Graph, GraphError, Symbol
 from graphir.conversions import convert
 from graphir.errors import OperandInfo, ShapeError
+from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ops.dims import Dim, Size, evaluate
 
@@ -68,8 +69,8 @@ def match_inputs(graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any
 def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
     """Return one input as an array in the storage dtype of its declared dtype.
 
-    Accepts a Python number for a 0-d input if the dtype can represent it. Rounds float32 to
-    tensor_float32. Raises ExecutionError that names the mismatch.
+    Accepts a Python number for a 0-d input if the dtype can represent it, and arrays of other
+    libraries. Rounds float32 to tensor_float32. Raises ExecutionError that names the mismatch.
     """
     dtype = graph.concrete_dtype(symbol.dtype)
     if is_literal(value):
@@ -77,6 +78,12 @@ def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[
             raise _unfit(graph, symbol, name, f"the number {value!r}", "use an array")
         try:
             return literal_array(value, dtype, None, graph.tf32)[1]
+        except GraphError as error:
+            what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
+            raise ExecutionError.like(error).within(what) from None
+    if is_foreign_array(cast("type[Any]", type(value))):
+        try:
+            value = to_numpy_array(value)
         except GraphError as error:
             what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
             raise ExecutionError.like(error).within(what) from None

@@ -1,14 +1,21 @@
-"""Arrays of other libraries, converted through the protocols that np.asarray reads."""
+"""Arrays of other libraries, converted by the protocols that np.asarray reads, and by DLPack.
+
+The values are those of the other library, or the conversion is refused: PyTorch's dtypes that NumPy
+lacks keep their bits, and a pandas object of missing values or of several dtypes is refused, since
+np.asarray would convert its values.
+"""
 
 from __future__ import annotations
 
 import array
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.dtypes import DType
 from graphir.errors import GraphError
 
 _READ_BY_ASARRAY = "__array__", "__array_interface__", "__array_struct__"
@@ -28,18 +35,17 @@ def is_foreign_array(kind: Any) -> bool:
 
 
 def to_numpy_array(value: object) -> NDArray[Any]:
-    """Convert a foreign array to a NumPy array.
+    """Convert a foreign array to a NumPy array, which shares its memory where the library can.
 
-    np.asarray converts it, or np.from_dlpack where the array implements DLPack alone. Raises
-    GraphError if the conversion fails or yields an array of Python objects.
+    Raises GraphError for arrays on other devices than the CPU, arrays whose values np.asarray would
+    convert, and arrays of Python objects.
     """
     kind = type(value)
     name = f"{kind.__module__}.{kind.__name__}"
-    dlpack = hasattr(kind, "__dlpack__") and not any(
-        hasattr(kind, method) for method in _READ_BY_ASARRAY
-    )
     try:
-        result: NDArray[Any] = np.from_dlpack(cast("Any", value)) if dlpack else np.asarray(value)
+        result = _reader_of(kind)(value, name)
+    except GraphError:
+        raise
     except Exception as error:  # the other library may raise anything
         raise GraphError(
             f"np.asarray of a {name} fails: {error}", fix="convert it to a NumPy array first"
@@ -50,3 +56,87 @@ def to_numpy_array(value: object) -> NDArray[Any]:
             fix="give it a numeric dtype first",
         )
     return result
+
+
+@cache
+def _reader_of(kind: type[Any]) -> Callable[[Any, str], NDArray[Any]]:
+    """Return the function that reads arrays of a class, by the library of a base class."""
+    libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    for library, reader in _READERS.items():
+        if library in libraries:
+            return reader
+    return _of_protocols
+
+
+def _of_protocols(value: Any, name: str) -> NDArray[Any]:
+    """Return the values by np.asarray, or by np.from_dlpack where the array has DLPack alone."""
+    _require_cpu(value, name)
+    kind = cast("type[Any]", type(value))
+    reads = any(hasattr(kind, method) for method in _READ_BY_ASARRAY)
+    return np.asarray(value) if reads or not hasattr(kind, "__dlpack__") else np.from_dlpack(value)
+
+
+def _require_cpu(value: Any, name: str) -> None:
+    """Raise GraphError for an array whose DLPack device is not the CPU."""
+    try:
+        device = int(value.__dlpack_device__()[0])
+    except Exception:  # without DLPack, or of a kind that it does not export
+        return
+    if device not in _OF_CPU:
+        kind = _DEVICES.get(device, f"DLPack's type {device}")
+        raise GraphError(f"a {name} is on a device of {kind}", fix="copy it to the CPU first")
+
+
+_OF_CPU = frozenset({1, 3, 11, 13})
+"""DLPack's types of memory that the CPU reads: its own, pinned for CUDA and ROCm, managed."""
+
+_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm"}
+
+
+def _of_torch(tensor: Any, name: str) -> NDArray[Any]:
+    """Return the values of a PyTorch tensor; bfloat16 and float8 as in ml_dtypes."""
+    kinds = [kind for kind in ("quantized", "nested") if getattr(tensor, f"is_{kind}")]
+    layout = (*kinds, str(tensor.layout).removeprefix("torch."))[0]
+    for refused, problem, fix in (
+        (tensor.is_meta, "has no values, since its device is 'meta'", "pass a tensor of the CPU"),
+        (tensor.device.type != "cpu", f"is on device '{tensor.device}'", "pass x.cpu()"),
+        (layout == "quantized", "is quantized", "pass x.dequantize()"),
+        (layout != "strided", f"has layout {layout}", "pass x.to_dense()"),
+        (tensor.requires_grad, "requires grad, which would end here", "pass x.detach()"),
+    ):
+        if refused:
+            raise GraphError(f"a {name} {problem}", fix=fix)
+    plain = tensor.resolve_conj().resolve_neg()
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if not dtype.startswith(("bfloat", "float8")):
+        return plain.numpy()
+    words = "int16" if tensor.element_size() == 2 else "uint8"
+    torch_dtype = getattr(__import__("torch"), words)
+    return plain.view(torch_dtype).numpy().view(DType(dtype).storage)
+
+
+def _of_pandas(values: Any, name: str) -> NDArray[Any]:
+    """Return the values of a pandas object of one numeric dtype, without missing values."""
+    dtypes = dict.fromkeys(values.dtypes if values.ndim == 2 else [values.dtype])
+    if len(dtypes) > 1:
+        raise GraphError(
+            f"a {name} has columns of {', '.join(map(str, dtypes))}, which NumPy would convert",
+            fix=("pass its columns", "give it one dtype, for example x.astype(np.float64)"),
+        )
+    dtype = next(iter(dtypes), np.dtype(np.float64))
+    plain = isinstance(dtype, np.dtype)
+    storage = cast("Any", dtype if plain else getattr(dtype, "numpy_dtype", None))
+    if storage is not None and storage.kind == "O":
+        return np.asarray(values)
+    if storage is None or storage.kind not in "biufc":
+        fix = "give it a NumPy dtype, for example x.astype(np.float64)"
+        raise GraphError(f"a {name} of {dtype} is no array of numbers", fix=fix)
+    if plain:
+        return np.asarray(values)
+    if np.any(values.isna()):
+        fix = "fill them, for example x.fillna(0)", "use x.astype(np.float64), where NaN is meant"
+        raise GraphError(f"a {name} of {dtype} has missing values", fix=fix)
+    return values.to_numpy(dtype=storage)
+
+
+_READERS: dict[str, Callable[[Any, str], NDArray[Any]]] = {"torch": _of_torch, "pandas": _of_pandas}

@@ -74,8 +74,10 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     if isinstance(value, np.ma.MaskedArray):
         raise GraphError("a masked array has elements without a value", fix="use x.filled(...)")
     foreign = is_foreign_array(cast("type[Any]", type(value)))
+    if foreign:
+        value = to_numpy_array(value)
     try:
-        array: NDArray[Any] = to_numpy_array(value) if foreign else np.asarray(value)
+        array: NDArray[Any] = np.asarray(value)
     except ValueError as error:
         raise GraphError("NumPy makes no array of these values", reason=str(error)) from None
     if dtype is None:

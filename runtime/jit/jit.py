@@ -44,6 +44,7 @@ from runtime.jit.layouts import (
     memory_groups,
     strides_key,
 )
+from runtime.jit.names import name_of
 from runtime.jit.number_calls import NumberCalls, Places
 from runtime.jit.specialization import Specializations
 from runtime.jit.statics import Fixed, Statics, identity_key
@@ -130,6 +131,7 @@ class Jitted:
         static: str | Sequence[str] = (),
     ) -> None:
         update_wrapper(self, function)
+        self._static = static
         self._statics = Statics(function, static) if static else None
         # None: the rules in force at the call
         self._rules = None if rules is None else rules_named(rules)
@@ -154,6 +156,14 @@ class Jitted:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle by name, as a function, where the name leads here; else the function wrapped.
+
+        What is unpickled traces again, at its calls.
+        """
+        name = name_of(self)
+        return name or (Jitted, (self.__wrapped__, self._rules, self._static))
 
     def __repr__(self) -> str:
         return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, GraphError, PromotionError, ShapeError, ops
+from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native, range_attributes
 from graphir.ops.attributes import several
 from runtime.array_api.array import Array, array_of, array_of_values, record, with_name
@@ -52,17 +53,24 @@ def asarray(
 
 def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
     """Convert outside values to a NumPy array, which owns its memory unless copy=False."""
+    plain = _plain(obj)
     try:
-        value: NDArray[Any] = np.asarray(obj, None if to is None else to.storage)
+        value: NDArray[Any] = np.asarray(plain, None if to is None else to.storage)
     except ValueError as error:
         raise GraphError("NumPy makes no array of these values", reason=str(error)) from None
     if value.dtype == object:
         raise OverflowError("these values are no numbers of at most 64 bits")
     dtype_of(value.dtype)
-    shares = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(obj))
+    # An array of another library shares memory if two conversions share theirs.
+    shares = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(_plain(obj)))
     if copy is False and not shares:
         raise GraphError("copy=False: the array of these values needs a copy", fix="use copy=None")
     return native(value.copy() if shares and copy is not False else value)
+
+
+def _plain(obj: Any) -> Any:
+    """Return an array of another library as a NumPy array, and any other object itself."""
+    return to_numpy_array(obj) if is_foreign_array(cast("type[Any]", type(obj))) else obj
 
 
 _OF_PYTHON = (list, tuple, bool, int, float, complex)
