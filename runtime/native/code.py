@@ -117,8 +117,8 @@ class NativeCode(RegionCode):
 
     `results` are the registers that the kernel stores: the outs, then the `buffered` ones, which
     are operands of row-wise symbols and neither outs nor inputs. `sums` are the registers that the
-    kernel adds row by row, with whether the sum becomes a mean. `sizes` are the bytes of an element
-    of the results and of the sums. `places` are the symbols in memory: inputs, outs and row-wise
+    kernel reduces row by row, with the reductions' names. `sizes` are the bytes of an element of
+    the results and of the reductions. `places` are the symbols in memory: inputs, outs and row-wise
     symbols. The kernel is `alone` if it computes all row-wise symbols without NumPy.
     """
 
@@ -127,9 +127,9 @@ class NativeCode(RegionCode):
     def __init__(self, region: Any, materialized: Any) -> None:
         super().__init__(region, materialized, bits=False)
         output_bases = {self.bases[register] for register in self.outs.values()}
-        sums = [(register, is_mean(each)) for each, register in self.rows if is_sum(each)]
+        sums = [(register, each.op.name) for each, register in self.rows if is_reduced(each)]
         self.sums = list(dict.fromkeys(sums))
-        others = [register for symbol, register in self.rows if not is_sum(symbol)]
+        others = [register for symbol, register in self.rows if not is_reduced(symbol)]
         self.buffered = [
             register
             for register in dict.fromkeys(others)
@@ -164,15 +164,14 @@ class NativeCode(RegionCode):
         return _conversion_trace(conversion, register(source), register(target))
 
 
-def is_sum(symbol: Symbol) -> bool:
-    """Whether machine code adds the rows of a symbol, by NumPy's pairwise summation tree."""
-    dtype = symbol.args[0].dtype
-    return symbol.op.name in ("sum", "mean") and dtype is not DType.bool and not dtype.is_complex
-
-
-def is_mean(symbol: Symbol) -> bool:
-    """Whether a symbol divides the sum of a row by its number of elements."""
-    return symbol.op.name == "mean"
+def is_reduced(symbol: Symbol) -> bool:
+    """Whether machine code reduces the rows of a symbol: see `runtime.native.rows`."""
+    name, dtype = symbol.op.name, symbol.args[0].dtype
+    if name in ("sum", "mean"):
+        return dtype is not DType.bool and not dtype.is_complex
+    if name in ("max", "min"):
+        return register(dtype).kind in "iu" or register(dtype) in (np.float32, np.float64)
+    return name in ("any", "all") and dtype is DType.bool
 
 
 def _conversion_trace(

@@ -18,7 +18,7 @@ from graphir import Symbol
 from graphir.lazy import lazy
 from runtime.native.abi.entry import Spec
 from runtime.native.background import LOCK, submit
-from runtime.native.code import NativeCode, is_mean, is_sum, structure
+from runtime.native.code import NativeCode, is_reduced, structure
 from runtime.native.emitters import EMITTERS
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
 from runtime.native.probe import engine, failure_reason
@@ -83,7 +83,7 @@ class Kernels:
             on_eviction,
             now,
         )
-        why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
+        why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
         key = structure(region, materialized)
         self._shared: _Shared = shared.setdefault(key, _Shared(why))
 
@@ -310,7 +310,7 @@ class KernelCall:
         wants progress, or NumPy computes some rows, the ranges are the step's blocks.
         """
         step = self.step
-        if run.progress or not all(is_sum(rows.symbol) for rows in step.rows):
+        if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
         most = min(RANGES_PER_THREAD * threads, int(step.size * self.kernels.cost / RANGE))
         return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
@@ -324,8 +324,8 @@ class KernelCall:
         lies |= zip([code.bases[each] for each in code.outs.values()], outs, strict=True)
         reads: list[tuple[Taker, int, Operand | None]] = []
         for taker, (symbol, register) in zip(takers, code.rows, strict=True):
-            if is_sum(symbol):
-                taker.expect(sums[register, is_mean(symbol)])
+            if is_reduced(symbol):
+                taker.expect(sums[register, symbol.op.name])
                 continue
             array, dtype = lies.get(code.bases[register]), code.dtypes[register]
             operand_laid = (

@@ -15,7 +15,7 @@ import numpy as np
 from runtime.native.abi.loops import loop_of
 from runtime.native.code import NativeCode
 from runtime.native.emitters import LlvmValue, emitted, has_code
-from runtime.native.rows import ARGS, rows
+from runtime.native.rows import ARGS, Reduction, rows
 from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.codegen.instructions import Instruction
 from runtime.program.codegen.tracing import Storage
@@ -139,7 +139,10 @@ class ModuleWriter:
         self.dtypes, self.bases = code.dtypes, code.bases
         self.outs = [code.bases[register_] for register_ in code.results]
         self.places = {base: i for i, base in enumerate((*self.kinds, *self.outs))}
-        self.sums = [(code.bases[register], mean) for register, mean in code.sums]
+        self.sums = [
+            (code.bases[register], Reduction(name, _stored_type(code.dtypes[register])))
+            for register, name in code.sums
+        ]
         self.segments = segments_of(code, features)
         self.blocks = any(segment.loops for segment in self.segments)
         self.scratch = self._scratch()
@@ -155,8 +158,7 @@ class ModuleWriter:
         text = self.text
         for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
-        sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
-        lines = [*text.lines, *rows(len(self.places), sums, self.block)]
+        lines = [*text.lines, *rows(len(self.places), [each for _, each in self.sums], self.block)]
         return Kernel(words_of("\n".join(lines)), tuple(text.context))
 
     # -- operands in memory
@@ -212,10 +214,10 @@ class ModuleWriter:
         for number, segment in enumerate(self.segments):
             before = self._segment(number, segment, before)
         lines.append(_TAIL)
-        for k, (base, _) in enumerate(self.sums):
+        for k, (base, reduction) in enumerate(self.sums):
             at, _ = self._operand(base, "%begin", "0")
-            to, kind = f"$(getelementptr i64, ptr %sums, i64 {k})", lane(self.dtypes[base])
-            lines.append(f"call void @sum_{kind}(ptr {at}, i64 0, i64 %n, ptr {to})")
+            to = f"$(getelementptr i64, ptr %sums, i64 {k})"
+            lines.append(f"call void @{reduction.function}(ptr {at}, i64 0, i64 %n, ptr {to})")
         lines.append("ret void\n}")
 
     def _prologue(self, room: int) -> None:

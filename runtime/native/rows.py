@@ -1,16 +1,22 @@
 """The iteration of a kernel over rows: the functions of its module that every region shares.
 
-`kernel` computes the address of each row of each operand. `tree` halves a row that is summed, and
+`kernel` computes the address of each row of each operand. `tree` halves a row that is reduced, and
 calls the body of the region: the body by vectors, or the body by elements if there are fewer
 elements than a vector has. Sums have NumPy's pairwise order: NumPy halves a row down to 128
 elements, which it adds in eight lanes (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum).
-`StrideLayout` defines the record of a kernel.
+The other reductions have the same result in any order: maxima and minima are those of IEEE
+754-2019, 9.6, with 0.0 above -0.0. `StrideLayout` defines the record of a kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from runtime.native.vectors import lane
+from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import NATIVE_VECTOR
 
 ARGS = "ptr %now, ptr %strides, ptr %context"
@@ -84,6 +90,33 @@ exit:
 """The leaf of a sum: one of NumPy's leaves, or two side by side. A leaf is added in eight lanes;
 then the lanes are added in pairs, and then the remaining elements one by one."""
 
+_LANES = """\
+  %whole = and i64 %n, -64
+  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
+vector:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
+  %r = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
+  %r_next = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
+  %r1 = call <64 x {T}> @llvm.{join}(<64 x {T}> %r, <64 x {T}> %r_next)
+  %i1 = add i64 %i, 64
+  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
+joined:
+  %lanes = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
+  %v1 = call {T} @llvm.vector.reduce.{across}(<64 x {T}> %lanes)
+  br label %one
+one:
+  %k = phi i64 [ %whole, %joined ], [ %k1, %more ]
+  %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
+  br i1 $(icmp ult i64 %k, %n), label %more, label %exit
+more:
+  %t_next = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
+  %t1 = call {T} @llvm.{join}({T} %t, {T} %t_next)
+  %k1 = add i64 %k, 1
+  br label %one
+exit:
+  put {T} %t, %sums[0]"""
+"""The leaf of a reduction whose result is the same in any order."""
+
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
@@ -128,29 +161,90 @@ exit:
 }}"""
 
 
-def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
+class Reduction(NamedTuple):
+    """A reduction of rows: `sum mean max min any all`, and the dtype of its elements in memory.
+
+    `mean` is the sum of a whole row, divided by its number of elements.
+    """
+
+    name: str
+    dtype: Storage
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the result depends on the order of additions."""
+        return self.name in ("sum", "mean")
+
+    @property
+    def kind(self) -> str:
+        """The LLVM type of an element."""
+        return lane(self.dtype)
+
+    @property
+    def function(self) -> str:
+        """The name of the function that reduces contiguous elements."""
+        return f"sum_{self.kind}" if self.is_sum else f"{self.name}_{self.dtype.char}"
+
+    @property
+    def across(self) -> str:
+        """The name of LLVM's reduction, where the order does not matter."""
+        if self.name in ("any", "all"):
+            return "umax" if self.name == "any" else "umin"
+        prefix = {"f": "f", "i": "s", "u": "u"}[self.dtype.kind]
+        return f"{prefix}{self.name}{'imum' if prefix == 'f' else ''}"
+
+    @property
+    def zero(self) -> str:
+        """The neutral element."""
+        if self.is_sum:
+            return _adding(self.kind)[1]
+        least = self.across.endswith(("max", "maximum"))
+        if self.dtype.kind == "f":
+            infinity = np.array(-np.inf if least else np.inf, np.float64)
+            return f"0x{int(infinity.view(np.uint64)):016X}"
+        limits = np.iinfo(self.dtype)
+        return str(limits.min if least else limits.max)
+
+    def join(self, x: str, y: str) -> str:
+        """Return the instruction that combines two results."""
+        if self.is_sum:
+            return f"{_adding(self.kind)[0]} {self.kind} {x}, {y}"
+        return f"call {self.kind} @llvm.{self._intrinsic}({self.kind} {x}, {self.kind} {y})"
+
+    @property
+    def _intrinsic(self) -> str:
+        return self.across.removeprefix("f") if self.dtype.kind == "f" else self.across
+
+    def leaf(self) -> str:
+        """Return the code of `function` for at most a block of elements."""
+        if self.is_sum:
+            add, zero = _adding(self.kind)
+            pairs = "\n".join(_pairs(self.kind, add))
+            return _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
+        names = {"T": self.kind, "zero": self.zero, "across": self.across}
+        return _LANES.format(**names, join=self._intrinsic)
+
+
+def rows(first: int, reductions: Sequence[Reduction], block: int) -> Iterator[str]:
     """Yield the functions around the bodies of a region.
 
-    `first` is the number of places before those of the sums. `sums` has, for each sum, the LLVM
-    type and whether the sum of a whole row is divided by its number of elements. `block` is the
-    number of elements above which a summed row is halved.
+    `first` is the number of places before those of the reductions. `block` is the number of
+    elements above which a reduced row is halved.
     """
-    places = first + len(sums)
+    places = first + len(reductions)
     full = f"<{places} x i64>"
-    kinds = [kind for kind, _ in sums]
-    for kind in dict.fromkeys(kinds):
-        add, zero = _adding(kind)
-        leaf = _EIGHTS.format(T=kind, add=add, zero=zero, pairs="\n".join(_pairs(kind, add)))
-        yield _halves(f"sum_{kind}", "ptr %x", "$(icmp ugt i64 %upper, 128)", leaf, [kind])
-    long = f"$(icmp ugt i64 %n, {block})" if sums else "false"
-    yield _halves("tree", ARGS, long, _BODY, kinds)
+    for each in {each.function: each for each in reductions}.values():
+        long = "$(icmp ugt i64 %upper, 128)" if each.is_sum else "false"
+        yield _halves(each.function, "ptr %x", long, each.leaf(), [each])
+    long = f"$(icmp ugt i64 %n, {block})" if reductions else "false"
+    yield _halves("tree", ARGS, long, _BODY, reductions)
     yield _KERNEL.format(
         args=ARGS,
         places=places,
         words=places + 1,
-        sums=max(1, len(sums)),
+        sums=max(1, len(reductions)),
         P=full,
-        finished="\n".join(_finish_sum(k, first + k, *sum_) for k, sum_ in enumerate(sums)),
+        finished="\n".join(_finish(k, first + k, each) for k, each in enumerate(reductions)),
     )
 
 
@@ -165,29 +259,30 @@ def _pairs(kind: str, add: str) -> Iterator[str]:
         x, y = f"%v{n}", "poison"
 
 
-def _halves(of: str, args: str, long: str, leaf: str, kinds: Sequence[str]) -> str:
-    """Return a recursive function that sums: the sums of two halves for long rows, else a leaf.
+def _halves(of: str, args: str, long: str, leaf: str, reductions: Sequence[Reduction]) -> str:
+    """Return a recursive function that reduces: the results of two halves for long rows, or a leaf.
 
-    `kinds` are the LLVM types of the sums, and `long` is the condition for halving.
+    `long` is the condition for halving.
     """
-    additions: list[str] = []
-    for k, kind in enumerate(kinds):
-        both = f"$(get {kind}, %sums[{k}]), $(get {kind}, %right[{k}])"
-        additions.append(f"  put {kind} $({_adding(kind)[0]} {kind} {both}), %sums[{k}]")
+    joins: list[str] = []
+    for k, each in enumerate(reductions):
+        x, y = (f"$(get {each.kind}, {of_half}[{k}])" for of_half in ("%sums", "%right"))
+        joins.append(f"  put {each.kind} $({each.join(x, y)}), %sums[{k}]")
     names = {"of": of, "args": args, "long": long, "leaf": leaf}
-    return _HALVES.format(**names, count=len(kinds), added="\n".join(additions))
+    return _HALVES.format(**names, count=len(reductions), added="\n".join(joins))
 
 
-def _finish_sum(k: int, place: int, kind: str, mean: bool) -> str:
-    """Return the code that finishes and stores a sum as NumPy does.
+def _finish(k: int, place: int, reduction: Reduction) -> str:
+    """Return the code that finishes and stores a reduction as NumPy does.
 
     NumPy's sum starts from 0, so it is never -0.0. A mean divides in double precision.
     """
-    add, zero = _adding(kind)
-    total = f"$({add} {kind} $(get {kind}, %sums[{k}]), {zero.strip('-')})"
-    if mean and kind == "double":
+    kind, total = reduction.kind, f"$(get {reduction.kind}, %sums[{k}])"
+    if reduction.is_sum:
+        total = f"$({reduction.join(total, reduction.zero.strip('-'))})"
+    if reduction.name == "mean" and kind == "double":
         total = f"$(fdiv double {total}, %divisor)"
-    elif mean:
+    elif reduction.name == "mean":
         wide = f"$(fdiv double $(fpext {kind} {total} to double), %divisor)"
         total = f"$(fptrunc double {wide} to {kind})"
     return f"  store {kind} {total}, ptr $(get ptr, %now[{place}]), align 1"
