@@ -170,7 +170,7 @@ def is_reduced(symbol: Symbol) -> bool:
     if name in ("sum", "mean"):
         return dtype is not DType.bool and not dtype.is_complex
     if name in ("max", "min"):
-        return register(dtype).kind in "iu" or register(dtype) in (np.float32, np.float64)
+        return register(dtype).kind in "iu" or register(dtype).char in "fd"
     return name in ("any", "all") and dtype is DType.bool
 
 

@@ -21,6 +21,7 @@ from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_reduced, structure
 from runtime.native.emitters import EMITTERS
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
+from runtime.native.phases import PlacedKernel, together
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
 from runtime.program.blocks import Operand, laid_out
@@ -246,6 +247,23 @@ class Kernels:
         record = [*[array.ctypes.data for array in arrays], *layout.record[len(arrays) :]]
         long = step.size * self.cost > RELEASED_LOCK
         return kernel.entry(specs, len(reads), record, step.size, long)
+
+    def placed(self, step: RegionStep, values: Sequence[Any]) -> PlacedKernel | None:
+        """Return the kernel of a region for operands of which the caller sets the addresses.
+
+        `values` have the layouts of all operands. The answer is None if there is no kernel yet, and
+        if the kernel would read copies or leaves rows to NumPy.
+        """
+        code = self.code
+        if not (self.worth and code.alone and len(code.sums) == len(step.rows)):
+            return None
+        arrays, layout = self._read(step, values)
+        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
+            return None
+        cells = [step.cells[symbol.index] for symbol in code.places]
+        return PlacedKernel(kernel, layout.record, cells, arrays, step.size)
+
+    together = staticmethod(together)
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""

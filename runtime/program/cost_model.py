@@ -47,6 +47,13 @@ grids."""
 CACHE: Final = 3 << 19
 """The most bytes that all slots of a block take together: execution, W1 to W6, 10,000,000."""
 
+NATIVE_ROWS: Final = 1 << 14
+"""The most bytes of a block of rows in machine code, over all of its phases, which the inner cache
+holds: whole_programs, layer_norm and softmax."""
+
+NATIVE_LONG_ROWS: Final = 1 << 19
+"""The same if one row takes more than NATIVE_ROWS: whole_programs, rms_norm."""
+
 BLOCK_LEAST: Final = 1 << 14
 """The least elements of a block, for any number of slots: execution, W3."""
 

@@ -28,9 +28,11 @@ from runtime.program.cost_model import (
     STRAIGHT_STEPS,
 )
 from runtime.program.cutting import UPDATES
+from runtime.program.phases import PhasesStep
 from runtime.program.rewrites.copies import limit_copies, read_inputs
 from runtime.program.rewrites.flattening import Flattener
 from runtime.program.rewrites.ownership import donated_carries, mark_updates
+from runtime.program.rewrites.phases import fuse_phases
 from runtime.program.rewrites.stores import merge_stores
 from runtime.program.rewrites.views import merge_views, view_steps
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
@@ -65,7 +67,8 @@ class Plan:
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.donated = frozenset[int]()
         self.origins: dict[int, int] = {}
-        if any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps):
+        updates = any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps)
+        if updates:
             pairs = zip(program.entry[:carries], program.exit, strict=False)
             arrays = [pair for pair, shape in zip(pairs, self.inputs, strict=False) if shape]
             self.donated = donated_carries(steps, self.exit, arrays)
@@ -78,6 +81,8 @@ class Plan:
         if len(steps) > 1:
             steps = merge_views(steps, self.exit)
         self.bound = steps
+        # Updates in place rely on the order of the steps.
+        self.fused = [*steps] if updates else fuse_phases(steps, self.exit)
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
@@ -86,8 +91,9 @@ class Plan:
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._views = sizes, list[Any]()
         self._empty = empty
-        self.straight = self._write_straight(program) if fits(steps) else None
-        self.blocks = sum(step.blocks for step in steps)
+        is_straight = fits(steps) and len(self.fused) == len(steps)
+        self.straight = self._write_straight(program) if is_straight else None
+        self.blocks = sum(step.blocks for step in self.fused)
         sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)
         self._large = any(
             math.prod(n) * each.dtype.storage.itemsize >= RECYCLED for n, each in sizes_of
@@ -217,19 +223,21 @@ class Plan:
         return cells_by_step
 
     @lazy
-    def steps(self) -> list[Straight | RegionStep]:
+    def steps(self) -> list[Straight | RegionStep | PhasesStep]:
         """The steps in the form in which they run one by one; small steps in a row are one step."""
-        forms: list[Straight | RegionStep] = []
-        last = _last_reads(self.bound)
-        for (is_small, _), group in groupby(range(len(self.bound)), self._group):
+        forms: list[Straight | RegionStep | PhasesStep] = []
+        last = _last_reads(self.fused)
+        for (is_small, _), group in groupby(range(len(self.fused)), self._group):
             numbers = list(group)
             if is_small:
                 forms.append(self._join(numbers[0], numbers[-1] + 1, last))
                 continue
-            for step in [self.bound[number] for number in numbers]:
+            for step in [self.fused[number] for number in numbers]:
                 if isinstance(step, RegionStep) and step.blocks == 1:
                     step.small = alone(step, self._empty)
-                forms.append(step if isinstance(step, RegionStep) else alone(step, self._empty))
+                if not isinstance(step, (RegionStep, PhasesStep)):
+                    step = alone(step, self._empty)
+                forms.append(step)
         return forms
 
     def _group(self, number: int) -> tuple[bool, int]:
@@ -238,7 +246,9 @@ class Plan:
         A region that may become machine code stays by itself, unless the plan always runs step by
         step and a step would cost more than the region.
         """
-        step = self.bound[number]
+        step = self.fused[number]
+        if isinstance(step, PhasesStep):
+            return False, number
         is_small = step.blocks == 1 and math.prod(step.shape) <= BLOCK_MOST
         if isinstance(step, RegionStep) and step.native:
             runs_by_step = self.blocks > len(self.bound) or len(self.bound) > STRAIGHT_STEPS
@@ -250,7 +260,7 @@ class Plan:
 
         `last` has the number of the last step that reads each cell.
         """
-        steps = self.bound[begin:end]
+        steps = [step for step in self.fused[begin:end] if not isinstance(step, PhasesStep)]
         reads: dict[int, None] = {}
         writes: dict[int, None] = {}
         for step in steps:
@@ -271,6 +281,6 @@ def _is_large(step: ScalarStep | RegionStep) -> bool:
     return max(sizes, default=0) >= RECYCLED
 
 
-def _last_reads(steps: Iterable[Step | Straight]) -> dict[int, int]:
+def _last_reads(steps: Iterable[Step | PhasesStep | Straight]) -> dict[int, int]:
     """Return the number of the last step that reads each cell."""
     return {cell: number for number, step in enumerate(steps) for cell in step.reads}

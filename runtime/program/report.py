@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from runtime.program.codegen.assembly import RegionBody, prepared
 from runtime.program.codegen.straight import alone
 from runtime.program.cutting import UPDATES, Call, Region
 from runtime.program.memory import Lane, Recycler
+from runtime.program.phases import PhasesStep
 from runtime.program.plans import Plan
 from runtime.program.rewrites.views import view_steps
 from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
@@ -244,6 +245,8 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
             lines.append(f"       {kernels.status(bound, values)}")
     if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
         lines.append(_replay_text(program, args_bound[1]))
+    elif args_bound:
+        lines += _phases_text(program, args_bound[1])
     return PlanText("\n".join(lines))
 
 
@@ -261,6 +264,20 @@ def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
         f"flat memory; regions write {len(stores)} results into arrays, calls {len(calls)}; "
         f"{in_place} in place, {len(stores) + len(calls) - in_place} in a copy"
     )
+
+
+def _phases_text(program: Program, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line for each step of a plan that runs several regions on each block of rows."""
+    bound = [*program.bound(sizes)]
+    for step in Plan(bound, sizes, program, np.empty).fused:
+        if isinstance(step, PhasesStep):
+            numbers = ", ".join(str(bound.index(member)) for member in step.members)
+            inner = len(step.writes) - len(step.kept)
+            yield (
+                f"steps {numbers} run together on the same {step.space.rows} rows, "
+                f"{step.native_room} rows at a time in machine code, {step.room} in NumPy; "
+                f"{inner} of their {len(step.writes)} results stay in scratch memory"
+            )
 
 
 def _call_text(symbol: Symbol) -> str:

@@ -30,6 +30,20 @@ class RegionTask(Protocol):
         ...
 
 
+class PlacedRegion(Protocol):
+    """A kernel of a region, its record without addresses, and the cells of the record's operands.
+
+    `arrays` are the first operands, the inputs, in the form that the kernel reads.
+    """
+
+    @property
+    def record(self) -> Sequence[int]: ...  # noqa: D102
+    @property
+    def cells(self) -> Sequence[int]: ...  # noqa: D102
+    @property
+    def arrays(self) -> Sequence[Any]: ...  # noqa: D102
+
+
 class CompiledRegion(Protocol):
     """One region in the tier: a kernel for each layout of the inputs, compiled once it pays."""
 
@@ -44,6 +58,28 @@ class CompiledRegion(Protocol):
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> RegionTask | None:
         """Return a task for the layouts of `values`; None if the region stays in NumPy."""
+        ...
+
+    def placed(self, step: RegionStep, values: Sequence[Any]) -> PlacedRegion | None:
+        """Return the kernel of a region for operands of which the caller sets the addresses.
+
+        `values` have the layouts of all operands. The answer is None if there is no such kernel.
+        """
+        ...
+
+    def together(
+        self,
+        kernels: Sequence[tuple[Any, Sequence[int], Sequence[tuple[int, int, int]]]],
+        room: int,
+        count: int,
+        /,
+    ) -> Callable[[int, int], None]:
+        """Return the function that runs kernels on a range of rows, `room` rows at a time.
+
+        Each kernel comes with its record, in which the addresses of outer operands stand, and with
+        its inner operands: the place in the record, the address of memory for the rows of a block,
+        and the bytes of a row. `count` is the number of all rows.
+        """
         ...
 
     def entry(

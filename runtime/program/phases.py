@@ -1,0 +1,314 @@
+"""Phases: regions over the same rows, run one after another on each block of rows.
+
+A normalisation reduces each row, broadcasts the results back, and computes on the row again. As
+steps of their own, its regions would pass the array through memory several times. A `PhasesStep`
+runs all of them on a few rows before the next rows, so a row stays in the cache, and a value that
+no other step reads has scratch memory for these rows alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from time import perf_counter_ns
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from graphir.semantics.evaluation import contiguous
+from runtime.program.blocks import Entering, FlatSpace, Operand, Uniform, laid_out, share
+from runtime.program.cost_model import CACHE, NATIVE_LONG_ROWS, NATIVE_ROWS, RANGES_PER_THREAD
+from runtime.program.memory import Lane, Need, ScratchView
+from runtime.program.rows import Rows
+from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
+from runtime.program.tier import PlacedRegion
+
+Array: TypeAlias = NDArray[Any]
+Buffers: TypeAlias = dict[int, Array]
+"""The scratch memory of the values that the phases alone read, by cell."""
+
+Phase: TypeAlias = Callable[[Lane, int, int], None]
+"""A phase of one thread, as a function of a range of rows."""
+
+
+class Space(NamedTuple):
+    """The rows that phases share: their number, and the shape whose last `axes` are one row."""
+
+    shape: tuple[int, ...]
+    axes: int
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return math.prod(self.shape[: len(self.shape) - self.axes])
+
+    @property
+    def length(self) -> int:
+        """The number of elements of a row."""
+        return math.prod(self.shape[len(self.shape) - self.axes :])
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of one value a row, as it broadcasts to the rows."""
+        return (*self.shape[: len(self.shape) - self.axes], *[1] * self.axes)
+
+
+def is_as(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether two shapes differ in leading axes of size 1 alone."""
+    short, long = sorted((shape, target), key=len)
+    return (1,) * (len(long) - len(short)) + short == long
+
+
+class PhasesStep:
+    """Regions over the same rows as one step.
+
+    `members` are the regions in order. `aliases` maps the cell of each view of one value a row to
+    the cell that it views. `kept` are the cells that other steps or the outputs read; all other
+    results lie in scratch memory.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[RegionStep],
+        space: Space,
+        aliases: Mapping[int, int],
+        kept: Collection[int],
+    ) -> None:
+        self.members, self.space, self.aliases = members, space, aliases
+        self.shape = space.shape
+        self.writes: dict[int, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        for member in members:
+            self.writes |= {cell: (member.shape, dtype) for cell, dtype in member.writes}
+            self.writes |= {
+                rows.cell: (rows.shape, rows.symbol.dtype.storage) for rows in member.rows
+            }
+        self.kept = [cell for cell in self.writes if cell in kept]
+        inside = {*self.writes, *aliases}
+        read_cells = [cell for member in members for cell in member.reads]
+        self.reads = list(dict.fromkeys([cell for cell in read_cells if cell not in inside]))
+        self.price = sum(member.price for member in members)
+        self.threads = max(member.threads for member in members)
+        sizes = {cell: math.prod(n) * dtype.itemsize for cell, (n, dtype) in self.writes.items()}
+        for member in members:
+            sizes |= self._operand_sizes(member)
+        self.bytes = sum(sizes.values())
+        row = self.bytes / space.rows
+        scratch = max(sum(member.body.widths) for member in members)
+        self.room = int(CACHE / (row + scratch * space.length))
+        self.native_room = int(NATIVE_ROWS / row) or max(1, int(NATIVE_LONG_ROWS / row))
+        self.blocks = -(-space.rows // max(1, self.room))
+        self.needs: list[dict[int, Need]] = [{} for _ in members]
+
+    def _operand_sizes(self, member: RegionStep) -> dict[int, int]:
+        """Return the bytes of the operands that a region reads from outside, by cell.
+
+        An operand that is broadcast to the rows stays in the cache, and does not count.
+        """
+        sizes: dict[int, int] = {}
+        for symbol in member.body.inputs:
+            cell, shape = member.cells[symbol.index], member.operand_shape(symbol)
+            if cell in self.reads and shape == self.shape:
+                sizes[cell] = math.prod(shape) * symbol.dtype.storage.itemsize
+        return sizes
+
+    # -- running
+
+    def run(self, run: PlanRun) -> None:
+        """Run all phases on each block of rows, each by machine code or by NumPy."""
+        start = perf_counter_ns()
+        for cell in self.kept:
+            run.values[cell] = run.empty(cell, *self.writes[cell])
+        kernels = self._kernels(run)
+        native, count, threads = all(kernels), self.space.rows, self.threads
+        room = self.native_room if native else self.room
+        if native:
+            threads = max(member.native.threads(member) for member in self.members)
+        ranges = -(-count // (RANGES_PER_THREAD * threads))
+        blocks = Uniform(count, max(room, ranges) if native else room)
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            buffers: Buffers = {
+                cell: np.empty(room * self.row(cell), dtype)
+                for cell, (_, dtype) in self.writes.items()
+                if run.values[cell] is None
+            }
+            phases = [*self._phases(kernels, run, buffers, room)]
+            for i in numbers:
+                for phase in phases:
+                    phase(lane, *blocks[i])
+
+        def report_blocks(number: int) -> None:
+            run.tell(number * self.blocks // len(blocks))
+
+        tell = report_blocks if run.progress else None
+        share(len(blocks), work, threads, run.lane, run.free, tell)
+        took = perf_counter_ns() - start
+        for member, kernel in zip(self.members, kernels, strict=True):
+            if member.native and not kernel:
+                member.native.spend(took * member.price / self.price)
+
+    def row(self, cell: int) -> int:
+        """Return the number of elements of a result for each row."""
+        return math.prod(self.writes[cell][0]) // self.space.rows
+
+    def _phases(
+        self, kernels: Sequence[Any], run: PlanRun, buffers: Buffers, room: int
+    ) -> Iterator[Phase]:
+        """Yield the phases of one thread; kernels in a row are one phase."""
+        numbers = range(len(kernels))
+        for is_native, group in groupby(numbers, lambda number: kernels[number] is not None):
+            if not is_native:
+                for number in group:
+                    yield _NumpyPhase(self, number, run, buffers)
+                continue
+            both = [self._filled(kernels[number], run, buffers) for number in group]
+            compute = self.members[0].native.together(both, room, self.space.rows)
+            yield lambda _, first, end, compute=compute: compute(first, end)
+
+    def _filled(
+        self, kernel: PlacedRegion, run: PlanRun, buffers: Buffers
+    ) -> tuple[PlacedRegion, Sequence[int], Sequence[tuple[int, int, int]]]:
+        """Return a kernel, its record with outer addresses, and its inner operands."""
+        record = [*kernel.record]
+        inner: list[tuple[int, int, int]] = []
+        for place, cell in enumerate(kernel.cells):
+            cell = self.aliases.get(cell, cell)
+            buffer = buffers.get(cell)
+            if buffer is None:
+                inputs = kernel.arrays[place : place + 1] or [run.values[cell]]
+                record[place] = inputs[0].ctypes.data
+            else:
+                row = self.row(cell) * buffer.itemsize
+                inner.append((place, buffer.ctypes.data, row))
+        return kernel, record, inner
+
+    def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
+        """Return the kernels of the regions, or None for those that have none yet."""
+        values = self._layouts(run) if any(member.native for member in self.members) else []
+        return [
+            member.native.placed(member, values) if member.native else None
+            for member in self.members
+        ]
+
+    def _layouts(self, run: PlanRun) -> list[Any]:
+        """Return the cells with an array of the right layout, but no memory, for inner values."""
+        values = run.values.copy()
+        for cell, (shape, dtype) in self.writes.items():
+            if values[cell] is None:
+                strides = [dtype.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
+                values[cell] = as_strided(np.empty(1, dtype), shape, strides)
+        for member in self.members:
+            for symbol in member.body.inputs:
+                cell = member.cells[symbol.index]
+                if cell in self.aliases:
+                    source = values[self.aliases[cell]]
+                    shape = member.operand_shape(symbol)
+                    steps = [source.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
+                    values[cell] = as_strided(source, shape, steps)
+        return values
+
+
+class _Operand(NamedTuple):
+    """An operand of a phase in NumPy: what has its blocks, with the elements of a row in it.
+
+    A block of an `inside` operand is the first part of scratch memory. `is_whole` operands are
+    contiguous, with all elements of a row.
+    """
+
+    slot: int
+    space: Operand
+    elements: int
+    inside: bool
+    is_whole: bool
+
+
+class _NumpyPhase:
+    """A region as a function of a range of rows, on arrays with an axis of rows, for one thread."""
+
+    def __init__(self, phases: PhasesStep, number: int, run: PlanRun, buffers: Buffers) -> None:
+        step = self.step = phases.members[number]
+        self.needs = phases.needs[number]
+        self.each = step.size // phases.space.rows
+        self.room = phases.room
+        self.operands = [
+            self._operand(slot, cell, dtype, phases, run, buffers) for slot, cell, dtype in step.ins
+        ]
+        self.results = [
+            (k, self._memory(step.writes[index][0], run, buffers).view(dtype), cell_inside)
+            for k, index, dtype in step.outs
+            for cell_inside in [step.writes[index][0] in buffers]
+        ]
+        self.takers = [
+            (
+                rows.place,
+                Rows(
+                    rows.symbol,
+                    rows.settings,
+                    [contiguous(run.values[cell]) for cell in rows.others],
+                    step.length,
+                    self._memory(rows.cell, run, buffers),
+                ),
+                rows.cell in buffers,
+            )
+            for rows in step.rows
+        ]
+
+    def _memory(self, cell: int, run: PlanRun, buffers: Buffers) -> Array:
+        """Return the memory of a result: scratch memory, or the whole array."""
+        return buffers[cell] if cell in buffers else run.values[cell].reshape(-1)
+
+    def _operand(
+        self,
+        slot: int,
+        cell: int,
+        dtype: np.dtype[Any],
+        phases: PhasesStep,
+        run: PlanRun,
+        buffers: Buffers,
+    ) -> _Operand:
+        cell = phases.aliases.get(cell, cell)
+        array = buffers[cell] if cell in buffers else np.asarray(run.values[cell])
+        if cell in phases.writes and cell not in buffers:
+            body = self.step.body
+            array = array.reshape(self.step.operand_shape(body.inputs[body.slots[slot].number]))
+        if array.dtype != dtype:
+            array = array.view(dtype)
+        elements = self.each
+        if cell in buffers:
+            operand, elements = FlatSpace(array), phases.row(cell)
+        elif array.shape == phases.space.row_shape and array.flags.c_contiguous:
+            operand, elements = FlatSpace(array), 1
+        else:
+            operand = laid_out(array, self.step.shape, phases.room * self.each)
+        if slot in self.step.entering:
+            operand = Entering(operand, self.step.entering[slot])
+        is_whole = slot in contiguous_slots(self.step) and elements != self.each
+        return _Operand(slot, operand, elements, cell in buffers, is_whole)
+
+    def __call__(self, lane: Lane, first: int, end: int) -> None:
+        """Compute the rows `first` to `end`."""
+        n, each, step = end - first, self.each, self.step
+        args: list[Any] = [None] * len(step.body.slots)
+        if n not in self.needs:
+            views = [ScratchView(slot, dtype, (n, each)) for _, slot, dtype in step.scratch]
+            self.needs[n] = Need(views)
+        for (k, _, _), view in zip(step.scratch, lane.views(self.needs[n]), strict=True):
+            args[k] = view
+        for k, operand, elements, inside, is_whole in self.operands:
+            start = 0 if inside else first
+            block = operand.block(start * elements, (start + n) * elements)
+            if block.ndim:
+                block = block.reshape(n, elements)
+            if is_whole and block.ndim:
+                block = np.ascontiguousarray(np.broadcast_to(block, (n, each)))
+            args[k] = block
+        for k, array, inside in self.results:
+            start = 0 if inside else first * each
+            args[k] = array[start : start + n * each].reshape(n, each)
+        step.body.function(*args)
+        for place, taker, inside in self.takers:
+            start = 0 if inside else first
+            taker.take(0, start * each, (start + n) * each, args[place])

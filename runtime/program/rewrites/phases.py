@@ -1,0 +1,123 @@
+"""The fusion of regions over the same rows into one step: see runtime/program/phases.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from runtime.program.cost_model import CACHE
+from runtime.program.cutting import VIEWS
+from runtime.program.phases import PhasesStep, Space, is_as
+from runtime.program.steps import CallStep, LayoutStep, RegionStep, ScalarStep, Step
+
+
+def fuse_phases(steps: Sequence[Step], exit_cells: Collection[int]) -> list[Step | PhasesStep]:
+    """Return the steps with regions over the same rows as one step, in an order that computes all.
+
+    A plan with updates in place keeps its order, and so its steps. `exit_cells` are the cells of
+    the outputs.
+    """
+    for number, step in enumerate(steps):
+        if not isinstance(step, RegionStep) or not step.size or not step.rows:
+            continue
+        if step.trees or step.stores:
+            continue
+        if fused := _Fusion(steps, number).fused(exit_cells):
+            return fused
+    return list(steps)
+
+
+class _Fusion:
+    """The regions that can run together with a region of rows, and the steps around them.
+
+    `before` are the steps that depend on none of the members. `after` are the other steps; none of
+    the members depends on them.
+    """
+
+    def __init__(self, steps: Sequence[Step], seed: int) -> None:
+        region = steps[seed]
+        assert isinstance(region, RegionStep)
+        self.space = Space(region.shape, region.axes)
+        self.members, self._operands = [region], set(region.reads)
+        self.before, self.after = [*steps[:seed]], list[Step]()
+        self._shapes = _results(region)
+        self._views: dict[int, tuple[int, Step]] = {}
+        late: set[int] = set()
+        for step in steps[seed + 1 :]:
+            if not late.isdisjoint(step.reads):
+                late.update(_written(step))
+                self.after.append(step)
+            elif isinstance(step, RegionStep) and self._takes(step):
+                self.members.append(step)
+                self._operands.update(step.reads)
+                self._shapes |= _results(step)
+            elif self._shapes.keys().isdisjoint(step.reads):
+                self.before.append(step)
+            elif view := self._viewed(step):
+                self._views[view[1]] = self._views.get(view[0], view)[0], step
+                self._shapes[view[1]] = step.shape
+            else:
+                late.update(_written(step))
+                self.after.append(step)
+
+    def _takes(self, step: RegionStep) -> bool:
+        """Whether a region can be a phase: it has the rows, or one value for each row."""
+        space, whole = self.space, step.shape == self.space.shape
+        if step.stores or step.is_reshaped or step.trees:
+            return False
+        if step.axes not in (0, space.axes) if whole else step.rows or step.size != space.rows:
+            return False
+        if self._operands.isdisjoint(step.reads) and self._shapes.keys().isdisjoint(step.reads):
+            return False
+        if any(cell in self._shapes for rows in step.rows for cell in rows.others):
+            return False
+        return all(
+            is_as(own, self._shapes[cell])
+            and is_as(own, step.shape if math.prod(own) == step.size else space.row_shape)
+            for symbol in step.body.inputs
+            if (cell := step.cells[symbol.index]) in self._shapes
+            and (own := step.operand_shape(symbol))
+        )
+
+    def _viewed(self, step: Step) -> tuple[int, int] | None:
+        """Return the cell that a view views, and its own; the view has one value for each row."""
+        if not isinstance(step, LayoutStep) and not (
+            isinstance(step, CallStep) and step.symbol.op in VIEWS
+        ):
+            return None
+        cell, count = step.reads[0], self.space.rows
+        shape = self._shapes[cell]
+        if math.prod(shape) != count or math.prod(step.shape) != count:
+            return None
+        rows = np.arange(count)
+        in_order = np.array_equal(np.asarray(step.call(rows.reshape(shape))).reshape(-1), rows)
+        return (cell, step.write) if in_order else None
+
+    def fused(self, exit_cells: Collection[int]) -> list[Step | PhasesStep] | None:
+        """Return all steps, the members as one; None unless that saves passes over memory."""
+        if sum(step.shape == self.space.shape for step in self.members) < 2:
+            return None
+        kept = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
+        views = [step for cell, (_, step) in self._views.items() if cell in kept]
+        kept.update([cell for step in views for cell in step.reads])
+        aliases = {cell: source for cell, (source, _) in self._views.items()}
+        step = PhasesStep(self.members, self.space, aliases, kept)
+        if step.bytes <= CACHE or step.room == 0:
+            return None
+        before = fuse_phases(self.before, exit_cells)
+        return [*before, step, *views, *fuse_phases(self.after, exit_cells)]
+
+
+def _results(step: RegionStep) -> dict[int, tuple[int, ...]]:
+    """Return the shapes of the results of a region, by cell."""
+    shapes = {cell: step.shape for cell, _ in step.writes}
+    return shapes | {rows.cell: rows.shape for rows in step.rows}
+
+
+def _written(step: Step) -> Collection[int]:
+    """Return the cells that a step writes."""
+    if isinstance(step, RegionStep):
+        return _results(step)
+    return step.writes if isinstance(step, ScalarStep) else [step.write]
