@@ -66,8 +66,8 @@ class PhasesStep:
     """Regions over the same rows as one step.
 
     `members` are the regions in order. `aliases` maps the cell of each view of one value a row to
-    the cell that it views. `kept` are the cells that other steps or the outputs read; all other
-    results lie in scratch memory.
+    the cell that it views. `results` are the cells that other steps or the outputs read; the others
+    lie in scratch memory.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PhasesStep:
         members: Sequence[RegionStep],
         space: Space,
         aliases: Mapping[int, int],
-        kept: Collection[int],
+        results: Collection[int],
     ) -> None:
         self.members, self.space, self.aliases = members, space, aliases
         self.shape = space.shape
@@ -85,7 +85,7 @@ class PhasesStep:
             self.writes |= {
                 rows.cell: (rows.shape, rows.symbol.dtype.storage) for rows in member.rows
             }
-        self.kept = [cell for cell in self.writes if cell in kept]
+        self.results = [cell for cell in self.writes if cell in results]
         inside = {*self.writes, *aliases}
         read_cells = [cell for member in members for cell in member.reads]
         self.reads = list(dict.fromkeys([cell for cell in read_cells if cell not in inside]))
@@ -119,7 +119,7 @@ class PhasesStep:
     def run(self, run: PlanRun) -> None:
         """Run all phases on each block of rows, each by machine code or by NumPy."""
         start = perf_counter_ns()
-        for cell in self.kept:
+        for cell in self.results:
             run.values[cell] = run.empty(cell, *self.writes[cell])
         kernels = self._kernels(run)
         native, count, threads = all(kernels), self.space.rows, self.threads

@@ -272,7 +272,7 @@ def _phases_text(program: Program, sizes: Mapping[str, int]) -> Iterator[str]:
     for step in Plan(bound, sizes, program, np.empty).fused:
         if isinstance(step, PhasesStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)
-            inner = len(step.writes) - len(step.kept)
+            inner = len(step.writes) - len(step.results)
             yield (
                 f"steps {numbers} run together on the same {step.space.rows} rows, "
                 f"{step.native_room} rows at a time in machine code, {step.room} in NumPy; "

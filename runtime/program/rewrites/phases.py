@@ -99,11 +99,11 @@ class _Fusion:
         """Return all steps, the members as one; None unless that saves passes over memory."""
         if sum(step.shape == self.space.shape for step in self.members) < 2:
             return None
-        kept = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
-        views = [step for cell, (_, step) in self._views.items() if cell in kept]
-        kept.update([cell for step in views for cell in step.reads])
+        cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
+        views = [step for cell, (_, step) in self._views.items() if cell in cells]
+        cells.update([cell for step in views for cell in step.reads])
         aliases = {cell: source for cell, (source, _) in self._views.items()}
-        step = PhasesStep(self.members, self.space, aliases, kept)
+        step = PhasesStep(self.members, self.space, aliases, cells)
         if step.bytes <= CACHE or step.room == 0:
             return None
         before = fuse_phases(self.before, exit_cells)

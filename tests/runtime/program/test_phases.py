@@ -139,7 +139,7 @@ def test_a_softmax_is_one_step_without_whole_intermediates() -> None:
     g.output(weights / ops.sum(weights, axis=1, keepdims=True))
     program, array = Program(g), np.random.default_rng(0).normal(size=(64, 50)).astype(np.float32)
     (step,) = phase_steps(program, array)
-    assert len(step.members) == 3 and len(step.kept) == 1
+    assert len(step.members) == 3 and len(step.results) == 1
 
 
 def test_a_mean_that_broadcasts_along_another_axis_is_no_phase() -> None:
