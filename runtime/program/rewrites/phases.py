@@ -24,8 +24,8 @@ def fuse_phases(steps: Sequence[Step], exit_cells: Collection[int]) -> list[Step
             continue
         if step.trees or step.stores:
             continue
-        if fused := _Fusion(steps, number).fused(exit_cells):
-            return fused
+        if fusion := _Fusion(steps, number).fuse(exit_cells):
+            return fusion
     return list(steps)
 
 
@@ -95,13 +95,16 @@ class _Fusion:
         in_order = np.array_equal(np.asarray(step.call(rows.reshape(shape))).reshape(-1), rows)
         return (cell, step.write) if in_order else None
 
-    def fused(self, exit_cells: Collection[int]) -> list[Step | PhasesStep] | None:
+    def fuse(self, exit_cells: Collection[int]) -> list[Step | PhasesStep] | None:
         """Return all steps, the members as one; None unless that saves passes over memory."""
         if sum(step.shape == self.space.shape for step in self.members) < 2:
             return None
         cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
-        views = [step for cell, (_, step) in self._views.items() if cell in cells]
-        cells.update([cell for step in views for cell in step.reads])
+        views: list[Step] = []
+        for cell, (_, view) in reversed(self._views.items()):
+            if cell in cells:
+                views.insert(0, view)
+                cells.update(view.reads)
         aliases = {cell: source for cell, (source, _) in self._views.items()}
         step = PhasesStep(self.members, self.space, aliases, cells)
         if step.bytes <= CACHE or step.room == 0:
