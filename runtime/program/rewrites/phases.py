@@ -47,7 +47,7 @@ class _Fusion:
         late: set[int] = set()
         for step in steps[seed + 1 :]:
             if not late.isdisjoint(step.reads):
-                late.update(_written(step))
+                late.update(_writes(step))
                 self.after.append(step)
             elif isinstance(step, RegionStep) and self._takes(step):
                 self.members.append(step)
@@ -59,7 +59,7 @@ class _Fusion:
                 self._views[view[1]] = self._views.get(view[0], view)[0], step
                 self._shapes[view[1]] = step.shape
             else:
-                late.update(_written(step))
+                late.update(_writes(step))
                 self.after.append(step)
 
     def _takes(self, step: RegionStep) -> bool:
@@ -119,7 +119,7 @@ def _results(step: RegionStep) -> dict[int, tuple[int, ...]]:
     return shapes | {rows.cell: rows.shape for rows in step.rows}
 
 
-def _written(step: Step) -> Collection[int]:
+def _writes(step: Step) -> Collection[int]:
     """Return the cells that a step writes."""
     if isinstance(step, RegionStep):
         return _results(step)
