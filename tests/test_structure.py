@@ -43,12 +43,13 @@ ROOMS = """
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
               dead_code legalize decompose pipeline analysis reports
     runtime:  optional references progress binding results interpreter unrolling program native
-              execution audit jit recording array_api sources targets value_files cli
+              execution audit jit recording array_api sources targets value_files cli notebook
 """
 """The rooms and single modules of each floor, in order: each imports from those before it alone."""
 
 FACADES = {
     "graphir.__main__": "runtime.cli.main",
+    "graphir": "runtime.notebook",  # %load_ext graphir
     "graphir.lattice.order": "graphir.lattice.files graphir.rule_reports.findings "
     "graphir.rule_reports.fragments graphir.drawing.lattices",
     "graphir.promotion.rules": "graphir.rule_reports.explanation graphir.rule_reports.laws "

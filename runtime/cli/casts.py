@@ -37,14 +37,8 @@ def add_casts(command: Callable[..., Any]) -> None:
     )
     for each in (casts, audit_parser):
         add_output(each, REPORT_FORMATS, "text")
-        _add_filters(each)
-    audit_parser.add_argument("--no-blame", action="store_true", help="only measure each cast")
-    audit_parser.add_argument(
-        "--as-dtype",
-        metavar="DTYPE[,DTYPE...]",
-        help="what the program would lose with all its floats of a dtype, such as bfloat16; of "
-        "several: a table, by layer",
-    )
+        add_filters(each)
+    add_run_options(audit_parser)
     audit_parser.add_argument(
         "--allow-unseen",
         action="store_true",
@@ -52,7 +46,19 @@ def add_casts(command: Callable[..., Any]) -> None:
     )
 
 
-def _add_filters(command: Any) -> None:
+def add_run_options(command: Any) -> None:
+    """Add the options of an audit's run."""
+    command.add_argument("--no-blame", action="store_true", help="only measure each cast")
+    command.add_argument(
+        "--as-dtype",
+        metavar="DTYPE[,DTYPE...]",
+        help="what the program would lose with all its floats of a dtype, such as bfloat16; of "
+        "several: a table, by layer",
+    )
+
+
+def add_filters(command: Any) -> None:
+    """Add the options that select rows of a report, and --against."""
     command.add_argument("--kind", choices=get_args(Kind), help="one kind; legalization lowers")
     command.add_argument("--lossy", action="store_true", help="those that can lose something only")
     command.add_argument("--loss", choices=LOSS_KINDS, help="those that can lose this")
@@ -112,14 +118,17 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
     return max(status(report, args) for report in reports.values())
 
 
+def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
+    """Return the report of the rows that pass the filters, compared with the rules of --against."""
+    exact = False if args.lossy else None
+    report = report.only(args.kind, exact, args.layer, args.dtype, args.loss)
+    return report.compared(args.against) if args.against else report
+
+
 def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     """Print or write the rows that pass the filters; return the status for --fail-on."""
     name = output_format(args, REPORT_FORMATS, "text")
-    report_ = report.only(
-        args.kind, False if args.lossy else None, args.layer, args.dtype, args.loss
-    )
-    if args.against:
-        report_ = report_.compared(args.against)
+    report_ = selected(report, args)
     if name == "details" and not args.output:
         show(report_, sys.stdout)
     else:

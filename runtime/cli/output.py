@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from traceback import StackSummary, TracebackException
+from types import TracebackType
 from typing import Any
 
 from graphir import ExecutionError
@@ -17,6 +18,7 @@ from passes.reports import words
 from runtime.cli.inputs import add_inputs
 from runtime.cli.rule_sets import add_rule_set
 from runtime.cli.rules_and_lattices import path
+from runtime.recording.sites import is_call_site
 from runtime.sources.libraries import INSTALLED, PROJECT
 
 
@@ -67,6 +69,20 @@ def user_traceback(error: BaseException) -> str | None:
     if not _keep_user_frames(report) and not isinstance(error, SyntaxError):
         return None
     return "".join(report.format()).rstrip()
+
+
+def user_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the frames of a traceback from the user's first one on, without graphir's."""
+    frames: list[TracebackType] = []
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        is_ours = file.startswith(PROJECT if frames else INSTALLED)
+        if not is_ours and not is_call_site(traceback.tb_frame.f_code):
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    for frame in reversed(frames):
+        traceback = TracebackType(traceback, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return traceback
 
 
 def _keep_user_frames(report: TracebackException) -> bool:

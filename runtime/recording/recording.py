@@ -38,6 +38,7 @@ from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
 from runtime.recording.blocks import BlockFrame, Script, is_computed, is_result, variable_outputs
 from runtime.recording.captured import swapped
+from runtime.recording.cells import CodeCell
 from runtime.recording.notes import Note
 from runtime.recording.numpy_.calls import calls_recorded
 from runtime.recording.numpy_.creation import makers_recorded, random_data
@@ -201,7 +202,7 @@ def record(
         result: Any = function(*arguments.values(), **keywords)
         if isinstance(cast("object", result), Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
-        if isinstance(function, Script):
+        if isinstance(function, (Script, CodeCell)):
             recorder.steps = recorder.settled_steps()
             outputs = variable_outputs(recorder, result)
         else:

@@ -32,6 +32,11 @@ def _call(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str
     return function(*args, **kwargs)
 
 
+def is_call_site(code: CodeType) -> bool:
+    """Whether a code object is the `call` of a site, which claims a line of the user as its own."""
+    return code.co_qualname == _call.__name__ and code.co_code == _call.__code__.co_code
+
+
 class Site(NamedTuple):
     """A call site in the program; `call(function, args, kwargs)` makes a call as if from its line.
 

@@ -2,78 +2,57 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from graphir import Graph, PromotionError, source_text
+from graphir import PromotionError, source_text
 from passes import cast_report
 from passes.reports import REPORT_FORMATS
 from passes.reports.text import report_details
 from runtime import record
-
-
-class Notebook:
-    """A stand-in for IPython's shell: the compiler that names cells, and their numbers."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self.names: dict[str, Any] = {"__name__": "__main__", "np": np, "Graph": Graph}
-        self.compile = self
-
-    def format_code_name(self, name: str) -> tuple[str, str] | None:
-        return ("Cell", f"In[{self.numbers[name]}]") if name in self.numbers else None
-
-    def run(self, text: str, path: str = "") -> Any:
-        """Run a cell; equal texts have the same path, as in ipykernel."""
-        path = path or f"/tmp/ipykernel_7/{hash(text)}.py"
-        self.numbers[path] = max(self.numbers.values(), default=0) + 1
-        linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path
-        exec(compile(text, path, "exec"), self.names)
-        return self.names.get("result")
+from tests.support.notebooks import Notebook, notebook_shell
 
 
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
-    shell = Notebook()
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    return shell
+    return notebook_shell(monkeypatch)
 
 
-CELL = """g = Graph("g")
+CELL = """from graphir import Graph; g = Graph("g")
 x = g.input("int16", ("n",))
 y = g.input("float16", ("n",))
 result = x * y
 g.output(result)
+result
 """
 
 
 def test_a_symbol_stands_in_its_cell(notebook: Notebook) -> None:
     notebook.run("z = 1\n")
-    symbol = notebook.run(CELL)
+    notebook.run(CELL)
+    symbol = notebook.user_ns["result"]
     assert str(symbol.location) == "In[2]:4:10"
     assert symbol.location.source.startswith("/tmp/ipykernel_7/")
     assert source_text.source_line(symbol.location.source, 4) == "result = x * y\n"
 
 
 def test_a_cell_that_runs_again_has_the_new_number(notebook: Notebook) -> None:
-    first = notebook.run(CELL).location
+    first = notebook.run(CELL).result.location
     assert str(first) == "In[1]:4:10"
     notebook.run(CELL.replace("x * y", "y * x"))
-    second = notebook.run(CELL).location
+    second = notebook.run(CELL).result.location
     assert (str(first), str(second)) == ("In[1]:4:10", "In[3]:4:10")
 
 
 def test_plain_ipython_names_cells_too(notebook: Notebook) -> None:
-    assert str(notebook.run(CELL, "<ipython-input-1-0123456789ab>").location) == "In[1]:4:10"
+    assert str(notebook.run(CELL, "<ipython-input-1-0123456789ab>").result.location) == "In[1]:4:10"
 
 
 def test_reports_name_the_cell_and_show_its_lines(notebook: Notebook) -> None:
-    graph = notebook.run(CELL).graph
+    graph = notebook.run(CELL).result.graph
     report = cast_report(graph)
     for name, write in REPORT_FORMATS.items():
         assert "ipykernel" not in write(report), name
@@ -91,12 +70,12 @@ def test_errors_name_the_cell(notebook: Notebook) -> None:
 
 
 def test_sentences_name_the_cell_of_a_line(notebook: Notebook) -> None:
-    notebook.run("def half(x):\n    return x / np.float64(2)\n")
+    notebook.run("import numpy as np\ndef half(x):\n    return x / np.float64(2)\n")
     notebook.run("def result(x):\n    return half(x).astype('float32') + half(x)\n")
-    recording = record(notebook.names["result"], np.ones(3, np.float32))
+    recording = record(notebook.user_ns["result"], np.ones(3, np.float32))
     [sentence] = recording.audit().sentences
-    assert sentence.startswith("the result is float64 because line 2 of In[1] divides by")
-    assert {str(row.location) for row in recording.report()} >= {"In[1]:2:12", "In[2]:2:12"}
+    assert sentence.startswith("the result is float64 because line 3 of In[1] divides by")
+    assert {str(row.location) for row in recording.report()} >= {"In[1]:3:12", "In[2]:2:12"}
 
 
 def test_other_paths_are_as_they_are(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import builtins
 import linecache
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
@@ -225,12 +226,13 @@ def _call(name: str, node: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Call(function, [node], []), node)
 
 
-def watched_code(source: str | bytes, file: str) -> CodeType:
-    """Return the code of a module whose calls pass through `callee`."""
+def watched_code(source: str | bytes | ast.Module, file: str) -> CodeType:
+    """Return the code of a module, or of its syntax tree, whose calls pass through `callee`."""
     setattr(builtins, CALLEE, callee)
     setattr(builtins, TEXT, formatted)
     setattr(builtins, ATTRIBUTE, from_attribute)
-    tree = _Calls().visit(ast.parse(source, file))
+    tree = deepcopy(source) if isinstance(source, ast.Module) else ast.parse(source, file)
+    tree = _Calls().visit(tree)
     return compile(tree, file, "exec", dont_inherit=True)
 
 
@@ -241,14 +243,23 @@ _Key = tuple[str, int, bytes]
 def _codes(source: str, file: str) -> dict[_Key, CodeType]:
     """Return the watched code of each function in a file, by its own code."""
     own = compile(source, file, "exec", dont_inherit=True)
-    return dict(_pairs(own, watched_code(source, file)))
+    pairs = _code_pairs(own, watched_code(source, file))
+    return {(code.co_name, code.co_firstlineno, code.co_code): new for code, new in pairs}
 
 
-def _pairs(own: CodeType, watched: CodeType) -> Iterator[tuple[_Key, CodeType]]:
-    yield (own.co_name, own.co_firstlineno, own.co_code), watched
+def _code_pairs(own: CodeType, watched: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yield the code of a module and of each function in it, own and watched."""
+    yield own, watched
     inner = ([x for x in code.co_consts if isinstance(x, CodeType)] for code in (own, watched))
     for one_code, other_code in zip(*inner, strict=True):
-        yield from _pairs(one_code, other_code)
+        yield from _code_pairs(one_code, other_code)
+
+
+def restore_code(functions: Iterable[FunctionType], own: CodeType, watched: CodeType) -> None:
+    """Give functions that `watched` defined the code that `own` would have given them."""
+    codes = {id(new): code for code, new in _code_pairs(own, watched)}
+    for function in functions:
+        function.__code__ = codes.get(id(function.__code__), function.__code__)
 
 
 def _watched(function: FunctionType) -> CodeType | None:

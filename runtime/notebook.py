@@ -1,0 +1,236 @@
+"""The IPython extension: after `%load_ext graphir`, the magics `audit` and `casts`.
+
+`%%audit` runs its cell as the user wrote it, records it, and returns the report, which the notebook
+shows. The lines of the cell count from the line of the magic, as in the notebook. `%audit f(x)`
+does the same with an expression.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import FrameType
+from typing import Any, NoReturn
+
+from graphir import DType, Graph, GraphError, GraphirError
+from graphir.escape import printable
+from graphir.source_text import displayed_path, is_cell
+from passes import CastReport, cast_report
+from passes.reports import REPORT_FORMATS
+from passes.reports.dtypes import DTYPE_FORMATS
+from runtime.cli.casts import add_filters, add_run_options, selected
+from runtime.cli.output import output_format, user_frames, write_text
+from runtime.cli.rule_sets import add_rule_set, read_rule_files
+from runtime.cli.rules_and_lattices import path
+from runtime.recording import Recording, record
+from runtime.recording.cells import CodeCell
+from runtime.recording.values import plains
+
+NAMES = ("audit", "casts")
+
+NOTES = 5
+"""The most steps that a magic names as not recorded."""
+
+
+def load(shell: Any) -> None:
+    """Register the magics with IPython's shell."""
+    for name in NAMES:
+        shell.register_magic_function(_magic(shell, name), "line_cell", name)
+
+
+def unload(shell: Any) -> None:
+    """Remove the magics from IPython's shell."""
+    for kind in ("line", "cell"):
+        for name in NAMES:
+            shell.magics_manager.magics[kind].pop(name, None)
+
+
+def _magic(shell: Any, name: str) -> Callable[..., Any]:
+    usage: Any = import_module("IPython.core.error").UsageError
+
+    def magic(line: str, cell: str | None = None) -> CastReport | None:
+        try:
+            return _run(shell, name, line, cell)
+        except Exception as error:
+            frames = user_frames(error.__traceback__)
+            if frames is not None:  # the cell raised it
+                error.__traceback__ = frames
+            elif isinstance(error, SyntaxError):
+                error.__traceback__ = None
+            elif isinstance(error, (GraphirError, _UsageError, OSError)):
+                raise usage(str(error)) from None
+            raise
+
+    magic.__doc__ = _parser(name, f"%%{name}").format_help()
+    return magic
+
+
+def _run(shell: Any, name: str, line: str, cell: str | None) -> CastReport | None:
+    if cell is None:
+        args, source = _split(_parser(name, f"%{name}"), line)
+    else:
+        args, source = _parser(name, f"%%{name}").parse_args(_words(line)), cell
+    if args.help:
+        print(args.help)
+        return None
+    read_rule_files(args)
+    if cell is None:
+        program = _line_program(shell, source)
+    else:
+        program = _cell_program(shell, f"%%{name} {line}", source)
+    recording = record(program, rules=args.rules or "numpy")
+    value = plains(recording.result.get(program.value_name, program.value))
+    if cell is not None and value is not None and not cell.rstrip().endswith(";"):
+        import_module("IPython.display").display(value)
+    for note in recording.notes[:NOTES]:
+        print(f"graphir: {note}", file=sys.stderr)
+    if len(recording.notes) > NOTES:
+        print(f"graphir: ... and {len(recording.notes) - NOTES:,} more", file=sys.stderr)
+    return _report(name, value, recording, args)
+
+
+# -- arguments
+
+
+class _UsageError(Exception):
+    """Arguments of a magic that do not parse: the problem and the usage, as text."""
+
+
+class _MagicParser(argparse.ArgumentParser):
+    """An argument parser that raises instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        line = printable(" ".join(message.split()), None)
+        raise _UsageError(f"{self.prog}: {line}\n{self.format_usage().rstrip()}")
+
+
+def _parser(name: str, prog: str) -> argparse.ArgumentParser:
+    runs = "Run the cell, and report " if prog[:2] == "%%" else "Compute an expression, and report "
+    what = {
+        "audit": "what its casts did to the data, against wide arithmetic.",
+        "casts": "its casts: where, why, by which rule, at what loss.",
+    }
+    parser = _MagicParser(prog=prog, description=runs + what[name], add_help=False)
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this text")
+    add_rule_set(parser, None, "the rule set of the recording, which promotes as NumPy does")
+    add_filters(parser)
+    if name == "audit":
+        add_run_options(parser)
+    parser.add_argument(
+        "-o", "--output", type=path, metavar="OUT", help="write it to a file too, by its ending"
+    )
+    parser.set_defaults(format=None)
+    return parser
+
+
+class _Help(argparse.Action):
+    """Store the help of the parser."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, *_: Any) -> None:
+        setattr(namespace, self.dest, parser.format_help())
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise _UsageError(f"{error}: {line}") from None
+
+
+def _split(parser: argparse.ArgumentParser, line: str) -> tuple[argparse.Namespace, str]:
+    """Return the options at the start of a line, and the expression after them."""
+    starts = [match.start() for match in re.finditer(r"\S+", line)]
+    problem = _UsageError(f"{parser.prog}: give an expression, such as f(x)")
+    for start in (*starts, len(line)):
+        expression = line[start:]
+        if re.match(r"--?[a-zA-Z]", expression):
+            continue
+        try:
+            args = parser.parse_args(_words(line[:start]))
+        except _UsageError as error:
+            problem = error
+            continue
+        if args.help or _is_expression(expression):
+            return args, expression
+    raise problem
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+# -- programs
+
+
+def _cell_program(shell: Any, first: str, cell: str) -> CodeCell:
+    """Return the program of a cell, whose first line is that of the magic."""
+    blank = len(cell) - len(cell.lstrip("\n"))  # IPython drops blank lines at the start
+    text = "\n" * blank + shell.transform_cell(cell)
+    return _program(shell, f"# {first.rstrip()}\n{text}", None)
+
+
+def _line_program(shell: Any, expression: str) -> CodeCell:
+    """Return the program of an expression, at the line of the cell that runs."""
+    frame = _caller(shell)
+    number = 1 if frame is None else frame.f_lineno
+    return _program(shell, "\n" * (number - 1) + expression.strip() + "\n", "")
+
+
+def _caller(shell: Any) -> FrameType | None:
+    """Return the frame of the cell that runs."""
+    frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_globals is not shell.user_ns:
+        frame = frame.f_back
+    return frame
+
+
+def _program(shell: Any, text: str, value_name: str | None) -> CodeCell:
+    caller = _caller(shell)
+    label = displayed_path(caller.f_code.co_filename) if caller else ""
+    number = int(label[3:-1]) if is_cell(label) else shell.execution_count
+    file = shell.compile.cache(text, number, raw_code=text)
+    tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
+    return CodeCell(tree, file, f"In[{number}]", shell.user_ns, value_name)
+
+
+# -- reports
+
+
+def _report(
+    name: str, value: Any, recording: Recording, args: argparse.Namespace
+) -> CastReport | None:
+    """Return the report, and write it to the file of --output; of several dtypes print a table."""
+    if isinstance(value, Graph) and name == "audit":
+        raise GraphError(
+            "audit: a graph runs on inputs", got=repr(value), fix="write %audit execute(graph, x)"
+        )
+    if name == "casts":
+        report = cast_report(value) if isinstance(value, Graph) else recording.report()
+        return _output(selected(report, args), args)
+    if not recording.outputs:
+        raise GraphError("audit: NumPy computed no array or number from arrays here")
+    dtypes = [None] if args.as_dtype is None else args.as_dtype.split(",")
+    audits = {
+        str(dtype): recording.audit(blame=not args.no_blame, as_dtype=dtype)
+        for dtype in (None if x is None else DType(x) for x in dtypes)
+    }
+    if len(audits) == 1:
+        return _output(selected(next(iter(audits.values())), args), args)
+    text = DTYPE_FORMATS[output_format(args, DTYPE_FORMATS, "text")](audits)
+    write_text(text, args)
+    return None
+
+
+def _output(report: CastReport, args: argparse.Namespace) -> CastReport:
+    if args.output:
+        write_text(REPORT_FORMATS[output_format(args, REPORT_FORMATS, "text")](report), args)
+    return report
