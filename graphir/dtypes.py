@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from graphir.errors import GraphError
+from graphir.hints import DTypeName
 
 Bool: TypeAlias = bool  # inside DType, `bool` is the member
 Family: TypeAlias = Literal["bool", "int", "uint", "float", "complex"]
@@ -123,10 +124,10 @@ class DType(Enum):
 
     def __init__(
         self,
-        name: str,
-        short: str,
-        family: Family,
-        bits: int,
+        name: Any,  # mypy reads `DType(name)` as a call of this method: hence Any and defaults
+        short: str = "",
+        family: Family = "uint",
+        bits: int = 0,
         format: Float | None = None,  # noqa: A002 -- the field's own word
         aliases: tuple[str, ...] = (),
     ) -> None:
@@ -274,7 +275,7 @@ class DType(Enum):
         return _witness(self, DType(other))
 
 
-DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
+DTypeLike: TypeAlias = "DType | DTypeName | np.dtype[Any] | type[Any]"
 
 _PARTS = {
     DType.complex64: DType.float32,

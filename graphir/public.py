@@ -1,7 +1,5 @@
 """The public names of graphir, which `graphir/__init__.py` loads at the first use of one."""
 
-from typing import Any
-
 from graphir import control, ops
 from graphir.dtypes import DType
 from graphir.errors import (
@@ -14,6 +12,7 @@ from graphir.errors import (
     PromotionError,
     ShapeError,
 )
+from graphir.hints import ArrayOrNumber
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.lattice.order import Lattice
@@ -74,7 +73,7 @@ __all__ = [
 ]
 
 
-def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
+def implicit_cast(a: ArrayOrNumber, b: ArrayOrNumber) -> tuple[Symbol, Symbol]:
     """Return two operands, both cast to their common dtype: `Graph.implicit_cast` of their graph.
 
     At least one operand is a Symbol. Raises GraphError where neither operand is a Symbol.

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from graphir import Graph
+from graphir.hints import ArrayOrNumber
 from runtime.program import Program
 from runtime.progress import Watch, watcher
-from runtime.results import require_outputs
+from runtime.results import Out, require_outputs
 
 
+@overload
 def execute(
     graph: Graph,
     /,
-    *inputs: Any,
+    *inputs: ArrayOrNumber,
+    out: Out,
+    progress: bool | Watch = False,
+    **keywords: ArrayOrNumber,
+) -> Out: ...
+@overload
+def execute(
+    graph: Graph,
+    /,
+    *inputs: ArrayOrNumber,
+    out: None = None,
+    progress: bool | Watch = False,
+    **keywords: ArrayOrNumber,
+) -> Any: ...
+def execute(
+    graph: Graph,
+    /,
+    *inputs: ArrayOrNumber,
     out: Any = None,
     progress: bool | Watch = False,
-    **keywords: Any,
+    **keywords: ArrayOrNumber,
 ) -> Any:
     """Run a graph on inputs and return its outputs; lowers the graph first if necessary.
 

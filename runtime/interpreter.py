@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Symbol, ops
 from graphir.conversions import convert
+from graphir.hints import ArrayOrNumber
 from graphir.ir.implied_casts import implied
 from graphir.ir.liveness import last_uses
 from graphir.ops.attribute_record import AttributeRecord
@@ -27,7 +28,7 @@ from runtime.binding import bind
 from runtime.results import refused, require_outputs, results
 
 
-def interpret(graph: Graph, /, *inputs: Any, **keywords: Any) -> Any:
+def interpret(graph: Graph, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Any:
     """Evaluate a graph, lowered or not, on inputs and return its outputs.
 
     The interpreter converts each operand to the dtype that the op's signature demands. The inputs

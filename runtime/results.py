@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
 from graphir import ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.errors import OperandInfo
+
+Out = TypeVar("Out", bound="NDArray[Any] | tuple[NDArray[Any], ...]")
+"""The argument `out` of a run, which is its result too."""
 
 
 def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Any:

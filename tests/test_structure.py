@@ -36,7 +36,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 ROOMS = """
-    graphir:  escape markup errors entry_points lazy gc_pause dtypes source_text assignments
+    graphir:  escape markup errors hints entry_points lazy gc_pause dtypes source_text assignments
               location
               lattice conversions promotion ops ir semantics text numpy_api control loss
               rule_reports drawing public

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
+from graphir.hints import Number, Ties
 from graphir.ir.literals import (
     DeferredNumber,
     array_of,
@@ -50,15 +51,15 @@ class Maker(Generic[P, R]):
 class typed(Generic[P, R]):  # noqa: N801 -- a decorator
     """Decorator: make a method of a graph accept its dtype in brackets, through a Maker."""
 
-    def __init__(self, method: Callable[..., R]) -> None:
-        self._method = placing(method)
+    def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
+        self._method: Callable[..., R] = placing(method)
         self.__doc__ = method.__doc__
 
     @overload
     def __get__(self, graph: None, owner: type) -> typed[P, R]: ...
     @overload
-    def __get__(self, graph: object, owner: type) -> Maker[..., R]: ...
-    def __get__(self, graph: object | None, owner: type) -> typed[P, R] | Maker[..., R]:
+    def __get__(self, graph: object, owner: type) -> Maker[P, R]: ...
+    def __get__(self, graph: object | None, owner: type) -> typed[P, R] | Maker[P, R]:
         return self if graph is None else Maker(partial(self._method, graph))
 
 
@@ -68,7 +69,7 @@ class Makers:
     Graph inherits them. The graph's rules decide the dtype of Python scalars.
     """
 
-    tf32: str
+    tf32: Ties
     numbers: NumberTrace | None
     body: Graph | None
 
@@ -82,7 +83,7 @@ class Makers:
         raise NotImplementedError
 
     @typed
-    def scalar(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
+    def scalar(self, value: Number | DeferredNumber, dtype: DTypeLike | None = None) -> Symbol:
         """Add a 0-d constant: `g.scalar[DType.int16](1)`.
 
         Without a dtype, a NumPy scalar keeps its own dtype, and a Python scalar gets the dtype that
@@ -125,7 +126,9 @@ class Makers:
         return self.emit(ops.range, (), range_attributes(start, stop, step, self._dtype(dtype)))
 
     @typed
-    def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
+    def full(
+        self, value: Number | DeferredNumber, shape: ShapeLike, dtype: DTypeLike | None = None
+    ) -> Symbol:
         """Add an array of one value, of a given shape. The dtype is as for `scalar`."""
         if isinstance(value, DeferredNumber):
             return ops.broadcast_to(self.scalar(value, dtype), shape)

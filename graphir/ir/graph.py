@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from numpy.typing import NDArray
 
@@ -14,6 +14,7 @@ from graphir import ops
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError
 from graphir.escape import printable
+from graphir.hints import ArrayOrNumber, Ties
 from graphir.ir.creation import Makers
 from graphir.ir.facade import GraphFacade
 from graphir.ir.op_builder import OpBuilder
@@ -27,13 +28,14 @@ from graphir.ops.attributes import choice
 from graphir.ops.dims import ShapeLike
 from graphir.ops.op import CURRENT, BodyGraph, Inference, Op
 from graphir.ops.types import TensorType, tensor_types
-from graphir.promotion import PromotionRules
+from graphir.promotion import PromotionRules, RulesLike
 from graphir.promotion import rules as rules_named
 
 if TYPE_CHECKING:
     from graphir.numpy_api.traced_numbers import NumberTrace
 
 _NO_ATTRS: dict[str, Any] = {}
+_TIES: Callable[..., Ties] = choice(*get_args(Ties))
 
 
 class GraphPolicy(Protocol):
@@ -59,15 +61,15 @@ class Graph(Makers, GraphFacade, BodyGraph):
         name: str = "graph",
         in_types: Iterable[TensorType] = (),
         out_types: Iterable[TensorType] | None = None,
-        rules: str | PromotionRules | None = None,
-        tf32: str = "even",
+        rules: RulesLike | None = None,
+        tf32: Ties = "even",
         policy: GraphPolicy | None = None,
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError("the name of a graph must be text", got=repr(name))
         self.name = name
         self.builder = OpBuilder(rules_named(rules))
-        self.tf32 = choice("even", "away")(tf32, ())
+        self.tf32 = _TIES(tf32, ())
         self.policy = policy
         self.rules_before: str | None = None
         self.symbols: list[Symbol] = []
@@ -153,7 +155,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         """
         if not dtype.weak:
             return dtype
-        rules = rules_named(self.rules_before) if self.rules_before else self.rules
+        rules = PromotionRules.find(self.rules_before) if self.rules_before else self.rules
         return rules.concrete_dtype(dtype)
 
     def storage_dtype(self, symbol: Symbol) -> DType:
@@ -285,7 +287,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
     # -- building
 
     @placing
-    def implicit_cast(self, a: Any, b: Any) -> tuple[Symbol, Symbol]:
+    def implicit_cast(self, a: ArrayOrNumber, b: ArrayOrNumber) -> tuple[Symbol, Symbol]:
         """Return both operands, cast to their common dtype under the graph's rules.
 
         An operand that has the common dtype is returned unchanged.

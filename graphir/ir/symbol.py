@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Never, NoReturn
 
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, OperandInfo
+from graphir.hints import ArrayOrNumber, Indices, Ints, NumPyCode
 from graphir.ir.operators.arithmetic import SymbolOperators
 from graphir.ir.operators.in_place import WRITING, refuse_write
 from graphir.ir.operators.indexing import index, pieces
 from graphir.location import Location, Origin, Source, placing, user_location
 from graphir.ops.attribute_record import AttributeRecord
-from graphir.ops.dims import DimLike, Shape, Size
+from graphir.ops.dims import DimLike, Shape, ShapeLike, Size
 from graphir.ops.op import Inference, Op
 from graphir.promotion.operands import Operand
 
@@ -59,7 +60,7 @@ class Symbol(SymbolOperators):
         return self.type.dtype
 
     @dtype.setter
-    def dtype(self, value: Any) -> NoReturn:
+    def dtype(self, value: Never) -> NoReturn:
         refuse_write("dtype")
 
     @property
@@ -68,7 +69,7 @@ class Symbol(SymbolOperators):
         return self.type.shape
 
     @shape.setter
-    def shape(self, value: Any) -> NoReturn:
+    def shape(self, value: Never) -> NoReturn:
         refuse_write("shape")
 
     @property
@@ -122,13 +123,15 @@ class Symbol(SymbolOperators):
     def __copy__(self) -> Symbol:
         return self  # a symbol never changes, so a copy is the symbol itself
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in ("dtype", "shape", "rank", "ndim", "size"):  # the property raised: it has none
-            getattr(self.type, name)
-        if name in WRITING:
-            refuse_write(name)
-        fix = f"it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ()
-        raise MissingAttributeError(f"a Symbol has no attribute {name!r}", fix=fix)
+    if not TYPE_CHECKING:  # a type checker should still report unknown names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in ("dtype", "shape", "rank", "ndim", "size"):  # the property raised: none
+                getattr(self.type, name)
+            if name in WRITING:
+                refuse_write(name)
+            fix = f"it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ()
+            raise MissingAttributeError(f"a Symbol has no attribute {name!r}", fix=fix)
 
     def __repr__(self) -> str:
         from graphir.text.printer import symbol_text
@@ -141,21 +144,21 @@ class Symbol(SymbolOperators):
         """Convert to another dtype, rounded once; floats truncate to integers and saturate."""
         return self.graph.emit(ops.cast, (self,), {"to": dtype})
 
-    def astype(self, dtype: DTypeLike) -> Symbol:
+    def astype(self, dtype: DTypeLike | NumPyCode) -> Symbol:
         """Convert to another dtype, as `cast`. NumPy's codes count bytes: "i8" is int64."""
         return self.graph.emit(ops.cast, (self,), {"to": numpy_code(dtype)})
 
-    def reshape(self, *shape: Any) -> Symbol:
+    def reshape(self, *shape: ShapeLike) -> Symbol:
         """Return the same elements in another shape; the other dims determine a dim of -1."""
-        return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return ops.reshape(self, _one_or_all(shape))
 
-    def broadcast_to(self, *shape: Any) -> Symbol:
+    def broadcast_to(self, *shape: ShapeLike) -> Symbol:
         """Broadcast to a shape: repeat along axes of size 1, and along new leading axes."""
-        return ops.broadcast_to(self, shape[0] if len(shape) == 1 else shape)
+        return ops.broadcast_to(self, _one_or_all(shape))
 
-    def rebind(self, *shape: Any) -> Symbol:
+    def rebind(self, *shape: ShapeLike) -> Symbol:
         """Give the dims other names or sizes; the runtime checks the sizes when the graph runs."""
-        return ops.rebind(self, shape[0] if len(shape) == 1 else shape)
+        return ops.rebind(self, _one_or_all(shape))
 
     def flatten(self) -> Symbol:
         """Reshape to one axis of all elements."""
@@ -165,9 +168,9 @@ class Symbol(SymbolOperators):
         """Exchange two axes, by default the last two."""
         return ops.transpose(self, axis1, axis2)
 
-    def permute(self, *dims: Any) -> Symbol:
+    def permute(self, *dims: Ints) -> Symbol:
         """Reorder the axes: axis i of the result is axis `dims[i]` of the symbol."""
-        return ops.permute(self, dims[0] if len(dims) == 1 else dims)
+        return ops.permute(self, _one_or_all(dims))
 
     @property
     def T(self) -> Symbol:  # noqa: N802 -- NumPy's name
@@ -196,47 +199,57 @@ class Symbol(SymbolOperators):
         return pieces(self, sizes, axis)
 
     @placing
-    def __getitem__(self, key: Any) -> Symbol:
+    def __getitem__(self, key: Indices) -> Symbol:
         return index(self, key)
 
     # -- reductions and the like
 
-    def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+    def sum(
+        self,
+        axis: Ints | None = None,
+        keepdims: bool = False,
+        dtype: DTypeLike | NumPyCode | None = None,
+    ) -> Symbol:
         """The sum over `axis`: an int, a tuple, or None for all axes.
 
         `dtype` is the dtype of the accumulator and of the result.
         """
         return ops.sum(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
 
-    def prod(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+    def prod(
+        self,
+        axis: Ints | None = None,
+        keepdims: bool = False,
+        dtype: DTypeLike | NumPyCode | None = None,
+    ) -> Symbol:
         """The product over `axis`; the arguments are as for `sum`."""
         return ops.prod(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+    def max(self, axis: Ints | None = None, keepdims: bool = False) -> Symbol:
         """The maximum over `axis`: an int, a tuple, or None for all axes."""
         return ops.max(self, axis=axis, keepdims=keepdims)
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+    def min(self, axis: Ints | None = None, keepdims: bool = False) -> Symbol:
         """The minimum over `axis`: an int, a tuple, or None for all axes."""
         return ops.min(self, axis=axis, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+    def mean(self, axis: Ints | None = None, keepdims: bool = False) -> Symbol:
         """The arithmetic mean over `axis`: an int, a tuple, or None for all axes."""
         return ops.mean(self, axis=axis, keepdims=keepdims)
 
-    def var(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+    def var(self, axis: Ints | None = None, keepdims: bool = False, correction: int = 0) -> Symbol:
         """The variance over `axis`: the sum of squared deviations, divided by n - correction."""
         return ops.var(self, axis=axis, keepdims=keepdims, correction=correction)
 
-    def std(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+    def std(self, axis: Ints | None = None, keepdims: bool = False, correction: int = 0) -> Symbol:
         """The standard deviation over `axis`: the square root of `var`."""
         return ops.std(self, axis=axis, keepdims=keepdims, correction=correction)
 
-    def any(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+    def any(self, axis: Ints | None = None, keepdims: bool = False) -> Symbol:
         """Whether any element is true over `axis`: an int, a tuple, or None for all axes."""
         return ops.any(self, axis=axis, keepdims=keepdims)
 
-    def all(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+    def all(self, axis: Ints | None = None, keepdims: bool = False) -> Symbol:
         """Whether all elements are true over `axis`: an int, a tuple, or None for all axes."""
         return ops.all(self, axis=axis, keepdims=keepdims)
 
@@ -251,11 +264,11 @@ class Symbol(SymbolOperators):
     @placing
     def clip(
         self,
-        low: Any = None,
-        high: Any = None,
+        low: ArrayOrNumber | None = None,
+        high: ArrayOrNumber | None = None,
         *,
-        min: Any = None,  # noqa: A002 -- NumPy's name
-        max: Any = None,  # noqa: A002 -- NumPy's name
+        min: ArrayOrNumber | None = None,  # noqa: A002 -- NumPy's name
+        max: ArrayOrNumber | None = None,  # noqa: A002 -- NumPy's name
     ) -> Symbol:
         """Limit each value to the bounds `low` and `high`. None stands for a missing bound."""
         from graphir.ir.operators.clipping import clip
@@ -269,7 +282,7 @@ class Symbol(SymbolOperators):
         return ops.real(self)
 
     @real.setter
-    def real(self, value: Any) -> NoReturn:
+    def real(self, value: Never) -> NoReturn:
         refuse_write("real")
 
     @property
@@ -278,7 +291,7 @@ class Symbol(SymbolOperators):
         return ops.imag(self)
 
     @imag.setter
-    def imag(self, value: Any) -> NoReturn:
+    def imag(self, value: Never) -> NoReturn:
         refuse_write("imag")
 
     def conj(self) -> Symbol:
@@ -306,21 +319,6 @@ class Symbol(SymbolOperators):
         )
         self._valueless("bool", fix)
 
-    def __float__(self) -> float:
-        self._valueless("float", "keep computing with the symbol, or run the graph first")
-
-    def __int__(self) -> int:
-        fix = (
-            "keep computing with the symbol, count in a loop with graphir.control.fori_loop, or "
-            "run the graph first"
-        )
-        self._valueless("int", fix)
-
-    __index__ = __int__
-
-    def __complex__(self) -> complex:
-        self._valueless("complex", "keep computing with the symbol, or run the graph first")
-
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         fix = (
             "call np.stack on a list of symbols; make an array that a symbol indexes an argument "
@@ -335,17 +333,37 @@ class Symbol(SymbolOperators):
             self._valueless("len", f"its first axis is symbolic: .shape[0] is {self.shape[0]}")
         return self.shape[0]
 
-    def __iter__(self) -> NoReturn:
-        self._valueless(
-            "iter",
-            "take slices x[i], or x.split(...), or an op over the axis, or graphir.control.scan",
-        )
+    if TYPE_CHECKING:  # a type checker should refuse float(x) and loops over x
+        __iter__: None
+        __contains__: None
+    else:
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        self._valueless("setitem", "choose with ops.where(mask, value, x), or concat the parts")
+        def __float__(self) -> float:
+            self._valueless("float", "keep computing with the symbol, or run the graph first")
 
-    def __contains__(self, item: object) -> bool:
-        self._valueless("in", "use (x == item).any()")
+        def __int__(self) -> int:
+            fix = (
+                "keep computing with the symbol, count in a loop with graphir.control.fori_loop, "
+                "or run the graph first"
+            )
+            self._valueless("int", fix)
+
+        __index__ = __int__
+
+        def __complex__(self) -> complex:
+            self._valueless("complex", "keep computing with the symbol, or run the graph first")
+
+        def __iter__(self) -> NoReturn:
+            fix = (
+                "take slices x[i], or x.split(...), or an op over the axis, or graphir.control.scan"
+            )
+            self._valueless("iter", fix)
+
+        def __setitem__(self, key: Any, value: Any) -> NoReturn:
+            self._valueless("setitem", "choose with ops.where(mask, value, x), or concat the parts")
+
+        def __contains__(self, item: object) -> bool:
+            self._valueless("in", "use (x == item).any()")
 
     def _valueless(self, what: str, fix: str) -> NoReturn:
         raise ValuelessError(
@@ -363,6 +381,11 @@ class MissingAttributeError(GraphError, AttributeError):
 
 class ValuelessError(GraphError, TypeError):
     """Python code needs the value of a symbol; values exist only when the graph runs."""
+
+
+def _one_or_all(arguments: tuple[Any, ...]) -> Any:
+    """Return the shape or axes of a call: of one argument, which may be a sequence, or of all."""
+    return arguments[0] if len(arguments) == 1 else arguments
 
 
 def _symbol_at(graph: Graph, index: int) -> Symbol:

@@ -57,7 +57,8 @@ def sums_at(x: Symbol, places: Symbol, values: Symbol, op: Op = ops.sum) -> Symb
     hit = ops.unsqueeze(places, 1) == line
     hit = ops.reshape(hit, (*hit.shape, *(1,) * (x.rank - 1)))
     start = x if width == rows else ops.concat([x, x], axis=0)
-    neutral = {ops.sum: -0.0, ops.prod: 1}.get(op)
+    neutrals: dict[Op, float] = {ops.sum: -0.0, ops.prod: 1}
+    neutral = neutrals.get(op)
     rest = start if neutral is None else x.graph.full(neutral, (), x.dtype)
     terms = ops.where(hit, ops.unsqueeze(values, 1), rest)
     return op(ops.concat([ops.unsqueeze(start, 0), terms], axis=0), axis=0)[:rows]

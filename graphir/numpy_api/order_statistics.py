@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.dtypes import DType
@@ -65,7 +66,7 @@ def quantiles(
     return ops.where(ops.is_nan(last), last, result)
 
 
-def _picked(x: Symbol, places: Any) -> Symbol:
+def _picked(x: Symbol, places: NDArray[Any]) -> Symbol:
     return ops.gather(x, np.where(places < 0, places + int(str(x.shape[0])), places), axis=0)
 
 

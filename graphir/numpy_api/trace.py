@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, PromotionError
+from graphir.hints import Number
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
@@ -39,7 +40,7 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
 from graphir.ops.dims import shape_of
 from graphir.ops.types import TensorType
-from graphir.promotion import PromotionRules, rules_in_force
+from graphir.promotion import PromotionRules, RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.semantics.products import address
@@ -162,7 +163,7 @@ def trace(
     function: Callable[..., Any],
     /,
     *types: Any,
-    rules: str | PromotionRules | None = None,
+    rules: RulesLike | None = None,
     **keywords: Any,
 ) -> Trace:
     """Return the graph of a function's computation on symbols of these types, under these rules.
@@ -576,7 +577,7 @@ def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | 
 def _constant(graph: Graph, value: Any, path: str) -> Symbol:
     if is_literal(value) or isinstance(value, np.generic):
         try:
-            return graph.scalar(value)
+            return graph.scalar(cast("Number", value))
         except PromotionError:
             if isinstance(value, np.generic):
                 raise

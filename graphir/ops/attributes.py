@@ -9,32 +9,45 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from graphir.dtypes import DType
+from graphir.dtypes import DType, DTypeLike
 from graphir.errors import AxisError, GraphError, ShapeError
-from graphir.ops.dims import Dim, Shape, Size, product, quotient, shape_of, shape_text
+from graphir.hints import Flag, Int, Ints, Number, Pairs, Real
+from graphir.ops.dims import (
+    Dim,
+    DimLike,
+    Shape,
+    ShapeLike,
+    Size,
+    product,
+    quotient,
+    shape_of,
+    shape_text,
+)
 from graphir.ops.op import Types
 from graphir.ops.types import TensorType, TupleType
 
+Name = TypeVar("Name", bound=str)
 
-def integer(value: Any, types: Types = ()) -> int:
+
+def integer(value: Int, types: Types = ()) -> int:
     """A Python int; bools and floats are refused."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise GraphError("an int is needed", got=repr(value))
     return int(value)
 
 
-def natural(value: Any, types: Types = ()) -> int:
+def natural(value: Int, types: Types = ()) -> int:
     """A non-negative int, such as a count."""
     if (number := integer(value)) < 0:
         raise GraphError("a count is at least 0", got=str(number))
     return number
 
 
-def flag(value: Any, types: Types = ()) -> bool:
+def flag(value: Flag, types: Types = ()) -> bool:
     """True or False."""
     if type(value) not in (bool, np.bool_):
         raise GraphError("True or False is needed", got=repr(value))
@@ -54,7 +67,7 @@ def plain(value: Any) -> Any:
     return cast(Any, value).item() if isinstance(value, np.generic) else value
 
 
-def number(value: Any, types: Types = ()) -> int | float | complex:
+def number(value: Number, types: Types = ()) -> int | float | complex:
     """A Python scalar; a NumPy scalar is converted to a Python scalar."""
     scalar = plain(value)
     if not isinstance(scalar, (bool, int, float, complex)):
@@ -62,12 +75,12 @@ def number(value: Any, types: Types = ()) -> int | float | complex:
     return scalar
 
 
-def optional_number(value: Any, types: Types = ()) -> int | float | complex | None:
+def optional_number(value: Number | None, types: Types = ()) -> int | float | complex | None:
     """A Python scalar or None."""
     return None if value is None else number(value)
 
 
-def positive(value: Any, types: Types = ()) -> float:
+def positive(value: Real, types: Types = ()) -> float:
     """A finite real number of at least 0."""
     value_ = number(value)
     if isinstance(value_, (bool, complex)) or not 0 <= value_ < float("inf"):
@@ -75,10 +88,10 @@ def positive(value: Any, types: Types = ()) -> float:
     return float(value_)
 
 
-def choice(*names: str) -> Callable[[Any, Types], str]:
+def choice(*names: Name) -> Callable[[Any, Types], Name]:
     """Return the normalization of an attribute whose value is one of `names`."""
 
-    def normalize(value: Any, types: Types = ()) -> str:
+    def normalize(value: Any, types: Types = ()) -> Name:
         if value not in names:
             raise GraphError(
                 f"one of {', '.join(map(repr, names))} is needed here", got=f"{value!r}"
@@ -86,37 +99,38 @@ def choice(*names: str) -> Callable[[Any, Types], str]:
         return value
 
     normalize.__doc__ = f"One of {', '.join(map(repr, names))}."
+    normalize.__annotations__["value"] = f"Literal[{', '.join(map(repr, names))}]"
     return normalize
 
 
-def dtype(value: Any, types: Types = ()) -> DType:
+def dtype(value: DTypeLike, types: Types = ()) -> DType:
     """A DType, or any name of one."""
     return value if isinstance(value, DType) else DType(value)
 
 
-def optional_dtype(value: Any, types: Types = ()) -> DType | None:
+def optional_dtype(value: DTypeLike | None, types: Types = ()) -> DType | None:
     """A DType or None."""
     return None if value is None else dtype(value)
 
 
-def result_types(value: Any, types: Types = ()) -> TupleType:
+def result_types(value: TupleType, types: Types = ()) -> TupleType:
     """The types of the results, as a TupleType."""
-    if not isinstance(value, TupleType):
+    if not isinstance(value, TupleType):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError("a TupleType is needed", got=repr(value))
     return value
 
 
-def size(value: Any, types: Types = ()) -> Size:
+def size(value: DimLike, types: Types = ()) -> Size:
     """A dim: an int, a name or an expression of names."""
     return Dim.of(value)
 
 
-def optional_size(value: Any, types: Types = ()) -> Size | None:
+def optional_size(value: DimLike | None, types: Types = ()) -> Size | None:
     """A dim or None."""
     return None if value is None else size(value)
 
 
-def shape(value: Any, types: Types = ()) -> Shape:
+def shape(value: ShapeLike, types: Types = ()) -> Shape:
     """A shape from one dim or a sequence of dims."""
     return shape_of(value)
 
@@ -131,17 +145,17 @@ def _axis(value: Any, rank: int) -> int:
     return axis_ % rank
 
 
-def axis(value: Any, types: Types) -> int:
+def axis(value: Int, types: Types) -> int:
     """An axis of the first operand, counted from 0."""
     return _axis(value, types[0].rank)
 
 
-def optional_axis(value: Any, types: Types) -> int | None:
+def optional_axis(value: Int | None, types: Types) -> int | None:
     """An axis of the first operand, or None."""
     return None if value is None else axis(value, types)
 
 
-def new_axis(value: Any, types: Types) -> int:
+def new_axis(value: Int, types: Types) -> int:
     """The position of the new axis in the result."""
     return _axis(value, types[0].rank + 1)
 
@@ -152,7 +166,7 @@ def _integers(value: Any) -> tuple[int, ...]:
     return (integer(value),)
 
 
-def axes(value: Any, types: Types) -> tuple[int, ...]:
+def axes(value: Ints | None, types: Types) -> tuple[int, ...]:
     """Distinct axes in ascending order; None means all."""
     rank = types[0].rank
     if value is None:
@@ -163,7 +177,7 @@ def axes(value: Any, types: Types) -> tuple[int, ...]:
     return tuple(sorted(axes_))
 
 
-def permutation(value: Any, types: Types) -> tuple[int, ...]:
+def permutation(value: Ints, types: Types) -> tuple[int, ...]:
     """Every axis of the first operand, each exactly once."""
     rank = types[0].rank
     order = tuple(_axis(v, rank) for v in _integers(value))
@@ -172,7 +186,7 @@ def permutation(value: Any, types: Types) -> tuple[int, ...]:
     return order
 
 
-def per_axis(value: Any, types: Types) -> tuple[int, ...]:
+def per_axis(value: Ints, types: Types) -> tuple[int, ...]:
     """One count for each axis of the first operand."""
     counts = tuple(natural(v) for v in _integers(value))
     if len(counts) != types[0].rank:
@@ -183,21 +197,20 @@ def per_axis(value: Any, types: Types) -> tuple[int, ...]:
     return counts
 
 
-def pairs(value: Any, types: Types) -> tuple[tuple[int, int], ...]:
+def pairs(value: Pairs, types: Types) -> tuple[tuple[int, int], ...]:
     """(before, after) for each axis; an int or a single pair applies to all axes."""
     rank = types[0].rank
-    several = isinstance(value, (list, tuple))
-    sequence = cast("Sequence[Any]", value) if several else (value, value)
+    sequence = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else (value, value)
     if all(isinstance(each, Integral) for each in sequence):
         sequence = [sequence] * rank
     if len(sequence) != rank or any(len(_integers(pair)) != 2 for pair in sequence):
         raise ShapeError(
             f"padding is (before, after) for each of the {rank} axes", got=f"{value!r}"
         )
-    return tuple((natural(before), natural(after)) for before, after in sequence)
+    return tuple((natural(before), natural(after)) for before, after in cast("Any", sequence))
 
 
-def limits(value: Any, types: Types) -> Shape:
+def limits(value: ShapeLike, types: Types) -> Shape:
     """One dim for each axis of the first operand."""
     dims = shape_of(value)
     if len(dims) != types[0].rank:
@@ -208,7 +221,7 @@ def limits(value: Any, types: Types) -> Shape:
     return dims
 
 
-def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def contracted(value: Pairs, types: Types) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes of both operands that tensordot sums over: a count, or a pair of axis lists."""
     left, right = types[0].rank, types[1].rank
     if isinstance(value, (list, tuple)):
@@ -219,13 +232,13 @@ def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ..
             tuple(_axis(v, left) for v in _integers(both[0])),
             tuple(_axis(v, right) for v in _integers(both[1])),
         )
-    count = natural(value)
+    count = natural(cast("Int", value))
     if count > min(left, right):
         raise ShapeError(f"{count} axes cannot be contracted between {types[0]} and {types[1]}")
     return tuple(range(left - count, left)), tuple(range(count))
 
 
-def product_layout(value: Any, types: Types) -> tuple[Any, ...] | None:
+def product_layout(value: Sequence[Any] | None, types: Types) -> tuple[Any, ...] | None:
     """How the operands of a product lie in memory, which BLAS's rounding depends on.
 
     None is C order. Else the value has four parts: a NumPy function, "matmul" or "dot", the strides
@@ -243,7 +256,7 @@ def product_layout(value: Any, types: Types) -> tuple[Any, ...] | None:
     return (layout[0], *_strides(layout[1:3], types), flag(layout[3]))
 
 
-def sum_layout(value: Any, types: Types) -> tuple[Any, ...] | None:
+def sum_layout(value: Sequence[Any] | None, types: Types) -> tuple[Any, ...] | None:
     """How x and the mask lie in memory: the strides of both in elements; None is C order."""
     return None if value is None else _strides(value, types)
 
@@ -260,7 +273,7 @@ def _strides(value: Any, types: Types) -> tuple[tuple[int, ...], ...]:
     return strides
 
 
-def new_shape(value: Any, types: Types) -> Shape:
+def new_shape(value: ShapeLike, types: Types) -> Shape:
     """The shape that reshape gives; at most one -1 stands for the remaining elements.
 
     The function raises ShapeError unless both shapes have provably equal sizes.
@@ -281,7 +294,7 @@ def new_shape(value: Any, types: Types) -> Shape:
     return tuple(rest if i in free else dim for i, dim in enumerate(fixed_dims))
 
 
-def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
+def constant(value: object, types: Types = ()) -> np.ndarray[Any, Any]:
     """The values of a constant: a contiguous, read-only array."""
     if type(value) is np.ndarray and value.base is not None and _is_frozen(value):
         return value

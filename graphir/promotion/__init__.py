@@ -14,8 +14,10 @@ from graphir.promotion.max_strict import MAX_STRICT
 from graphir.promotion.numpy_ import NUMPY
 from graphir.promotion.numpy_legacy import NUMPY_LEGACY
 from graphir.promotion.numpy_like import CUPY, DASK
+from graphir.promotion.operands import OperandLike
 from graphir.promotion.python import PYTHON
 from graphir.promotion.registry import (
+    RulesLike,
     register,
     rule_sets,
     rules,
@@ -30,6 +32,7 @@ from graphir.promotion.torch import TORCH
 
 __all__ = [
     "PromotionRules",
+    "RulesLike",
     "implicit_cast_type",
     "register",
     "rule_sets",
@@ -39,9 +42,7 @@ __all__ = [
 ]
 
 
-def implicit_cast_type(
-    lhs: object, rhs: object, rules: str | PromotionRules | None = None
-) -> DType:
+def implicit_cast_type(lhs: OperandLike, rhs: OperandLike, rules: RulesLike | None = None) -> DType:
     """Return the dtype that type promotion gives two operands (see PromotionRules.promote).
 
     `rules` is a rule set or its name; None stands for the default rule set. The function raises

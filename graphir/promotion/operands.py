@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from graphir.dtypes import DType
+from graphir.dtypes import DType, DTypeLike
+from graphir.hints import ArrayOrNumber
 from graphir.promotion.scalars import WEAK, survives
+
+OperandLike: TypeAlias = "DTypeLike | ArrayOrNumber | Typed"
+"""An argument of `promote`: a dtype, or what has one; a type of Python's numbers, or a number."""
 
 
 class Typed(Protocol):

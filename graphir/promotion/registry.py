@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError
+from graphir.hints import RuleSetName
 from graphir.promotion.defaults import DefaultInside, default, set_default
 
 if TYPE_CHECKING:
     from graphir.promotion.rules import PromotionRules
+
+RulesLike: TypeAlias = "PromotionRules | RuleSetName"
 
 _REGISTRY: dict[str, PromotionRules] = {}
 
@@ -33,7 +36,7 @@ def register(new: PromotionRules) -> PromotionRules:
     return present
 
 
-def rules(which: str | PromotionRules | None = None) -> PromotionRules:
+def rules(which: RulesLike | None = None) -> PromotionRules:
     """Return the rule set with a name; without a name, return the default rule set.
 
     The default is that of the innermost `with rules(...)` block, else the rule set most recently
@@ -44,17 +47,25 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
 
     A rule set as the argument is registered, so that text and reports can find it by its name.
     `with rules("max_strict"):` makes a rule set the default inside the block.
+
+    Type checkers know the names of the project's rule sets alone; `PromotionRules.find(name)` is
+    the same for any text.
     """
     if which is None:
         return rules_in_force(_REGISTRY["max"])
     if isinstance(which, DefaultInside):
         return register(which)
-    matches = find_rules(which)
+    return require_rules(which)
+
+
+def require_rules(name: str) -> PromotionRules:
+    """Return the rule set of that name; raise GraphError with similar names if none has it."""
+    matches = find_rules(name)
     if matches is None:
         names = [*_REGISTRY, *declared_names("graphir.rules")]
-        near = difflib.get_close_matches(str(which), names, n=3) or names
+        near = difflib.get_close_matches(str(name), names, n=3) or names
         raise GraphError(
-            f"no rule set is named {which!r}",
+            f"no rule set is named {name!r}",
             fix=(f"use {', '.join(near)}", "add one by register()"),
         )
     return matches
@@ -79,7 +90,7 @@ def rule_sets() -> tuple[PromotionRules, ...]:
     return tuple(_REGISTRY.values())
 
 
-def set_default_rules(which: str | PromotionRules | None) -> None:
+def set_default_rules(which: RulesLike | None) -> None:
     """Set the process's default rule set, used outside of `with rules(...)`.
 
     None restores "max".

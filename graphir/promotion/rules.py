@@ -21,13 +21,14 @@ from graphir.promotion.operands import (
     ALONE,
     Number,
     Operand,
+    OperandLike,
     Place,
     Typed,
     beside_tensors,
     instead_of,
     smallest_holding,
 )
-from graphir.promotion.registry import rule_sets, rules
+from graphir.promotion.registry import require_rules, rule_sets, rules
 from graphir.promotion.scalars import fits, identity_key, misfit, number_text
 
 if TYPE_CHECKING:
@@ -84,6 +85,14 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         # faster to read.
         self._promote_dtypes: dict[tuple[int, ...] | None, DType] = {}
         self._pairs: dict[int, dict[int, DType]] = {dtype.code: {} for dtype in DType}
+
+    @staticmethod
+    def find(name: str) -> PromotionRules:
+        """Return the rule set of that name, for any text: `rules(name)` of a name from elsewhere.
+
+        Raises GraphError that names similar rule sets if none has the name.
+        """
+        return require_rules(name)
 
     @classmethod
     def from_lattice(
@@ -365,7 +374,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         problem, fixes = f"the literal {error.problem}", (*error.fixes, *ways)
         return PromotionError.like(error, problem=problem, fixes=fixes)
 
-    def promote(self, *operands: Any) -> DType:
+    def promote(self, *operands: OperandLike) -> DType:
         """Return the common dtype of operands, in which `x + y` computes if `+` accepts the dtype.
 
         Python numbers alone never reach a library's operators; they promote as the library's
@@ -375,7 +384,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         """
         try:
             a, b = operands
-            return self._pairs[a.code][b.code]
+            return self._pairs[a.code][b.code]  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
         except (AttributeError, LookupError, TypeError, ValueError):
             pass  # not two dtypes, or a pair that the cache lacks
         codes = [operand.code for operand in operands if isinstance(operand, DType)]
@@ -411,7 +420,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
                 operands_typed[i] = Operand(dtype, 0, operand.value)
         return operands_typed
 
-    def explain(self, *operands: Any) -> Explanation:
+    def explain(self, *operands: OperandLike) -> Explanation:
         """Return the result of `promote` with each operand's lattice path and possible losses."""
 
         from graphir.rule_reports.explanation import explained

@@ -10,10 +10,10 @@ import numpy as np
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
-from graphir.promotion import rule_sets
+from graphir.promotion import RulesLike, rule_sets
 from graphir.promotion import rules as _rules
 from graphir.promotion.explicit import EXPLICIT
-from graphir.promotion.operands import Operand, Typed, operand_of, witness
+from graphir.promotion.operands import Operand, OperandLike, Typed, operand_of, witness
 from graphir.promotion.rules import PromotionRules
 
 WIDTH = 100
@@ -91,7 +91,7 @@ class Explanation(NamedTuple):
         return groups
 
 
-def explain(*operands: object, rules: str | PromotionRules | None = None) -> Explanation:
+def explain(*operands: OperandLike, rules: RulesLike | None = None) -> Explanation:
     """Explain how operands promote under a rule set, and compare with every other rule set.
 
     Operands are as for PromotionRules.promote; `rules` is a rule set, its name, or None for the
@@ -107,7 +107,9 @@ def explain(*operands: object, rules: str | PromotionRules | None = None) -> Exp
     return explanation._replace(others=others)
 
 
-def _verdict(rules: PromotionRules, operands: tuple[object, ...]) -> Explanation | GraphirError:
+def _verdict(
+    rules: PromotionRules, operands: tuple[OperandLike, ...]
+) -> Explanation | GraphirError:
     try:
         return rules.explain(*operands)
     except GraphirError as error:

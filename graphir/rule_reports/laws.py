@@ -11,7 +11,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Lattice, Violation, Violations, violations
-from graphir.promotion import rules
+from graphir.promotion import RulesLike, rules
 from graphir.promotion.rules import PromotionRules
 
 Table: TypeAlias = Mapping[Any, Mapping[Any, "DTypeLike | None"]]
@@ -25,7 +25,7 @@ The check of these two skips weak dtypes, which yield to other dtypes by design.
 """
 
 
-def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> Violations:
+def laws(subject: RulesLike | Lattice[Any] | Table) -> Violations:
     """Return every violation of LAWS by a rule set, the name of a rule set, a lattice or a table.
 
     Violations are sorted by law, with counterexamples of the smallest dtypes first. A table maps

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import overload
 
-from graphir import Graph, GraphError, PromotionRules
+from graphir import Graph, GraphError
+from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
 from passes.analysis.graph_diff import GraphDiff
 from passes.analysis.rules_diff import RulesDiff
 
 
 @overload
-def diff(
-    subject: Graph, before: str | PromotionRules, after: str | PromotionRules | None = None
-) -> GraphDiff: ...
+def diff(subject: Graph, before: RulesLike, after: RulesLike | None = None) -> GraphDiff: ...
 @overload
+def diff(subject: RulesLike, before: RulesLike, after: None = None) -> RulesDiff: ...
 def diff(
-    subject: str | PromotionRules, before: str | PromotionRules, after: None = None
-) -> RulesDiff: ...
-def diff(
-    subject: Graph | str | PromotionRules,
-    before: str | PromotionRules,
-    after: str | PromotionRules | None = None,
+    subject: Graph | RulesLike,
+    before: RulesLike,
+    after: RulesLike | None = None,
 ) -> GraphDiff | RulesDiff:
     """Compare two rule sets: `diff("max", "jax")`, or a graph under both: `diff(g, "max", "jax")`.
 

@@ -29,6 +29,7 @@ from graphir.ir.operands import operand_infos, symbols_of
 from graphir.ir.operators.in_place import assigned
 from graphir.location import ASSIGN
 from graphir.ops.control import with_bodies
+from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
 from passes.analysis.written_literals import Literals, is_literal, own_dtype
 from passes.rewriter import bodies_of
@@ -70,7 +71,7 @@ class Rebuilt(NamedTuple):
         return [*self.refusals.values(), *refusals]
 
 
-def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
+def rebuild(graph: Graph, rules: RulesLike) -> Graph:
     """Return the same program built under other rules; the graph itself under its own rules.
 
     Casts, constants and inputs keep their dtypes; the new rules give literals their dtypes. An

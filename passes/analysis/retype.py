@@ -13,10 +13,11 @@ from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops
 from graphir import rules as rules_named
 from graphir.dtypes import DTypeLike
 from graphir.ops.attribute_record import TO_DTYPE
+from graphir.promotion import RulesLike
 from passes.analysis.rebuild import Rebuilding, Rebuilt, refusal_error
 
 
-def retyped(graph: Graph, dtype: DTypeLike, rules: str | PromotionRules | None = None) -> Rebuilt:
+def retyped(graph: Graph, dtype: DTypeLike, rules: RulesLike | None = None) -> Rebuilt:
     """Return the program with all floats of one dtype; its inputs keep their dtypes.
 
     The rules are those of the graph if they have the dtype, else `jax`. Complex values keep their

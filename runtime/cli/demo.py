@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets, rules
+from graphir.promotion import RulesLike
 from graphir.rule_reports.explanation import reason
 from graphir.rule_reports.tables import aligned
 from passes import CastReport, cast_report, implicit_cast
@@ -103,7 +104,7 @@ class Layer(NamedTuple):
 
 
 @_program
-def network(first_layer: Layer, last: Layer, rules: str) -> Graph:
+def network(first_layer: Layer, last: Layer, rules: RulesLike) -> Graph:
     """Tell which digit each image shows."""
     g = Graph("digits", rules=rules)
     pixels = g.input("uint8", ("n", 64), name="pixels")

@@ -27,7 +27,7 @@ class RulesFile:
 def rule_set(text: str) -> PromotionRules | RulesFile:
     """Return the rule set that an argument names, or the RulesFile for a .json path."""
     try:
-        return rules(text)
+        return PromotionRules.find(text)
     except GraphError as error:
         if Path(text).suffix == ".json":
             return RulesFile(text)

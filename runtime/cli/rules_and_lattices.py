@@ -17,7 +17,6 @@ from graphir import (
     explain,
     laws,
     rule_sets,
-    rules,
 )
 from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.drawing.tables import table_svg
@@ -289,7 +288,7 @@ def _lattice_or_file(text: str) -> Lattice[Any] | Path:
 
 
 def _rules_or_graph(text: str) -> PromotionRules | RulesFile | Path:
-    return rule_set(text) if Path(text).suffix == ".json" else _or_file(rules, text)
+    return rule_set(text) if Path(text).suffix == ".json" else _or_file(PromotionRules.find, text)
 
 
 def _lawful(text: str) -> PromotionRules | Lattice[Any] | Path:

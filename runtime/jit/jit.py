@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
 from threading import Lock, get_ident
 from types import MethodType
-from typing import Any, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.number_questions import Values
 from graphir.numpy_api.trace import ArgumentLayout, Slot, Trace, trace_into
 from graphir.numpy_api.traced_numbers import NumberTrace
+from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
-from graphir.promotion import rules_in_force
 from runtime.jit.call_signatures import (
     NUMBERS,
     Reader,
@@ -54,6 +54,10 @@ from runtime.program import Program
 
 CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+
 _NUMPY = rules_named("numpy")
 _PLAIN_KEY = 3
 """The number of parts of a signature without layouts: rules, positional, named arguments."""
@@ -63,24 +67,24 @@ _MOST_SIGNATURES = 128
 
 @overload
 def jit(
-    function: Callable[..., Any],
+    function: Callable[P, R],
     *,
-    rules: str | PromotionRules | None = None,
+    rules: RulesLike | None = None,
     static: str | Sequence[str] = (),
-) -> Jitted: ...
+) -> Jitted[P, R]: ...
 @overload
 def jit(
     function: None = None,
     *,
-    rules: str | PromotionRules | None = None,
+    rules: RulesLike | None = None,
     static: str | Sequence[str] = (),
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
-    function: Callable[..., Any] | None = None,
+    function: Callable[P, R] | None = None,
     *,
-    rules: str | PromotionRules | None = None,
+    rules: RulesLike | None = None,
     static: str | Sequence[str] = (),
-) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
+) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of arrays: `@jit` or `@jit(rules="jax")`.
 
     The function takes arrays, numbers and other values, in nested tuples, lists and dicts. jit
@@ -119,15 +123,15 @@ def jit(
     return Jitted(function, rules, static)
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A jitted function; `traced` and `program` return the trace and Program for arguments."""
 
-    __wrapped__: Callable[..., Any]
+    __wrapped__: Callable[P, R]
 
     def __init__(
         self,
-        function: Callable[..., Any],
-        rules: str | PromotionRules | None = None,
+        function: Callable[P, R],
+        rules: RulesLike | None = None,
         static: str | Sequence[str] = (),
     ) -> None:
         update_wrapper(self, function)
@@ -140,20 +144,27 @@ class Jitted:
         self._lock = Lock()
         self._layout_use = LayoutUse.NONE  # what signatures have beside the arguments' types
 
-    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: P.args, **keywords: P.kwargs) -> R:
         """Run the function's Program for these arguments; trace the function if necessary."""
-        original = args, keywords
+        places: Any = args
+        names: Any = keywords
         if self._statics:
-            args, keywords = self._statics.marked(args, keywords)
-        if not keywords and not WATCHING:
-            quick = self._quick.get(flat_key(self._rules or rules_in_force(_NUMPY), args))
+            places, names = self._statics.marked(places, names)
+        if not names and not WATCHING:
+            quick = self._quick.get(flat_key(self._rules or rules_in_force(_NUMPY), places))
             if quick is not None:
-                return quick(*args)
-        entry = self._lookup_or_compile(args, keywords)
+                return quick(*places)
+        entry = self._lookup_or_compile(places, names)
         if entry is None:
-            return self.__wrapped__(*original[0], **original[1])
+            return self.__wrapped__(*args, **keywords)
         return unwatched(entry[0].run, entry[1])
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R]: ...
+    @overload
+    def __get__(
+        self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -168,11 +179,11 @@ class Jitted:
     def __repr__(self) -> str:
         return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"
 
-    def traced(self, *args: Any, **keywords: Any) -> Trace:
+    def traced(self, *args: P.args, **keywords: P.kwargs) -> Trace:
         """Return the trace that a call with these arguments runs; GraphError among symbols."""
         return self._require_compiled(args, keywords).trace
 
-    def program(self, *args: Any, **keywords: Any) -> Program:
+    def program(self, *args: P.args, **keywords: P.kwargs) -> Program:
         """Return the Program that a call with these arguments runs; GraphError among symbols."""
         return self._require_compiled(args, keywords).program
 

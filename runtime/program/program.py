@@ -14,7 +14,7 @@ from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
 from time import perf_counter_ns
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 from weakref import WeakMethod
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from graphir import Graph, ops
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
+from graphir.hints import ArrayOrNumber
 from graphir.semantics.evaluation import contiguous
 from passes import lower
 from passes.rewriter import bodies_of
@@ -48,7 +49,7 @@ from runtime.program.report import MachineCode, PlanText, Profile, explain, mach
 from runtime.program.rewrites.ownership import FRESH
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
 from runtime.program.tier import CompiledRegion, Mode, tier
-from runtime.results import owned, require_outputs
+from runtime.results import Out, owned, require_outputs
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -156,6 +157,12 @@ class Program:
 
     # -- calls
 
+    @overload
+    def __call__(self, *inputs: ArrayOrNumber, out: Out, **keywords: ArrayOrNumber) -> Out: ...
+    @overload
+    def __call__(
+        self, *inputs: ArrayOrNumber, out: None = None, **keywords: ArrayOrNumber
+    ) -> Any: ...
     def __call__(self, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
         """Return the outputs for some inputs: the array of a single output, or a tuple of arrays.
 
@@ -451,7 +458,7 @@ class Program:
 
     # -- questions
 
-    def explain(self, *inputs: Any, **keywords: Any) -> PlanText:
+    def explain(self, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> str:
         """Return the plan as text: the steps, their instructions and their scratch slots.
 
         For given inputs the text also has blocks, threads and bytes. For each region it names the

@@ -28,6 +28,7 @@ from graphir.dtypes import DTypeLike
 from graphir.escape import printable
 from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
+from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.rule_reports.findings import count_text
 from passes import CastReport, cast_report
@@ -160,20 +161,20 @@ class Recording:
 
 
 @overload
-def record(*, rules: str | PromotionRules = "numpy") -> RecordedBlock: ...
+def record(*, rules: RulesLike = "numpy") -> RecordedBlock: ...
 @overload
 def record(
     function: Callable[..., Any],
     /,
     *arrays: Any,
-    rules: str | PromotionRules = "numpy",
+    rules: RulesLike = "numpy",
     **keywords: Any,
 ) -> Recording: ...
 def record(
     function: Callable[..., Any] | None = None,
     /,
     *arrays: Any,
-    rules: str | PromotionRules = "numpy",
+    rules: RulesLike = "numpy",
     **keywords: Any,
 ) -> Recording | RecordedBlock:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
@@ -245,8 +246,8 @@ class RecordedBlock:
     the block: `result` has the variables that the block computed, by name.
     """
 
-    def __init__(self, rules: str | PromotionRules = "numpy") -> None:
-        self._rules = rules
+    def __init__(self, rules: RulesLike = "numpy") -> None:
+        self._rules: RulesLike = rules
 
     def __enter__(self) -> Recording:
         """Start the recording of this thread."""
@@ -278,7 +279,7 @@ class RecordedBlock:
         vars(self._recording).update(_fields(recorder, result, symbols, outputs))
 
 
-def _recorder(name: str, rules: str | PromotionRules, top: CodeType) -> Recorder:
+def _recorder(name: str, rules: RulesLike, top: CodeType) -> Recorder:
     """Return the recorder of a new recording; `top` is the code that calls the program."""
     rule_set = rules_named(rules)
     _require_numpy(rule_set)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from graphir import DType, Graph, GraphError, Location, PromotionRules, TensorType
+from graphir import DType, Graph, GraphError, Location, TensorType
 from graphir.numpy_api.trace import trace
+from graphir.promotion import RulesLike
 from graphir.source_text import displayed_path
 from runtime.optional import optional
 from runtime.sources.jax_.source import from_jax
@@ -34,7 +35,7 @@ def import_program(
     library: Library,
     args: Sequence[Any],
     keywords: Mapping[str, Any],
-    rules: str | PromotionRules | None = None,
+    rules: RulesLike | None = None,
 ) -> ImportedProgram:
     """Return the graph of a program of a library for arguments like these, and their values.
 
@@ -69,7 +70,7 @@ def _import_numpy(
     program: Any,
     args: Sequence[Any],
     keywords: Mapping[str, Any],
-    rules: str | PromotionRules | None,
+    rules: RulesLike | None,
 ) -> ImportedProgram:
     trace_ = trace(program, *args, rules=rules or "numpy", **keywords)
     leaves = _leaves((args, keywords))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError
+from graphir.hints import ArrayOrNumber
 from graphir.ir.operators.in_place import in_place
 from graphir.ir.operators.powers import power
 from graphir.location import placing
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
 
 Unary: TypeAlias = "Callable[[Any], Symbol]"
-Binary: TypeAlias = "Callable[[Any, Any], Symbol]"
+Binary: TypeAlias = "Callable[[Any, ArrayOrNumber], Symbol]"
 
 
 def _unary(op: Op) -> Unary:
@@ -83,13 +84,13 @@ class SymbolOperators(GraphValue):
     def __ne__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.graph.binary(ops.not_equal, self, other)
 
-    def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+    def __divmod__(self, other: ArrayOrNumber) -> tuple[Symbol, Symbol]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+    def __rdivmod__(self, other: ArrayOrNumber) -> tuple[Symbol, Symbol]:
         return other // self, other % self
 
-    def __pow__(self, other: Any) -> Symbol:
+    def __pow__(self, other: ArrayOrNumber) -> Symbol:
         result = power(cast("Symbol", self), other)
         return self.graph.binary(ops.pow, self, other) if result is None else result
 
@@ -100,7 +101,7 @@ class SymbolOperators(GraphValue):
                 "round() goes to whole numbers here",
                 fix="scale, round and scale back: ops.round(x * 100) / 100",
             )
-        result = ops.round(self)
+        result = ops.round(cast("Symbol", self))
         rules = ruling(self.graph.rules, ops.round.name, (result.type,))
         if rules is PYTHON and result.dtype is DType.weak_float:
             return result.cast(DType.weak_int)  # round(2.5) is the int 2

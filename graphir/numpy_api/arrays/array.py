@@ -50,7 +50,7 @@ def at_user_line(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return decorate
 
 
-def _ask(x: Any, question: Callable[[Symbol], Any]) -> Any:
+def _ask(x: Any, question: Callable[[Any], Any]) -> Any:
     """What a symbol answers for a value; the trace remembers its refusal, which code may catch."""
     try:
         return question(x.read())

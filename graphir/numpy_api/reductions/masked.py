@@ -27,7 +27,7 @@ from graphir.semantics.sums import BUFFER, SumOrder, layout_of_result
 UNSET: Any = object()
 """The default of `initial=`: NumPy takes None for a reduction without a start."""
 
-_COMBINING = {
+_COMBINING: dict[Op, Op] = {
     ops.sum: ops.add,
     ops.prod: ops.multiply,
     ops.max: ops.maximum,
@@ -36,8 +36,8 @@ _COMBINING = {
     ops.all: ops.logical_and,
 }
 """The op of two operands that each reduction repeats."""
-_SIGNS = {ops.sum: "+", ops.prod: "*"}
-_NEUTRAL = {ops.sum: 0, ops.prod: 1, ops.any: False, ops.all: True}
+_SIGNS: dict[Op, str] = {ops.sum: "+", ops.prod: "*"}
+_NEUTRAL: dict[Op, float] = {ops.sum: 0, ops.prod: 1, ops.any: False, ops.all: True}
 _PLAIN = SumOrder()
 
 

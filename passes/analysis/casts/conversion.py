@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from graphir import DType, rules
+from graphir import DType, PromotionRules
 from graphir.location import ASSIGN, NUMPY, CastKind, kind_of_rule
 from graphir.loss import Loss, literal_loss, loss
 from passes.analysis.casts.damage import relative_error
@@ -107,7 +107,7 @@ def cast_conversion(
     if literal:
         kind = "literal"
     elif kind == "implicit":
-        path = rules(rule).path(source, target)
+        path = PromotionRules.find(rule).path(source, target)
         kind = "literal" if source.weak and number is not None else kind
     losses = loss(source, concrete or target) if number is None else literal_loss(number, target)
     return CastConversion(kind, op, operand, rule, source, target, path, losses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphir import ops, rules
+from graphir import PromotionRules, ops
 from passes.analysis import suggestions
 from passes.analysis.cast_syntax import syntax_of
 from passes.analysis.suggestions import Promotion
@@ -68,4 +68,6 @@ def _promotion(row: CastRow) -> Promotion | None:
         {position: conversion.target},
         kind == "literal",
     )
-    return Promotion(rules(conversion.rule), user.op, values, casts, position, loss, number)
+    return Promotion(
+        PromotionRules.find(conversion.rule), user.op, values, casts, position, loss, number
+    )

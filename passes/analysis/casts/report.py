@@ -11,12 +11,13 @@ from typing import Any, get_args, overload
 
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops, rules
+from graphir import DType, Graph, GraphError, Symbol, ops, rules
 from graphir.dtypes import DTypeLike
 from graphir.escape import brief
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.loss import LOSS_KINDS, LossKind
+from graphir.promotion import RulesLike
 from passes.analysis.casts.causes import Uses
 from passes.analysis.casts.conversion import Kind, StepLoss
 from passes.analysis.casts.layers import LayerTotals, layers
@@ -213,7 +214,7 @@ class CastReport(Sequence[CastRow]):
             rows=tuple(sorted(new.rows, key=by_rank)), losses=tuple(sorted(new.losses, key=by_rank))
         )
 
-    def compared(self, other: str | PromotionRules) -> CastReport:
+    def compared(self, other: RulesLike) -> CastReport:
         """Return the report with `.against`, the comparison of the graph with other rules."""
         return self._with(against=GraphDiff(self.graph, self.graph.rules, rules(other)))
 

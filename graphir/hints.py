@@ -1,0 +1,79 @@
+"""The types of arguments for type checkers: names as Literals, arrays by protocol.
+
+A type checker refuses a text that is no name here. For a text from elsewhere, such as a rule set
+that a program registers, there are `DType(text)` and `PromotionRules.find(text)`: they accept any
+text, and raise GraphError for an unknown name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import array
+    from collections.abc import Sequence
+    from types import EllipsisType
+
+    import numpy as np
+
+    from graphir.ops.dims import Dim
+
+# fmt: off
+DTypeName: TypeAlias = Literal[
+    "bool", "int8", "int16", "i16", "int32", "i32", "int64", "i64", "uint8", "uint16", "u16",
+    "uint32", "u32", "uint64", "u64", "index", "address", "addr", "float16", "half", "bfloat16",
+    "bf16", "float32", "f32", "single", "tensor_float32", "tf32", "tensor_float_32", "float64",
+    "f64", "double", "complex64", "c64", "complex128", "c128", "weak_int", "i*", "weak_float",
+    "f*", "weak_complex", "c*", "int2", "int4", "uint2", "uint4", "float8_e3m4", "f8e3m4",
+    "float8_e4m3", "f8e4m3", "float8_e4m3b11fnuz", "f8e4m3b11", "float8_e4m3fn", "f8e4m3fn",
+    "float8_e4m3fnuz", "f8e4m3fnuz", "float8_e5m2", "f8e5m2", "float8_e5m2fnuz", "f8e5m2fnuz",
+    "float8_e8m0fnu", "f8e8m0fnu", "float6_e2m3fn", "f6e2m3fn", "float6_e3m2fn", "f6e3m2fn",
+    "float4_e2m1fn", "f4e2m1fn",
+]
+"""The names of dtypes, with aliases and short names."""
+
+RuleSetName: TypeAlias = Literal[
+    "max", "max_strict", "explicit", "python", "jax", "jax_x32", "jax_strict", "jax_lax",
+    "jax_2020", "numpy", "numpy_legacy", "cupy", "dask", "torch", "tensorflow", "tf_all",
+    "tf_safe", "tf_legacy", "array_api", "jep_option_0", "jep_option_1", "jep_option_2",
+    "jep_option_3",
+]
+"""The names of the rule sets of the project."""
+
+NumPyCode: TypeAlias = Literal[
+    "int", "uint", "float", "complex", "?", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8",
+    "f2", "f4", "f8", "c8", "c16",
+]
+"""Names of dtypes that NumPy's methods read besides, in which numbers count bytes."""
+# fmt: on
+
+
+class _TypedArray(Protocol):
+    """An array of NumPy or of another library, a scalar of NumPy, or a symbol."""
+
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def shape(self) -> Any: ...
+
+
+class _Convertible(Protocol):
+    """A value that np.asarray reads."""
+
+    def __array__(self) -> Any: ...
+
+
+ArrayOrNumber: TypeAlias = "complex | _TypedArray | _Convertible | memoryview | array.array[Any]"
+"""An operand of an op, and an input of a run. `complex` includes float, int and bool."""
+
+Ties: TypeAlias = Literal["even", "away"]
+"""How tensor_float32 rounds ties."""
+
+Number: TypeAlias = "complex | np.generic[Any]"
+Real: TypeAlias = "float | np.floating[Any] | np.integer[Any]"
+Int: TypeAlias = "int | np.integer[Any]"
+Ints: TypeAlias = "Int | Sequence[Int]"
+Pairs: TypeAlias = "Ints | Sequence[Ints]"
+Flag: TypeAlias = "bool | np.bool"
+Index: TypeAlias = "Int | Dim | slice[Any, Any, Any] | EllipsisType | None"
+Indices: TypeAlias = "Index | tuple[Index, ...] | _TypedArray | Sequence[int]"
