@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def lines_refused_by_mypy(folder: Path, *options: str) -> set[tuple[str, int]]:
 def checked(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     if importlib.util.find_spec(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed: it is of the extra `dev`")
-    environment = {**os.environ, "MYPYPATH": str(ROOT)}
+    environment = {**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
     answer = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=folder,
@@ -85,3 +86,11 @@ def test_further_uses(checker, tmp_path: Path) -> None:
     assert len(marked) > 20
     strict = ["--strict"] if checker is lines_refused_by_mypy else []
     assert checker(tmp_path, *strict) == marked
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("package", ["graphir", "passes"])
+def test_public_types_are_known(package: str, tmp_path: Path) -> None:
+    answer = checked(["pyright", "--verifytypes", package, "--ignoreexternal"], tmp_path).stdout
+    assert f'Symbols exported by "{package}"' in answer
+    assert re.findall("With unknown type: ([0-9]+)", answer) == ["0", "0"]
