@@ -45,7 +45,7 @@ from runtime.program.hoisting import hoisted
 from runtime.program.memory import Lane, Recycler
 from runtime.program.outputs import check_outputs, writable_at_once
 from runtime.program.plans import Plan, Step
-from runtime.program.report import MachineCode, PlanText, Profile, explain, machine_code, profile
+from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.rewrites.ownership import FRESH
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
 from runtime.program.tier import CompiledRegion, Mode, tier
