@@ -81,7 +81,8 @@ def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[
         except GraphError as error:
             what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
             raise ExecutionError.like(error).within(what) from None
-    if is_foreign_array(cast("type[Any]", type(value))):
+    kind = cast("type[Any]", type(value))
+    if kind is not np.ndarray and is_foreign_array(kind):
         try:
             value = to_numpy_array(value)
         except GraphError as error:
