@@ -43,13 +43,15 @@ ROOMS = """
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
               dead_code legalize decompose pipeline analysis reports
     runtime:  optional references progress binding results interpreter unrolling program native
-              execution audit jit recording array_api sources targets value_files cli notebook
+              execution audit jit recording array_api sources testing targets value_files cli
+              notebook
 """
 """The rooms and single modules of each floor, in order: each imports from those before it alone."""
 
 FACADES = {
     "graphir.__main__": "runtime.cli.main",
     "graphir": "runtime.notebook",  # %load_ext graphir
+    "graphir.pytest_plugin": "runtime.testing runtime.testing.run",
     "graphir.lattice.order": "graphir.lattice.files graphir.rule_reports.findings "
     "graphir.rule_reports.fragments graphir.drawing.lattices",
     "graphir.promotion.rules": "graphir.rule_reports.explanation graphir.rule_reports.laws "
@@ -115,7 +117,8 @@ def room_of(module: str) -> int:
 def test_the_order_of_rooms_has_all_there_are() -> None:
     listed = set(ORDER)
     there = {".".join(module.split(".")[:2]) for module in MODULES if "." in module}
-    assert there - {"graphir.__main__"} == listed and len(ORDER) == len(listed)
+    doors = {"graphir.__main__", "graphir.pytest_plugin"}
+    assert there - doors == listed and len(ORDER) == len(listed)
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
@@ -168,6 +171,8 @@ def test_each_facade_is_needed() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_core_dependencies_are_three(path: Path) -> None:
     known = set(sys.stdlib_module_names) | {"numpy", "ml_dtypes", "networkx", *FLOORS}
+    if module_of(path) == "graphir.pytest_plugin":  # which pytest imports
+        known.add("pytest")
     assert {name.split(".")[0] for name in imported(path)} <= known
 
 

@@ -30,6 +30,9 @@ _PLAIN_OBJECTS = {"argparse", "collections", "types"}
 INSTALLED = ("site-packages", "dist-packages")
 """Folders of installed packages, whose lines the user does not write."""
 
+UNDER_TEST: set[str] = set()
+"""Packages whose lines are the user's although they are installed."""
+
 
 class Brought:
     """The arrays that exist before the program runs, with digests of their contents.
@@ -281,7 +284,7 @@ def names_of(code: CodeType) -> Iterator[str]:
 def is_user(module: Any) -> bool:
     """Whether a module is the user's: no library's, and not of an installed package."""
     name = str(module)
-    if name == "__main__":
+    if name == "__main__" or name.partition(".")[0] in UNDER_TEST:
         return True
     file = str(getattr(sys.modules.get(name), "__file__", None) or "")
     return name.partition(".")[0] not in LIBRARIES and not any(x in file for x in INSTALLED)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from graphir import Location
 from graphir.location import CompoundLocation
-from runtime.recording.captured import INSTALLED, is_user
+from runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
@@ -119,6 +119,7 @@ class CallSites:
         kind = _INTERNAL if is_ours(frame) else _NUMPY if _package(frame) == "numpy" else _USER
         kind = _INTERNAL if frame.f_globals.get("__name__") in _THIN else kind
         is_installed = any(name in frame.f_code.co_filename for name in INSTALLED)
+        is_installed &= _package(frame) not in UNDER_TEST
         if kind == _USER and (is_installed or _package(frame) in sys.stdlib_module_names):
             kind = _LIBRARY
         if frame.f_code.co_name == "<module>" and not is_user(frame.f_globals.get("__name__")):

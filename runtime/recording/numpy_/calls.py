@@ -228,12 +228,16 @@ def _call(name: str, node: ast.expr) -> ast.expr:
 
 def watched_code(source: str | bytes | ast.Module, file: str) -> CodeType:
     """Return the code of a module, or of its syntax tree, whose calls pass through `callee`."""
+    tree = deepcopy(source) if isinstance(source, ast.Module) else ast.parse(source, file)
+    return compile(watch_calls(tree), file, "exec", dont_inherit=True)
+
+
+def watch_calls(tree: ast.Module) -> ast.Module:
+    """Change the tree of a module so that its calls pass through `callee`; return the tree."""
     setattr(builtins, CALLEE, callee)
     setattr(builtins, TEXT, formatted)
     setattr(builtins, ATTRIBUTE, from_attribute)
-    tree = deepcopy(source) if isinstance(source, ast.Module) else ast.parse(source, file)
-    tree = _Calls().visit(tree)
-    return compile(tree, file, "exec", dont_inherit=True)
+    return _Calls().visit(tree)
 
 
 _Key = tuple[str, int, bytes]
@@ -265,6 +269,8 @@ def restore_code(functions: Iterable[FunctionType], own: CodeType, watched: Code
 def _watched(function: FunctionType) -> CodeType | None:
     """Return the watched code of a function; None if the source is not that of its code."""
     code = function.__code__
+    if any(name.startswith("__graphir_") for name in code.co_names):
+        return None  # the code of a package under test is watched already
     source = "".join(linecache.getlines(code.co_filename))
     try:
         codes = _codes(source, code.co_filename) if source else {}

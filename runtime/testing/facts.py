@@ -1,0 +1,307 @@
+"""What a recording tells about the functions that ran in it: their results, casts and wraps.
+
+A recorded run has a span for each call of a watched function: the steps of the graph between the
+call and its return. A cast belongs to the innermost span whose function has the cast's line, so the
+facts about a function do not depend on the function that the recording began with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from graphir import DType, Graph, Location, Symbol, ops
+from graphir.source_text import source_line
+from passes import Policy
+from passes.analysis.casts.causes import ImpliedUses
+from passes.analysis.casts.rows import CastRow
+from passes.analysis.casts.sites import CastSite
+from passes.analysis.casts.walk import CastWalk
+from passes.analysis.graph_diff import GraphDiff
+from passes.reports.words import witness
+from runtime.testing.instrument import WatchedFunction
+from runtime.testing.ledger import CallRecord, CastFact, Difference, ResultOrigin
+
+_FIX_LENGTH = 120
+_MOST_ORIGINS = 6
+_MOST_VISITS = 300
+
+
+@dataclass(eq=False)
+class Span:
+    """One call of a watched function in a recording; `end` is -1 until it returns.
+
+    `results` has the symbol of each array or number in the result, by path and dtype.
+    """
+
+    function: WatchedFunction
+    arguments: str
+    start: int
+    end: int = -1
+    results: dict[str, tuple[str, Symbol | None]] = field(
+        default_factory=dict[str, "tuple[str, Symbol | None]"]
+    )
+    counts: bool = True
+    """Whether the call is among the first of its signature, whose facts the ledger keeps."""
+
+
+class PackagePlaces:
+    """The places of the package under test, as texts relative to a directory."""
+
+    def __init__(self, root: str, functions: Sequence[WatchedFunction]) -> None:
+        self._root = os.path.join(root, "")
+        self._files = {function.file: function.module for function in functions}
+
+    def file(self, path: str) -> str:
+        """Return a path relative to the root directory if it is inside."""
+        return path.removeprefix(self._root)
+
+    def has(self, location: Location) -> bool:
+        """Whether a location is in the package under test."""
+        return location.source in self._files
+
+    def function(self, location: Location) -> str:
+        """Return the function at a location, with its module."""
+        return f"{self._files[location.source]}:{location.function}"
+
+    def text(self, location: Location) -> str:
+        """Return the source line at a location."""
+        return source_line(location.source, location.line).strip()
+
+    def origin(self, location: Location) -> ResultOrigin:
+        """Return a location as the origin of a result."""
+        return ResultOrigin(
+            self.function(location), self.file(location.source), location.line, self.text(location)
+        )
+
+
+class Facts:
+    """Reads the facts of recordings of a package."""
+
+    def __init__(
+        self, places: PackagePlaces, policy: Policy | None, against: Sequence[str]
+    ) -> None:
+        self._places, self._policy, self._against = places, policy, against
+
+    def calls(self, graph: Graph, spans: Sequence[Span], notes: Sequence[str]) -> list[CallRecord]:
+        """Return the calls of a recorded run, the first that of the recording."""
+        calls = {id(span): self._call(span) for span in spans}
+        owners = _owners(graph, spans)
+        for symbol, fact in chain(self._casts(graph), self._wraps(graph)):
+            span = _owner(owners, spans, symbol, fact)
+            if fact not in calls[id(span)].casts:
+                calls[id(span)].casts.append(fact)
+        if spans:
+            calls[id(spans[0])].unseen = list(notes)[:8]
+        return [calls[id(span)] for span in spans if span.counts]
+
+    def differences(self, graph: Graph) -> Iterator[Difference]:
+        """Yield the first causes of differences under other rules."""
+        for name in self._against:
+            for change in GraphDiff(graph, graph.rules, _rules(name)).causes:
+                location = change.symbol.location
+                if self._places.has(location):
+                    ends = [
+                        str(x) if isinstance(x, DType) else "refused"
+                        for x in (change.before, change.after)
+                    ]
+                    file, text = self._places.file(location.source), self._places.text(location)
+                    op = change.symbol.op.name
+                    yield Difference(name, file, location.line, text, op, *ends)
+
+    def _call(self, span: Span) -> CallRecord:
+        function = span.function
+        results: dict[str, dict[str, list[ResultOrigin]]] = {}
+        for path, (dtype, symbol) in span.results.items():
+            origins = [] if symbol is None else list(self._origins(symbol))
+            results.setdefault(path, {})[dtype] = origins
+        file = self._places.file(function.file)
+        return CallRecord(
+            function.name, span.arguments, file, function.line, recordings=1, results=results
+        )
+
+    def _casts(self, graph: Graph) -> Iterator[tuple[Symbol, CastFact]]:
+        uses, walk = ImpliedUses(graph), CastWalk(graph)
+        places: set[tuple[int, int]] = set()
+        for use in chain(walk.casts(graph.symbols), walk.literals(graph.symbols)):
+            conversion, location, symbol, _ = use
+            key = id(conversion), id(location)
+            if key in places or not self._places.has(location):
+                continue
+            places.add(key)
+            row = uses.row(*use)
+            forbidden = self._forbidden(row)
+            if row.kind in ("implicit", "assignment") or forbidden:
+                yield symbol, self._fact(row, forbidden)
+
+    def _forbidden(self, row: CastRow) -> str:
+        """Return the words of the policy that forbid a cast, or ""."""
+        loss = row.loss
+        is_rounding = row.kind == "literal" and loss.kinds in ((), ("precision",))
+        if self._policy is None or is_rounding:
+            return ""
+        if row.kind not in ("implicit", "assignment", "literal"):
+            return ""
+        verdict = self._policy.judge(row.source, row.target, loss)
+        return ", ".join(verdict.why) if verdict.action == "forbid" else ""
+
+    def _fact(self, row: CastRow, forbidden: str) -> CastFact:
+        location, places = row.location, self._places
+        try:
+            fix = row.fix
+        except Exception:  # a fix is a courtesy, and no fault of it may stop the report
+            fix = ""
+        return CastFact(
+            places.function(location),
+            places.file(location.source),
+            location.line,
+            location.column,
+            places.text(location),
+            row.op,
+            row.operand,
+            str(row.source),
+            str(row.target),
+            row.kind,
+            "" if row.exact else witness(CastSite(row)),
+            row.damage,
+            fix if len(fix) <= _FIX_LENGTH else "",
+            forbidden,
+        )
+
+    def _wraps(self, graph: Graph) -> Iterator[tuple[Symbol, CastFact]]:
+        ranges: dict[int, tuple[int, int]] = {}
+        for symbol in graph.symbols:
+            dtype = (
+                symbol.type.dtype if symbol.op.name in _RANGES or symbol.op is ops.cast else None
+            )
+            if dtype is None or not dtype.is_integer:
+                continue
+            least, most = int(dtype.min), int(dtype.max)
+            values = [_range(arg, ranges) for arg in symbol.args]
+            if None in values:
+                continue
+            low, high = _RANGES.get(symbol.op.name, _same)(*values)
+            if least <= low and high <= most:
+                ranges[symbol.index] = low, high
+            elif (
+                dtype.bits < 64 and symbol.op is not ops.cast and self._places.has(symbol.location)
+            ):
+                yield symbol, self._wrap(symbol, dtype)
+
+    def _wrap(self, symbol: Symbol, dtype: DType) -> CastFact:
+        location, places, name = symbol.location, self._places, str(dtype)
+        return CastFact(
+            places.function(location),
+            places.file(location.source),
+            location.line,
+            location.column,
+            places.text(location),
+            symbol.op.name,
+            "result",
+            name,
+            name,
+            "wrap",
+            f"wraps beyond {dtype.max}",
+            0.0,
+            "",
+            "",
+        )
+
+    def _origins(self, symbol: Symbol) -> Iterator[ResultOrigin]:
+        """Yield the lines that gave a value its dtype: the last step that promoted, then others."""
+        dtype, pending, visited = symbol.type.dtype, [symbol], {symbol.index}
+        origins: set[ResultOrigin] = set()
+        while pending and len(visited) < _MOST_VISITS and len(origins) < _MOST_ORIGINS:
+            step = pending.pop(0)
+            same = [x for x in step.args if _dtype(x) is dtype]
+            is_move = step.op.kind == "movement"
+            mixed = not is_move and any(_dtype(x) not in (dtype, DType.bool) for x in step.args)
+            if step.op is not ops.input and (mixed or not same) and self._places.has(step.location):
+                origin = self._places.origin(step.location)
+                if origin not in origins:
+                    origins.add(origin)
+                    yield origin
+            for arg in same:
+                if arg.index not in visited:
+                    visited.add(arg.index)
+                    pending.append(arg)
+
+
+def _rules(name: str) -> Any:
+    from graphir import rules
+
+    return rules(name)
+
+
+def _dtype(symbol: Symbol) -> DType | None:
+    return getattr(symbol.type, "dtype", None)
+
+
+def _owners(graph: Graph, spans: Sequence[Span]) -> list[Span | None]:
+    """Return the innermost span of each symbol; inner spans come later."""
+    owners: list[Span | None] = [None] * len(graph.symbols)
+    for span in spans:
+        end = len(owners) if span.end < 0 else span.end
+        owners[span.start : end] = [span] * (end - span.start)
+    return owners
+
+
+def _owner(
+    owners: Sequence[Span | None], spans: Sequence[Span], symbol: Symbol, fact: CastFact
+) -> Span:
+    """Return the span that a fact belongs to: that of its function, also if steps came late."""
+    owner = owners[symbol.index]
+    if owner is not None and _is_in(fact.function, owner):
+        return owner
+    before = [x for x in spans if _is_in(fact.function, x) and x.start <= symbol.index]
+    return before[-1] if before else owner or spans[0]
+
+
+def _is_in(function: str, span: Span) -> bool:
+    name = span.function.name
+    return function == name or function.startswith(f"{name}.<")
+
+
+# -- ranges of integers
+
+
+def _range(symbol: Symbol, ranges: dict[int, tuple[int, int]]) -> tuple[int, int] | None:
+    """Return the least and the greatest value that an integer operand can have."""
+    dtype = _dtype(symbol)
+    if symbol.index in ranges:
+        return ranges[symbol.index]
+    if symbol.op is ops.constant and dtype is not None and not dtype.is_inexact:
+        value = symbol.attrs["value"]
+        return (int(value.min()), int(value.max())) if value.size else (0, 0)
+    if dtype is DType.bool:
+        return 0, 1
+    is_integer = dtype is not None and dtype.is_integer and not dtype.weak
+    return (int(dtype.min), int(dtype.max)) if dtype is not None and is_integer else None
+
+
+def _corners(function: Callable[[int, int], int]) -> Callable[..., tuple[int, int]]:
+    def of(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
+        corners = [function(a, b) for a in x for b in y]
+        return min(corners), max(corners)
+
+    return of
+
+
+def _same(x: tuple[int, int], *_: Any) -> tuple[int, int]:
+    return x
+
+
+def _negated(x: tuple[int, int]) -> tuple[int, int]:
+    return -x[1], -x[0]
+
+
+_RANGES: dict[str, Callable[..., tuple[int, int]]] = {
+    "add": _corners(lambda a, b: a + b),
+    "subtract": _corners(lambda a, b: a - b),
+    "multiply": _corners(lambda a, b: a * b),
+    "negative": _negated,
+}
+"""The ops of integer arithmetic that can wrap, as functions of the ranges of their operands."""

@@ -1,0 +1,253 @@
+"""Code of the package under test that tells a watch of its calls.
+
+Each function gets code with a call of `enter` before its first line, compiled from its source with
+the same lines and names, in place: functions keep their identity, signature, closure and frames.
+The code that a shadow runs (see runtime.testing.shadow) also tells of results, and has the calls
+watched that recordings need. Functions without source, generators and coroutines stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import gc
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Literal, TypeAlias
+
+from runtime.recording.numpy_.calls import watch_calls
+
+ENTER, RESULT, LEAVE = "__graphir_enter__", "__graphir_result__", "__graphir_leave__"
+"""The names of the callbacks in the code of functions."""
+
+Kind: TypeAlias = Literal["function", "method"]
+
+SKIPPED = frozenset(
+    (
+        *("__repr__", "__str__", "__format__", "__hash__", "__len__", "__iter__", "__bool__"),
+        *("__del__", "__getattr__", "__getattribute__", "__setattr__", "__new__", "__reduce__"),
+        *("__array_finalize__", "__array_ufunc__", "__array_function__", "__array_wrap__"),
+        *("__array__", "__array_prepare__", "__init_subclass__", "__class_getitem__"),
+    )
+)
+"""Functions that Python or NumPy calls by itself."""
+
+
+@dataclass(eq=False, slots=True)
+class WatchedFunction:
+    """A function of the package under test, with its code: plain, watched, and that of shadows."""
+
+    number: int
+    module: str
+    qualname: str
+    file: str
+    line: int
+    end_line: int
+    kind: Kind
+    own: CodeType
+    watched: CodeType
+    shadowed: CodeType
+    functions: list[FunctionType] = field(default_factory=list[FunctionType])
+
+    @property
+    def name(self) -> str:
+        """The name of the function with that of its module: `pkg.geometry:Line.length`."""
+        return f"{self.module}:{self.qualname}"
+
+    def use(self, code: CodeType) -> None:
+        """Give code to the function."""
+        for function in self.functions:
+            function.__code__ = code
+
+
+def set_callbacks(
+    enter: Callable[..., Any], result: Callable[..., Any], leave: Callable[..., Any]
+) -> None:
+    """Set the callbacks of all watched code."""
+    for name, callback in ((ENTER, enter), (RESULT, result), (LEAVE, leave)):
+        setattr(builtins, name, callback)
+
+
+def modules_under_test(package: str) -> list[ModuleType]:
+    """Return the loaded modules of a package, without its tests."""
+    names = [x for x in sys.modules if x == package or x.startswith(f"{package}.")]
+    modules = [sys.modules[name] for name in sorted(names)]
+    return [x for x in modules if type(x) is ModuleType and not _is_test(x.__name__)]
+
+
+def _is_test(module: str) -> bool:
+    parts = module.split(".")
+    return any(x in ("tests", "test", "testing", "conftest") for x in parts[1:]) or any(
+        x.startswith("test_") or x.endswith("_test") for x in parts[1:]
+    )
+
+
+def watched_functions(
+    modules: list[ModuleType], numbers: Iterator[int]
+) -> tuple[list[WatchedFunction], int]:
+    """Return the functions of modules whose code can be watched, with numbers of their own.
+
+    The second result is the number of generators and coroutines, which cannot.
+    """
+    functions: dict[tuple[str, str, int], WatchedFunction] = {}
+    lazy = 0
+    for module in modules:
+        file = str(getattr(module, "__file__", None) or "")
+        if not file.endswith(".py"):
+            continue
+        source = "".join(linecache.getlines(file))
+        try:
+            places = list(_compiled(source, file, numbers))
+        except (SyntaxError, ValueError):
+            continue
+        for place in places:
+            if place is None:
+                lazy += 1
+                continue
+            number, node, kind, codes = place
+            own = codes[0]
+            key = file, own.co_qualname, own.co_firstlineno
+            end = node.end_lineno or node.lineno
+            facts = module.__name__, own.co_qualname, file, node.lineno, end, kind
+            functions[key] = WatchedFunction(number, *facts, *codes)
+    _find_functions(functions)
+    return [x for x in functions.values() if x.functions], lazy
+
+
+def _find_functions(functions: dict[tuple[str, str, int], WatchedFunction]) -> None:
+    """Find the function objects, wherever the program has them: the collector lists them all."""
+    compiled = _compiled_elsewhere()
+    for each in gc.get_objects():
+        if type(each) is not FunctionType or id(each) in compiled:
+            continue
+        code = each.__code__
+        entry = functions.get((code.co_filename, code.co_qualname, code.co_firstlineno))
+        same = entry is not None and code.co_code == entry.own.co_code
+        if entry is not None and same and code.co_freevars == entry.watched.co_freevars:
+            entry.own = code
+            entry.functions.append(each)
+
+
+def _compiled_elsewhere() -> set[int]:
+    """Return the ids of the functions that numba compiles from their code."""
+    if "numba" not in sys.modules:
+        return set()
+    return {
+        id(function)
+        for each in gc.get_objects()
+        if type(each).__module__.startswith("numba.")
+        and (function := getattr(each, "py_func", None)) is not None
+    }
+
+
+_Place: TypeAlias = "tuple[int, ast.FunctionDef, Kind, tuple[CodeType, CodeType, CodeType]] | None"
+
+
+def _compiled(source: str, file: str, numbers: Iterator[int]) -> Iterator[_Place]:
+    """Yield the functions of a file with their code; None for a generator or a coroutine."""
+    own = compile(source, file, "exec", dont_inherit=True)
+    trees = ast.parse(source, file), watch_calls(ast.parse(source, file))
+    definitions: dict[tuple[str, int], tuple[int, ast.FunctionDef, Kind]] = {}
+    for tree, is_shadow in zip(trees, (False, True), strict=True):
+        for node, name, kind in _definitions(tree, ""):
+            place = name, min([node.lineno, *(x.lineno for x in node.decorator_list)])
+            number = definitions[place][0] if is_shadow else next(numbers)
+            definitions[place] = number, node, kind
+            _insert(node, number, is_shadow)
+    codes = [own, *(compile(tree, file, "exec", dont_inherit=True) for tree in trees)]
+    tables = list(map(_by_place, codes))
+    for place, (number, node, kind) in definitions.items():
+        codes = [table.get(place) for table in tables]
+        plain, watched, shadowed = codes
+        if plain is None or watched is None or shadowed is None:
+            continue
+        is_lazy = plain.co_flags & (0x20 | 0x80 | 0x200)  # generator, coroutine, both
+        yield None if is_lazy else (number, node, kind, (plain, watched, shadowed))
+
+
+def _by_place(code: CodeType) -> dict[tuple[str, int], CodeType]:
+    table = {(code.co_qualname, code.co_firstlineno): code}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            table.update(_by_place(constant))
+    return table
+
+
+def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[ast.FunctionDef, str, Kind]]:
+    """Yield the functions of a module and of its classes, with qualified names."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            static = any(
+                isinstance(x, ast.Name) and x.id == "staticmethod" for x in child.decorator_list
+            )
+            has_self = (
+                bool(scope) and not static and bool(child.args.posonlyargs or child.args.args)
+            )
+            if child.name not in SKIPPED and not _is_compiled(child):
+                yield child, f"{scope}{child.name}", "method" if has_self else "function"
+        elif isinstance(child, ast.ClassDef):
+            yield from _definitions(child, f"{scope}{child.name}.")
+        elif not isinstance(child, (ast.AsyncFunctionDef, ast.Lambda)):
+            yield from _definitions(child, scope)
+
+
+def _is_compiled(node: ast.FunctionDef) -> bool:
+    """Whether a decorator compiles the function from its code or its source."""
+    texts = [ast.unparse(x) for x in node.decorator_list]
+    return any("njit" in x or "numba" in x or "vectorize" in x or "jit.script" in x for x in texts)
+
+
+def _insert(node: ast.FunctionDef, number: int, is_shadow: bool) -> None:
+    """Insert the callbacks into the body of a function, at the place of its first statement."""
+    args = node.args
+    names = [ast.Name(x.arg, ast.Load()) for x in (*args.posonlyargs, *args.args)]
+    values: list[ast.expr] = [*names]
+    if args.vararg:
+        values.append(ast.Starred(ast.Name(args.vararg.arg, ast.Load()), ast.Load()))
+    keys: list[ast.expr | None] = [ast.Constant(x.arg) for x in args.kwonlyargs]
+    keywords: list[ast.expr] = [ast.Name(x.arg, ast.Load()) for x in args.kwonlyargs]
+    if args.kwarg:
+        keys.append(None)
+        keywords.append(ast.Name(args.kwarg.arg, ast.Load()))
+    test = _call(
+        ENTER, ast.Constant(number), ast.Tuple(values, ast.Load()), ast.Dict(keys, keywords)
+    )
+    new: list[ast.stmt] = [ast.If(test, [ast.Return(_call(RESULT))], [])]
+    has_doc = ast.get_docstring(node, clean=False) is not None
+    at = node.body[has_doc] if len(node.body) > has_doc else node.body[0]
+    if is_shadow:
+        for index, statement in enumerate(node.body):
+            node.body[index] = _Returns(number).visit(statement)
+        node.body.append(
+            ast.copy_location(
+                ast.Expr(_call(LEAVE, ast.Constant(number), ast.Constant(None))), node.body[-1]
+            )
+        )
+    for statement in new:
+        ast.copy_location(statement, at)
+    node.body[has_doc:has_doc] = new
+    ast.fix_missing_locations(node)
+
+
+class _Returns(ast.NodeTransformer):
+    """Passes the results of one function through a callback."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        value = node.value or ast.copy_location(ast.Constant(None), node)
+        node.value = ast.copy_location(_call(LEAVE, ast.Constant(self._number), value), value)
+        return ast.fix_missing_locations(node)
+
+    def _same(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _same  # noqa: N815
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])

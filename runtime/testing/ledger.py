@@ -1,0 +1,162 @@
+"""The ledger: what the recordings of a test run saw, as data for other processes and for files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+
+class CastFact(NamedTuple):
+    """A cast, or narrow integer arithmetic that can wrap, at a line of a function.
+
+    `kind` is that of a row of a cast report, or "wrap"; `loss` says what the cast can lose, "" if
+    nothing. `forbidden` is the word of a policy that forbids the cast, or "".
+    """
+
+    function: str
+    file: str
+    line: int
+    column: int
+    text: str
+    op: str
+    operand: str
+    source: str
+    target: str
+    kind: str
+    loss: str
+    damage: float
+    fix: str
+    forbidden: str
+
+    @property
+    def place(self) -> str:
+        """The file, line and column."""
+        return f"{self.file}:{self.line}:{self.column}"
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the program does not spell the cast out."""
+        return self.kind in ("implicit", "assignment")
+
+
+class ResultOrigin(NamedTuple):
+    """A line that gave a result its dtype."""
+
+    function: str
+    file: str
+    line: int
+    text: str
+
+
+class Difference(NamedTuple):
+    """A line whose result has another dtype under other rules, or which they refuse."""
+
+    rules: str
+    file: str
+    line: int
+    text: str
+    op: str
+    before: str
+    after: str
+
+
+@dataclass
+class CallRecord:
+    """The calls of one function with one signature.
+
+    `results` has the lines that gave each dtype, by the path to the result and its dtype.
+    """
+
+    function: str
+    arguments: str
+    file: str = ""
+    line: int = 0
+    tests: list[str] = field(default_factory=list[str])
+    recordings: int = 0
+    results: dict[str, dict[str, list[ResultOrigin]]] = field(
+        default_factory=dict[str, dict[str, list[ResultOrigin]]]
+    )
+    casts: list[CastFact] = field(default_factory=list[CastFact])
+    unseen: list[str] = field(default_factory=list[str])
+
+    def add(self, other: CallRecord) -> None:
+        """Add what other recordings of the same signature saw."""
+        self.file, self.line = self.file or other.file, self.line or other.line
+        self.recordings += other.recordings
+        for path, dtypes in other.results.items():
+            own = self.results.setdefault(path, {})
+            for dtype, origins in dtypes.items():
+                own[dtype] = _united(own.get(dtype, ()), origins)
+        self.tests = _united(self.tests, other.tests)
+        self.casts = _united(self.casts, other.casts)
+        self.unseen = _united(self.unseen, other.unseen)
+
+
+def _united(first: Iterable[Any], other: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys((*first, *other)))
+
+
+@dataclass
+class Ledger:
+    """The calls by function and signature, the functions that recordings could not follow.
+
+    `refused` has the reason by function, `differences` the lines that differ under other rules,
+    each with the functions that reach it; `sources` the lines of each function, as digests.
+    """
+
+    calls: dict[tuple[str, str], CallRecord] = field(
+        default_factory=dict[tuple[str, str], CallRecord]
+    )
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    differences: dict[Difference, None] = field(default_factory=dict[Difference, None])
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    functions: int = 0
+    lazy: int = 0
+
+    def add_call(self, call: CallRecord) -> None:
+        """Add a call, or what it saw if there is one of its signature."""
+        own = self.calls.setdefault((call.function, call.arguments), call)
+        if own is not call:
+            own.add(call)
+
+    def add(self, other: Ledger) -> None:
+        """Add the ledger of another process."""
+        for call in other.calls.values():
+            self.add_call(call)
+        self.refused.update(other.refused)
+        self.differences.update(other.differences)
+        self.sources.update(other.sources)
+        self.functions = max(self.functions, other.functions)
+        self.lazy = max(self.lazy, other.lazy)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ledger as JSON data."""
+        return {
+            "calls": [asdict(call) for call in self.calls.values()],
+            "refused": self.refused,
+            "differences": [list(x) for x in self.differences],
+            "sources": self.sources,
+            "functions": self.functions,
+            "lazy": self.lazy,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Ledger:
+        """Return the ledger of JSON data."""
+        ledger = cls(refused=dict(data["refused"]), sources=dict(data["sources"]))
+        ledger.functions, ledger.lazy = data["functions"], data["lazy"]
+        ledger.differences = {Difference(*x): None for x in data["differences"]}
+        for each in data["calls"]:
+            ledger.add_call(call_from_json(each))
+        return ledger
+
+
+def call_from_json(data: dict[str, Any]) -> CallRecord:
+    """Return a call of JSON data."""
+    results = {
+        path: {dtype: [ResultOrigin(*x) for x in origins] for dtype, origins in dtypes.items()}
+        for path, dtypes in data["results"].items()
+    }
+    new: dict[str, Any] = {"results": results, "casts": [CastFact(*x) for x in data["casts"]]}
+    return CallRecord(**{**data, **new})

@@ -1,0 +1,105 @@
+"""One test run with casts: its settings, its ledger, and the judgement of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from graphir import GraphError, rules
+from passes import Policy
+from runtime.testing import baseline
+from runtime.testing.ledger import Ledger
+from runtime.testing.packages import package_under_test
+from runtime.testing.report import (
+    difference_lines,
+    finding_lines,
+    forbidden_lines,
+    report_lines,
+)
+from runtime.testing.shadow import can_fork
+from runtime.testing.watch import FunctionWatch
+
+
+class CastsRun:
+    """A test run that records the functions of a package.
+
+    `forbid` are kinds of casts, in the words of policies, and `against` names of rule sets.
+    `file` is that of the baseline, which the run writes if it does not exist, or with `update`.
+    Raises GraphError for unknown words, and where no package is under test.
+    """
+
+    def __init__(
+        self,
+        package: str,
+        root: Path,
+        forbid: Sequence[str],
+        against: Sequence[str],
+        file: Path | None,
+        update: bool,
+    ) -> None:
+        if not can_fork():
+            raise GraphError("--casts records in forked processes, which this platform lacks")
+        self.package = package or package_under_test(root)
+        forbid, self.against = _words(forbid), _words(against)
+        policy = Policy(forbid=forbid) if forbid else None
+        for name in self.against:
+            rules(name)
+        self._file, self._root = file, root
+        self._former = None
+        if file is not None and file.exists() and not update:
+            self._former = baseline.read_baseline(file)
+        self._watch = FunctionWatch(self.package, str(root), policy, self.against)
+        self._ledger = Ledger()
+        self._findings: list[baseline.Finding] = []
+        self.finished = False
+
+    def start(self) -> None:
+        """FunctionWatch the package's functions."""
+        self._watch.start()
+
+    def test(self, name: str) -> AbstractContextManager[None]:
+        """Return the context manager in which a part of a test runs."""
+        return self._watch.test(name)
+
+    def ledger_text(self) -> str:
+        """End the run in a worker; return its ledger as text."""
+        return json.dumps(self._watch.stop().to_json())
+
+    def add(self, ledger: str) -> None:
+        """Add the ledger of a worker."""
+        self._ledger.add(Ledger.from_json(json.loads(ledger)))
+
+    def finish(self) -> bool:
+        """End the run, write or compare the baseline; return whether the run fails."""
+        self._ledger.add(self._watch.stop())
+        self.finished = True
+        if self._former is not None:
+            self._findings = baseline.findings(self._former, self._ledger)
+        elif self._file is not None:
+            baseline.write_baseline(self._file, self._ledger, self.package)
+        return bool(self._findings or forbidden_lines(self._ledger))
+
+    def report(self, width: int | None, verbose: bool) -> Iterator[tuple[str, dict[str, bool]]]:
+        """Yield the lines of the report, each with its markup."""
+        ledger = self._ledger
+        for line in report_lines(ledger, self.package, width, verbose):
+            yield line, {}
+        for line in difference_lines(ledger.differences, self.against, width, verbose):
+            yield line, {}
+        for line in forbidden_lines(ledger):
+            yield line, {"red": True}
+        if self._former is not None:
+            for line in finding_lines(self._findings, self._display_path(self._file)):
+                yield line, {"red": True} if self._findings else {"green": True}
+        elif self._file is not None:
+            yield f"wrote the baseline {self._display_path(self._file)}", {}
+
+    def _display_path(self, file: Path | None) -> str:
+        return str(file).removeprefix(f"{self._root}/")
+
+
+def _words(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of texts that separate them by commas."""
+    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())

@@ -1,0 +1,387 @@
+"""The watch over a package's functions while its tests run.
+
+The callback `enter` runs before each call. It looks the signature of the call up in a table; for a
+signature with too few recordings, a shadow of the test starts (see runtime.testing.shadow), which
+records this call, and all further such calls of the test. The test itself runs on as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import blake2s
+from itertools import count
+from types import MethodType
+from typing import Any
+
+from graphir.source_text import source_line
+from passes import Policy
+from runtime.recording import record
+from runtime.recording.captured import UNDER_TEST
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import RecordedValue, TracedScalar, active, recording_with
+from runtime.testing import instrument
+from runtime.testing.facts import Facts, PackagePlaces, Span
+from runtime.testing.instrument import WatchedFunction
+from runtime.testing.ledger import CallRecord, Difference, Ledger, call_from_json
+from runtime.testing.shadow import Shadow, ShadowSide, fork
+from runtime.testing.signatures import (
+    arguments_text,
+    call_key,
+    dtype_text,
+    library_of,
+    result_leaves,
+)
+
+MOST_RECORDINGS = 3
+"""The most recordings of a function for each signature."""
+MOST_SIGNATURES = 24
+"""The most signatures of a function that are recorded."""
+HOT = 200
+"""After so many calls without news in one test, a function runs unwatched until its end."""
+SECONDS = 3.0
+"""The most seconds of a shadow."""
+
+
+@dataclass(eq=False, slots=True)
+class _Signature:
+    """A signature of a function: its claims of recordings, of which `misses` came to nothing."""
+
+    call: CallRecord
+    test: str = ""
+    claims: int = 0
+    misses: int = 0
+
+
+class FunctionWatch:
+    """Watches the functions of a package, and keeps the ledger of what their recordings saw."""
+
+    def __init__(
+        self, package: str, root: str, policy: Policy | None = None, against: Sequence[str] = ()
+    ) -> None:
+        self.package, self.root = package, root
+        self.ledger = Ledger()
+        self._policy, self._against = policy, against
+        self._numbers = count()
+        self._functions: dict[int, WatchedFunction] = {}
+        self._tables: dict[int, dict[Any, _Signature]] = {}
+        self._calls: dict[int, int] = {}
+        self._hot: list[int] = []
+        self._modules: set[str] = set()
+        self._imports = 0
+        self._test = ""
+        self._on = False
+        self._process, self._thread = os.getpid(), threading.get_ident()
+        self._shadow: Shadow | None = None
+        self._claims: list[_Signature] = []
+        self._live: dict[int, tuple[Shadow, list[_Signature]]] = {}
+        self._running: dict[int, str] = {}
+        """The function that each live shadow records, by process."""
+        self._most_live = max(1, (os.cpu_count() or 1) // _workers())
+        self._side: ShadowSide | None = None
+        self._root: WatchedFunction | None = None
+        self._recorder: Recorder | None = None
+        self._spans: list[Span] = []
+        self._frames: dict[int, Span] = {}
+        self._result: Any = None
+
+    # -- the test run
+
+    def start(self) -> None:
+        """FunctionWatch the functions of the package's modules that are loaded."""
+        UNDER_TEST.add(self.package.partition(".")[0])
+        instrument.set_callbacks(self._enter, self._take_result, self._leave)
+        _warm_up()
+        self._watch_modules()
+
+    @contextlib.contextmanager
+    def test(self, name: str) -> Generator[None]:
+        """Context manager: a part of a test runs."""
+        if len(sys.modules) != self._imports:
+            self._watch_modules()
+        for number in self._hot:
+            self._functions[number].use(self._functions[number].watched)
+            self._calls[number] = 0
+        self._hot.clear()
+        self._test, self._on = name, True
+        try:
+            yield
+        finally:
+            if self._side is not None:
+                self._side.end()
+            self._on, self._shadow = False, None
+            self._collect(False)
+
+    def stop(self) -> Ledger:
+        """Give the functions their own code back, wait for all shadows, and return the ledger."""
+        for function in self._functions.values():
+            function.use(function.own)
+        self._collect(True)
+        for table in self._tables.values():
+            for signature in table.values():
+                self.ledger.add_call(signature.call)
+        reached = {name for name, _ in self.ledger.calls}
+        for function in self._functions.values():
+            if function.name in reached:
+                self.ledger.sources[function.name] = source_digest(function)
+        self.ledger.functions = len(self._functions)
+        return self.ledger
+
+    def _watch_modules(self) -> None:
+        self._imports = len(sys.modules)
+        modules = instrument.modules_under_test(self.package)
+        new = [x for x in modules if x.__name__ not in self._modules]
+        if not new:
+            return
+        self._modules.update(x.__name__ for x in new)
+        functions, lazy = instrument.watched_functions(new, self._numbers)
+        for function in functions:
+            self._functions[function.number] = function
+            self._tables[function.number], self._calls[function.number] = {}, 0
+            function.use(function.watched)
+        self.ledger.lazy += lazy
+        places = PackagePlaces(self.root, list(self._functions.values()))
+        self.facts = Facts(places, self._policy, self._against)
+
+    # -- callbacks of watched code
+
+    def _enter(self, number: int, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+        """Return whether a shadow has made the call; `_take_result` then has its result."""
+        if not self._on or threading.get_ident() != self._thread:
+            return False
+        try:
+            key = call_key(args, keywords)
+            signature = self._tables[number].get(key)
+        except Exception:  # objects may refuse any question
+            return False
+        if signature is None:
+            if len(self._tables[number]) >= MOST_SIGNATURES:
+                return self._idle(number)
+            call = CallRecord(self._functions[number].name, arguments_text(args, keywords))
+            signature = self._tables[number][key] = _Signature(call)
+        if signature.test is not self._test:
+            signature.test = self._test
+            signature.call.tests.append(self._test)
+        if self._root is not None:
+            self._open_span(number, signature)
+            return False
+        if (
+            signature.claims >= MOST_RECORDINGS
+            or self._functions[number].name in self.ledger.refused
+        ):
+            return self._idle(number)
+        if self._side is None and not self._claim(signature):
+            return False
+        return self._record(number, signature, args, keywords)
+
+    def _idle(self, number: int) -> bool:
+        self._calls[number] += 1
+        if self._calls[number] == HOT and self._side is None:
+            self._functions[number].use(self._functions[number].own)
+            self._hot.append(number)
+        return False
+
+    def _take_result(self) -> Any:
+        result, self._result = self._result, None
+        return result
+
+    def _leave(self, number: int, result: Any) -> Any:
+        """Note the result of a call in a shadow, and return it."""
+        span = self._frames.pop(id(sys._getframe(1)), None)  # pyright: ignore[reportPrivateUsage]
+        recorder = active()
+        if span is None or recorder is None or span.function.number != number:
+            return result
+        span.end = len(recorder.graph.symbols)
+        for path, value in result_leaves(result):
+            is_recorded = isinstance(value, (RecordedValue, TracedScalar))
+            span.results[path] = dtype_text(value), recorder.before(value) if is_recorded else None
+        return result
+
+    # -- the parent's side
+
+    def _claim(self, signature: _Signature) -> bool:
+        """Claim a recording by the shadow of this test; return whether this is now a shadow."""
+        if os.getpid() != self._process:  # a process that the test has forked
+            return False
+        signature.claims += 1
+        if self._shadow is not None:
+            self._claims.append(signature)
+            return False
+        while len(self._live) >= self._most_live:
+            self._collect(True, 1)
+        side = fork(SECONDS)
+        if isinstance(side, ShadowSide):
+            signature.claims -= 1
+            self._side, self._live = side, {}
+            for function in self._functions.values():
+                function.use(function.shadowed)
+            return True
+        self._shadow, self._claims = side, [signature]
+        self._live[side.pid] = side, self._claims
+        return False
+
+    def _collect(self, wait: bool, most: int = sys.maxsize) -> None:
+        """Take in what shadows have sent; with `wait`, of `most` shadows until they end."""
+        for shadow, claims in list(self._live.values())[:most]:
+            for message in shadow.messages(wait):
+                self._take_in(shadow, claims, message)
+            if shadow.status is not None:
+                self._finish(shadow, claims)
+
+    def _take_in(self, shadow: Shadow, claims: list[_Signature], message: dict[str, Any]) -> None:
+        if "start" in message:
+            self._running[shadow.pid] = message["start"]
+        elif "left" in message:
+            name = self._running.pop(shadow.pid, None)
+            if name is not None:
+                self.ledger.refused[name] = message["left"]
+        else:
+            self._running.pop(shadow.pid, None)
+            calls = [call_from_json(each) for each in message["calls"]]
+            for call in calls:
+                self.ledger.add_call(call)
+            covered = {(call.function, call.arguments) for call in calls}
+            claims[:] = [x for x in claims if (x.call.function, x.call.arguments) not in covered]
+            differences = (Difference(*x) for x in message["differences"])
+            self.ledger.differences.update((x, None) for x in differences)
+
+    def _finish(self, shadow: Shadow, claims: list[_Signature]) -> None:
+        """Return the claims of recordings that a shadow has not made."""
+        del self._live[shadow.pid]
+        name = self._running.pop(shadow.pid, None)
+        if name is not None and shadow.status:
+            reason = "its recording crashed"
+            if shadow.status == -14:  # SIGALRM
+                reason = f"its recording takes more than {SECONDS:g} s"
+            self.ledger.refused[name] = reason
+        for signature in claims:
+            signature.misses += 1
+            if signature.misses < MOST_RECORDINGS:
+                signature.claims -= 1
+
+    # -- the shadow's side
+
+    def _record(
+        self, number: int, signature: _Signature, args: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> bool:
+        watched, side = self._functions[number], self._side
+        assert side is not None  # of a shadow
+        side.send({"start": watched.name})
+        function: Any = watched.functions[-1]
+        if watched.kind == "method":
+            function, args = MethodType(function, args[0]), args[1:]
+        if "rules" in keywords:  # a parameter of record, too
+            function, keywords = partial(function, **keywords), {}
+        self._root, self._recorder, self._spans, self._frames = watched, None, [], {}
+        library = library_of([*args, *keywords.values()])
+        try:
+            if library:
+                self._trace(library, function, signature, args, keywords)
+                return False
+            recording = record(function, *args, **keywords)
+            self._result = recording.result
+            self._send([str(note) for note in recording.notes])
+        except BaseException:
+            self._send([])
+            raise
+        finally:
+            self._root = None
+        return True
+
+    def _trace(
+        self,
+        library: str,
+        function: Any,
+        signature: _Signature,
+        args: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+    ) -> None:
+        """Send what a function of JAX or torch does with arrays like these."""
+        from runtime.sources import from_jax, from_torch
+
+        assert self._root is not None and self._side is not None
+        signature.claims += 1
+        span = Span(self._root, signature.call.arguments, 0)
+        try:
+            graph = (from_jax if library == "jax" else from_torch)(function, *args, **keywords)
+        except Exception as error:
+            problem = str(error).partition("\n")[0][:200]
+            span.counts = True
+            call = CallRecord(self._root.name, signature.call.arguments, unseen=[problem])
+            self._side.send({"calls": [asdict(call)], "differences": []})
+            return
+        several = len(graph.outputs) > 1
+        for place, symbol in enumerate(graph.outputs):
+            dtype = str(getattr(symbol.type, "dtype", "opaque"))
+            span.results[f"[{place}]" if several else "result"] = dtype, symbol
+        self._spans, self._root = [span], None
+        self._send_facts(graph, list(map(str, graph.notes)))
+
+    def _open_span(self, number: int, signature: _Signature) -> None:
+        recorder = active()
+        if recorder is None:
+            return
+        self._recorder = recorder
+        counts = signature.claims < MOST_RECORDINGS
+        signature.claims += counts
+        span = Span(self._functions[number], signature.call.arguments, len(recorder.graph.symbols))
+        span.counts = counts
+        self._spans.append(span)
+        self._frames[id(sys._getframe(2))] = span  # pyright: ignore[reportPrivateUsage]
+
+    def _send(self, notes: list[str]) -> None:
+        if self._recorder is not None and self._spans:
+            self._send_facts(self._recorder.graph, notes)
+        elif self._side is not None:
+            self._side.send({"calls": [], "differences": []})
+
+    def _send_facts(self, graph: Any, notes: list[str]) -> None:
+        assert self._side is not None
+        try:
+            with recording_with(None):
+                calls = self.facts.calls(graph, self._spans, notes)
+                differences = [list(x) for x in self.facts.differences(graph)]
+        except Exception as error:  # a fault of ours may not change the shadow's course
+            if os.environ.get("GRAPHIR_CASTS_DEBUG"):
+                import traceback
+
+                self._side.send({"calls": [], "differences": [], "fault": traceback.format_exc()})
+            self._side.end(f"its facts have a fault: {type(error).__name__}")
+        self._side.send({"calls": [asdict(x) for x in calls], "differences": differences})
+
+
+def source_digest(function: WatchedFunction) -> str:
+    """Return short digests of a function's lines, separated by spaces."""
+    lines = (
+        source_line(function.file, i).strip() for i in range(function.line, function.end_line + 1)
+    )
+    return " ".join(line_digest(line) for line in lines if line)
+
+
+def line_digest(line: str) -> str:
+    """Return a short digest of a line."""
+    return blake2s(line.strip().encode(), digest_size=3).hexdigest()
+
+
+def _workers() -> int:
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+def _warm_up() -> None:
+    """Record once, so that shadows find modules and caches loaded."""
+    import numpy as np
+
+    from runtime.recording.numpy_.calls import watched_code
+
+    watched_code("", __file__)
+
+    def twice(x: Any) -> Any:
+        return x * np.float64(2) + x.mean()
+
+    recording = record(twice, np.ones(2, np.float32))
+    str(recording.report().sentences)
