@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
-from graphir import DType, Graph, Location, Symbol, ops
+from graphir import DType, Graph, Location, Symbol, ops, rules
 from graphir.source_text import source_line
 from passes import Policy
 from passes.analysis.casts.causes import ImpliedUses
@@ -101,7 +101,7 @@ class Facts:
     def differences(self, graph: Graph) -> Iterator[Difference]:
         """Yield the first causes of differences under other rules."""
         for name in self._against:
-            for change in GraphDiff(graph, graph.rules, _rules(name)).causes:
+            for change in GraphDiff(graph, graph.rules, rules(cast("Any", name))).causes:
                 location = change.symbol.location
                 if self._places.has(location):
                     ends = [
@@ -228,12 +228,6 @@ class Facts:
                 if arg.index not in visited:
                     visited.add(arg.index)
                     pending.append(arg)
-
-
-def _rules(name: str) -> Any:
-    from graphir import rules
-
-    return rules(name)
 
 
 def _dtype(symbol: Symbol) -> DType | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, cast
 
 from graphir import GraphError, rules
 from passes import Policy
@@ -45,7 +46,7 @@ class CastsRun:
         forbid, self.against = _words(forbid), _words(against)
         policy = Policy(forbid=forbid) if forbid else None
         for name in self.against:
-            rules(name)
+            rules(cast("Any", name))
         self._file, self._root = file, root
         self._former = None
         if file is not None and file.exists() and not update:
