@@ -6,6 +6,7 @@ theme of every notebook. Its marks have colours that stand out from both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
@@ -120,28 +121,38 @@ def verbatim(texts: Iterable[str], most: int = ROWS) -> str:
     return tag("pre", "\n".join(first))
 
 
-_STYLE = """
-.graphir-view{color:inherit;font-size:13px;line-height:1.5;overflow-wrap:anywhere}
-.graphir-view .scroll{overflow-x:auto;max-width:100%}
-.graphir-view table{border-collapse:collapse;border:0;margin:.5em 0;font-size:inherit;
-color:inherit}
-.graphir-view tbody tr:nth-child(n){background:none}
-.graphir-view th,.graphir-view td{text-align:left;padding:.25em .9em .25em 0;background:none;
-border:0;border-bottom:1px solid rgba(128,128,128,.3);vertical-align:top;max-width:26em;
-white-space:normal;overflow-wrap:break-word}
-.graphir-view th{white-space:nowrap}
-.graphir-view code,.graphir-view pre{background:none;color:inherit;font-size:12px;padding:0;
+_STYLE = re.sub(
+    r"(?m)^&",
+    ".graphir-view.graphir-view.graphir-view",  # stronger than the rules of a notebook's page
+    """
+&{color:inherit;font-size:13px;line-height:1.5;overflow-wrap:anywhere}
+& .scroll{overflow-x:auto;max-width:100%}
+& table{border-collapse:collapse;border:0;margin:.5em 0;font-size:inherit;color:inherit}
+& tr{background:none}
+& :is(th,td){text-align:left;padding:.25em .9em .25em 0;background:none;border:0;
+border-bottom:1px solid rgba(128,128,128,.3);vertical-align:top;max-width:34em;white-space:normal;
+overflow-wrap:break-word}
+& th{white-space:nowrap;font-weight:600}
+& :is(code,pre){color:inherit;font-size:12px;line-height:1.4;
 font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace)}
-.graphir-view pre{overflow-x:auto;max-height:30em;margin:.5em 0;line-height:1.4;white-space:pre}
-.graphir-view .whole,.graphir-view code[title]{white-space:nowrap}
-.graphir-view .lossy{box-shadow:inset 0 -2px 0 #e8890c}
-.graphir-view .grave{box-shadow:inset 0 -2px 0 #e03131}
-.graphir-view .grid td,.graphir-view .grid th{padding:1px 5px;white-space:nowrap;font-size:11px;
+& code{background:rgba(128,128,128,.14);padding:0 .3em;border-radius:2px}
+& pre{background:none;padding:0;overflow-x:auto;max-height:30em;margin:.5em 0;white-space:pre}
+& :is(.whole,code[title]){white-space:nowrap}
+& .lossy{box-shadow:inset 0 -2px 0 #e8890c}
+& .grave{box-shadow:inset 0 -2px 0 #e03131}
+& .grid :is(th,td){padding:1px 5px;text-align:center;white-space:nowrap;font-size:11px;
 border:1px solid rgba(128,128,128,.3)}
-.graphir-view .grid .e{background:rgba(47,158,68,.22)}
-.graphir-view .grid .l{background:rgba(232,137,12,.32)}
-.graphir-view .grid .r{color:inherit;opacity:.55}
-.graphir-view small{opacity:.75}
-.graphir-view summary{cursor:pointer}
-"""
+& .grid .e{background:rgba(47,158,68,.22)}
+& .grid .l{background:rgba(232,137,12,.32)}
+& .grid .r{opacity:.55}
+& small{opacity:.75}
+& summary{cursor:pointer}
+:is([data-jp-theme-light="false"],.vscode-dark) .graphir-view .light>svg{
+filter:invert(.92) hue-rotate(180deg)}
+@media(max-width:640px){
+& :is(th,td){padding-right:.5em}
+& .grid :is(th,td){padding:1px 2px;font-size:10px}
+}
+""",
+)
 # Text has the notebook's colours, light or dark; the marks are visible on both.

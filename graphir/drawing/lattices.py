@@ -87,7 +87,7 @@ def lattice_html(lattice: Lattice[Any]) -> str:
     levels = verbatim(lattice_text(lattice).split("\n"))
     drawing = lattice_svg(lattice) if len(lattice) <= _MOST else ""
     if drawing and len(drawing) <= LARGEST // 2:
-        levels = tag("div", drawing, class_="scroll") + folded("Levels", levels)
+        levels = tag("div", drawing, class_="scroll light") + folded("Levels", levels)
     return fragment(paragraphs([head]), levels)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from graphir.markup import ROWS, code, folded, fragment, paragraphs, table, tag, text, verbatim
+from graphir.markup import ROWS, code, folded, fragment, paragraphs, table, tag, text
 from passes.reports import words
 from passes.reports.markup import reason
 
@@ -84,7 +84,7 @@ def _difference(diff: GraphDiff | None) -> Iterator[str]:
     yield paragraphs([diff.headline()])
     yield _first(diff.sentences)
     yield table(titles, rows, len(changes))
-    yield folded("Refusals", verbatim(errors)) if errors else ""
+    yield folded("Refusals", _first(errors)) if errors else ""
 
 
 def rules_difference_fragment(diff: RulesDiff) -> str:

@@ -19,7 +19,7 @@ from graphir.drawing.graphs.layout import (
 from graphir.drawing.graphs.levels import LEVELS
 from graphir.drawing.graphs.shades import DARK_SHADES, DASHES, SHADES, shade
 from graphir.drawing.hasse import Point
-from graphir.drawing.lattice_svg import FAMILY, TINTS, curve, escaped, number, pair
+from graphir.drawing.lattice_svg import FAMILY, TINTS, escaped, number, pair
 from graphir.drawing.marks import ACCENT
 from graphir.location import CastKind
 
@@ -90,12 +90,13 @@ def _lines(diagram: Diagram, plan: GraphLayout) -> Iterator[str]:
 
 
 def _curve(points: Sequence[Point]) -> str:
-    """Return the SVG path of a line: merged vertical pieces, and S curves for the others."""
-    corners = [points[0]]
+    """Return the SVG path of a line: S curves where it leans, and vertical pieces between them."""
+    parts = [f"M{pair(*points[0])}"]
     for (x, y), (to_x, to_y) in zip(points[::2], points[1::2], strict=True):
         if abs(x - to_x) > 0.05:
-            corners += [(x, y), (x, y), (to_x, to_y), (to_x, to_y)]
-    return curve([*corners, points[-1]])
+            half = (y + to_y) / 2
+            parts.append(f"V{number(y)} C{pair(x, half)} {pair(to_x, half)} {pair(to_x, to_y)}")
+    return " ".join([*parts, f"V{number(points[-1][1])}"])
 
 
 def _box(box: NodeBox, place: Placement) -> str:

@@ -355,7 +355,7 @@ def test_a_notebook_shows_the_picture_and_the_text() -> None:
         x = x + x
     long.output(x)
     told = long._repr_html_()
-    assert "print(graph) shows all" in told and "%40 = add" in told and "%50 = add" not in told
+    assert "print(graph) shows all" in told and "%20 = add" in told and "%40 = add" not in told
 
 
 def test_pictures_are_loaded_when_drawn() -> None:
