@@ -68,7 +68,7 @@ def product(x: Array, y: Array) -> Array | None:
     """
     signed = f"i{x.itemsize}"  # the same bits, and the same bits of sums
     x_signed, y_signed = x.view(signed), y.view(signed)
-    largest = _magnitude(x_signed) * _magnitude(y_signed) * min(x.shape[-1], _PART)
+    largest = magnitude(x_signed) * magnitude(y_signed) * min(x.shape[-1], _PART)
     if largest > 1 << _FLOATS[0][1]:
         count = 1 if largest <= 1 << _FLOATS[1][1] else 2 if x.itemsize <= 4 else 6
         if _gain(x.shape, y.shape, count * _WIDE_ELEMENT) < count * _CALL:
@@ -79,7 +79,7 @@ def product(x: Array, y: Array) -> Array | None:
 
 def _product(x: Array, y: Array, bits: int) -> Array:
     """Return the product of signed integers, right in its low `bits` bits."""
-    left, right, terms = _magnitude(x), _magnitude(y), x.shape[-1]
+    left, right, terms = magnitude(x), magnitude(y), x.shape[-1]
     for dtype, mantissa, whole in _FLOATS:
         part = (1 << mantissa) // max(left * right, 1)
         if part >= min(terms, _PART):
@@ -105,7 +105,8 @@ _NARROWEST = 8
 """The fewest bits of a low part that leave the other operand whole."""
 
 
-def _magnitude(x: Array) -> int:
+def magnitude(x: Array) -> int:
+    """Return the largest absolute value of integers."""
     return max(int(x.max()), -int(x.min()))
 
 

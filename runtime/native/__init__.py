@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable, Collection
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from graphir import ExecutionError
-from runtime.program.tier import Mode, Tier, provide
+from runtime.program.tier import CompiledRegion, Mode, Tier, provide
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from runtime.program.cutting import Region
 
 PROCESSORS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
@@ -41,9 +48,35 @@ def tier(mode: Mode) -> tuple[Tier | None, str]:
         return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
     if not is_installed():
         return None, "llvmlite is not installed"
-    from runtime.native.kernels import Kernels
+    return NativeTier(mode == "now" or setting == "1"), ""
 
-    return functools.partial(Kernels, now=mode == "now" or setting == "1"), ""
+
+class NativeTier:
+    """The compiler of regions and of integer products; with `now` the first use compiles them."""
+
+    def __init__(self, now: bool) -> None:
+        self.now = now
+
+    def __call__(
+        self,
+        region: Region,
+        materialized: Collection[int],
+        on_eviction: Callable[[], Callable[[], None] | None],
+        shared: dict[Any, Any],
+        /,
+    ) -> CompiledRegion:
+        """Return a region as a compiled region (see `Tier`)."""
+        from runtime.native.kernels import Kernels
+
+        return Kernels(region, materialized, on_eviction, shared, self.now)
+
+    def product(
+        self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
+    ) -> Callable[[Any, Any], Any]:
+        """Return the product of matrices of integers by machine code (see `Tier`)."""
+        from runtime.native.products import products
+
+        return functools.partial(products(self.now).product, multiply, dtype, threads)
 
 
 @functools.cache

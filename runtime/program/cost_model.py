@@ -42,6 +42,9 @@ NATIVE_ROW_LOOP: Final = 20
 """Nanoseconds per row shorter than a vector, for each function that is not cheap: native, the
 grids."""
 
+PRODUCT_TERM: Final = 0.01
+"""Nanoseconds per term of a product of integers in machine code: kernels, products."""
+
 # -- blocks
 
 CACHE: Final = 3 << 19

@@ -398,7 +398,7 @@ class Program:
     def _bound(self, number: int, step: Region | Call, sizes: dict[str, int], threads: int) -> Step:
         if isinstance(step, Call):
             if step.symbol.op.kind != "control":
-                return CallStep(step.symbol, self.cells, sizes)
+                return CallStep(step.symbol, self.cells, sizes, self.native, threads)
             programs = map(self.body_program, bodies_of(step.symbol))
             counts = carries_of(step.symbol)
             bodies = [BoundBody(*each, sizes) for each in zip(programs, counts, strict=True)]

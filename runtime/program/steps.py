@@ -18,6 +18,7 @@ from graphir import GraphirError, Op, Symbol, TensorType, ops
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
 from graphir.semantics import data_movement as movement
+from graphir.semantics import integer_products
 from graphir.semantics.evaluation import contiguous, settings_of
 from runtime.program.blocks import (
     Entering,
@@ -47,6 +48,7 @@ from runtime.program.cost_model import (
 )
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
 from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
+from runtime.program.tier import Tier
 from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
@@ -132,7 +134,14 @@ class CallStep:
     in_place = False
     copied_rows: Sequence[slice] | None = None
 
-    def __init__(self, symbol: Symbol, cells: Mapping[int, int], sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        symbol: Symbol,
+        cells: Mapping[int, int],
+        sizes: Mapping[str, int],
+        tier: Tier | None = None,
+        threads: int = 1,
+    ) -> None:
         self.symbol = symbol
         self.reads = [cells[arg.index] for arg in symbol.args]
         self.write = cells[symbol.index]
@@ -141,6 +150,17 @@ class CallStep:
         self.fits = _fits(symbol, self.settings, sizes)
         self.shape = shape_of(symbol, sizes)
         self._sizes = sizes
+        if tier and self.is_large_product:
+            self.kernel = tier.product(self.kernel, symbol.dtype.storage, threads)
+
+    @property
+    def is_large_product(self) -> bool:
+        """Whether the kernel is a product of integers that is faster than NumPy's loop."""
+        symbol = self.symbol
+        if symbol.op is not ops.matmul or symbol.attrs["layout"]:
+            return False
+        left, right = self.operand_shapes
+        return integer_products.pays(left, right, symbol.dtype.storage)
 
     @property
     def operand_shapes(self) -> list[tuple[int, ...]]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from graphir import Symbol
     from runtime.program.cutting import Region
     from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
@@ -131,6 +133,16 @@ class Tier(Protocol):
 
         `materialized` are the indices of symbols whose values lie in memory. `on_eviction` is a
         weak reference to the function that the tier calls when it evicts a kernel of the region.
+        """
+        ...
+
+    def product(
+        self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
+    ) -> Callable[[Any, Any], Any]:
+        """Return the product of matrices of integers by machine code, on at most some threads.
+
+        The product converts its operands to `dtype`. It calls `multiply`, which does the same, as
+        long as there is no machine code, and where that is faster. No operand may be empty.
         """
         ...
 

@@ -12,11 +12,15 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from graphir.semantics.integer_products import pays
 from graphir.semantics.kernels import KERNELS
+from runtime.native import is_installed
+from runtime.native.products import products as products_of
 
 Call = Callable[[], Any]
 
@@ -44,7 +48,10 @@ def sorts() -> Iterator[tuple[str, int, Call, Call]]:
 
 
 def products() -> Iterator[tuple[str, int, Call, Call]]:
-    """Products of integers, of narrow values and of all, beside np.matmul."""
+    """Products of integers, of narrow values and of all, beside np.matmul.
+
+    Those of machine code are named `native`; one thread computes them.
+    """
     random = np.random.default_rng(0)
     square = [(n, n, n) for n in (8, 16, 24, 32, 64, 256, 512)]
     thin = [(1000, 4, 1000), (1000, 8, 1000), (1000, 300, 4), (4, 300, 1000), (100_000, 3, 3)]
@@ -53,12 +60,12 @@ def products() -> Iterator[tuple[str, int, Call, Call]]:
         for m, k, n in (*square, *thin):
             for what, low, high in (("narrow", -99, 99), ("any", limits.min, limits.max)):
                 x, y = (random.integers(low, high, s, dtype) for s in ((m, k), (k, n)))
-                yield (
-                    f"product {dtype}[{m}, {k}] @ [{k}, {n}] {what}",
-                    m * k * n,
-                    lambda x=x, y=y: KERNELS["matmul"](x, y),
-                    lambda x=x, y=y: np.matmul(x, y),
-                )
+                name = f"{dtype}[{m}, {k}] @ [{k}, {n}] {what}"
+                numpy = partial(np.matmul, x, y)
+                yield f"product {name}", m * k * n, partial(KERNELS["matmul"], x, y), numpy
+                if is_installed() and pays(x.shape, y.shape, x.dtype):
+                    native = partial(products_of(True).product, np.matmul, x.dtype, 1, x, y)
+                    yield f"native product {name}", m * k * n, native, numpy
 
 
 def best(kernel: Call, numpy: Call, rounds: int) -> list[float]:
@@ -82,7 +89,7 @@ def main() -> None:
         if options.only in name:
             taken = best(kernel, numpy, options.rounds)
             ours, theirs = (1e9 * seconds / size for seconds in taken)
-            print(f"{name:48}{ours:10.3f}{theirs:10.3f}{theirs / ours:10.2f}", flush=True)
+            print(f"{name:52}{ours:10.3f}{theirs:10.3f}{theirs / ours:10.2f}", flush=True)
 
 
 if __name__ == "__main__":

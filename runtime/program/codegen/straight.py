@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from graphir import ops
-from graphir.semantics import integer_products
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
@@ -367,5 +366,4 @@ def _is_numpys(step: CallStep) -> bool:
     symbol = step.symbol
     if symbol.attrs["layout"] is not None or {x.dtype for x in symbol.args} != {symbol.dtype}:
         return False
-    left, right = step.operand_shapes
-    return not integer_products.pays(left, right, symbol.dtype.storage)
+    return not step.is_large_product

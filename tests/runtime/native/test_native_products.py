@@ -1,0 +1,110 @@
+"""Products of integers in machine code: NumPy's results for all dtypes, edges, processors."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graphir import Graph
+from runtime import Program, interpret
+from runtime.native import products as native
+from tests.support.native_runs import needs_llvmlite
+
+pytestmark = needs_llvmlite
+
+Array = NDArray[Any]
+INTEGERS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
+CPUS = ["", "haswell", "x86-64"]
+
+
+def matmul(x: Array, y: Array, dtype: np.dtype[Any], tier: native.Products, threads: int) -> Array:
+    def multiply(x: Array, y: Array) -> Array:
+        return np.matmul(x.astype(dtype), y.astype(dtype))
+
+    return tier.product(multiply, dtype, threads, x, y)
+
+
+def integers(random: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """Any values, small ones, or extremes."""
+    limits = np.iinfo(dtype)
+    whole = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    extremes = random.choice(np.array([limits.min, limits.max, 0, 1], dtype), shape)
+    small = random.integers(0, 99, shape).astype(dtype)
+    return [whole, small, extremes][random.integers(3)]
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@given(seed=st.integers(0, 10_000), data=st.data())
+def test_products_are_numpys(
+    cpu: str, dtype: np.dtype[Any], seed: int, data: st.DataObject
+) -> None:
+    random = np.random.default_rng(seed)
+    m, n = (data.draw(st.integers(1, 70)) for _ in range(2))
+    k = data.draw(st.one_of(st.integers(1, 9), st.integers(1, 700)))
+    batches = data.draw(st.sampled_from([((), ()), ((3,), ()), ((2, 1), (3,)), ((1,), (2,))]))
+    x = integers(random, dtype, (*batches[0], m, k))
+    y = integers(random, dtype, (*batches[1], k, n))
+    results = [each for each in INTEGERS if each.itemsize >= dtype.itemsize]
+    result_dtype = data.draw(st.sampled_from(results))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRAPHIR_NATIVE_CPU", cpu)
+        tier = native.Products(now=True)
+        result = matmul(x, y, result_dtype, tier, data.draw(st.integers(1, 3)))
+    assert tier.kernels and not tier.why
+    expected = np.matmul(x.astype(result_dtype), y.astype(result_dtype))
+    assert result.dtype == result_dtype and np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize("shapes", [((300, 500), (500, 400)), ((2000, 300), (300, 40))], ids=str)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_programs_on_threads_agree_with_the_interpreter(
+    dtype: np.dtype[Any], shapes: tuple[tuple[int, int], tuple[int, int]]
+) -> None:
+    graph = Graph("product")
+    left, right = (graph.input(dtype, shape) for shape in shapes)
+    graph.output(left @ right)
+    program = Program(graph, threads=2, native="now")
+    for seed in range(3):
+        x, y = (integers(np.random.default_rng(seed), dtype, shape) for shape in shapes)
+        result = program(x, y)
+        assert result.dtype == dtype and np.array_equal(result, interpret(graph, x, y))
+
+
+def test_it_is_compiled_meanwhile_once_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.ones((64, 64), np.int32)
+    tier = native.Products(now=False)
+    assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64 and not tier.kernels
+    monkeypatch.setattr(native, "COMPILE_COST", 0)
+    end = time.monotonic() + 60
+    while not tier.kernels and time.monotonic() < end:
+        assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64
+    assert tier.kernels
+    assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64
+
+
+def test_an_evicted_kernel_is_compiled_again() -> None:
+    x = np.ones((64, 64), np.int32)
+    tier = native.Products(now=True)
+    matmul(x, x, x.dtype, tier, 1)
+    for entry in [entry for entry in tier.kernels.values() if entry]:
+        tier.let_go(entry[0])
+        assert not tier.kernels
+    assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64 and tier.kernels
+
+
+def test_where_llvm_fails_numpy_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> Any:
+        raise RuntimeError("no LLVM")
+
+    monkeypatch.setattr(native, "engine", fails)
+    x = np.ones((64, 64), np.int32)
+    tier = native.Products(now=True)
+    assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64
+    assert "no LLVM" in tier.why and not tier.kernels
