@@ -63,7 +63,15 @@ class _Convertible(Protocol):
     def __array__(self) -> Any: ...
 
 
-ArrayOrNumber: TypeAlias = "complex | _TypedArray | _Convertible | memoryview | array.array[Any]"
+class _Exportable(Protocol):
+    """An array of another library that exports its memory by DLPack."""
+
+    def __dlpack__(self) -> Any: ...
+
+
+ArrayOrNumber: TypeAlias = (
+    "complex | _TypedArray | _Convertible | _Exportable | memoryview | array.array[Any]"
+)
 """An operand of an op, and an input of a run. `complex` includes float, int and bool."""
 
 Ties: TypeAlias = Literal["even", "away"]
