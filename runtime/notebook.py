@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import re
 import shlex
 import sys
@@ -38,16 +39,32 @@ NOTES = 5
 
 
 def load(shell: Any) -> None:
-    """Register the magics with IPython's shell."""
+    """Register the magics with IPython's shell, and the tracebacks of graphir's errors."""
     for name in NAMES:
         shell.register_magic_function(_magic(shell, name), "line_cell", name)
 
+    def traceback_text(error: GraphirError) -> list[str]:
+        """Return the text of the user's frames; of all if the environment has GRAPHIR_TRACEBACK."""
+        everything = os.environ.get("GRAPHIR_TRACEBACK")
+        frames = None if everything else user_frames(error.__traceback__, inner=False)
+        return shell.InteractiveTB.structured_traceback(
+            type(error), error, frames or error.__traceback__, tb_offset=0 if frames else None
+        )
+
+    setattr(GraphirError, _RENDERER, traceback_text)
+
+
+_RENDERER = "_render_traceback_"
+"""The method of an exception that IPython calls for the text of its traceback."""
+
 
 def unload(shell: Any) -> None:
-    """Remove the magics from IPython's shell."""
+    """Remove from IPython's shell what `load` registered."""
     for kind in ("line", "cell"):
         for name in NAMES:
             shell.magics_manager.magics[kind].pop(name, None)
+    if hasattr(GraphirError, _RENDERER):
+        delattr(GraphirError, _RENDERER)
 
 
 def _magic(shell: Any, name: str) -> Callable[..., Any]:

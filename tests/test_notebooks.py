@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import graphir
 from docs.run_notebooks import NOTEBOOKS, run
 from graphir.markup import LARGEST
 from tests.pages import PAGES, links
@@ -57,6 +58,7 @@ def test_cells_give_the_stored_outputs(path: Path, monkeypatch: pytest.MonkeyPat
     for number, cell in enumerate(code_cells(path.read_text(encoding="utf-8")), 1):
         assert cell["execution_count"] == number
         assert shown(shell.run("".join(cell["source"]))) == stored(cell), number
+    graphir.unload_ipython_extension(shell)
 
 
 MISSING = [name for name in ("nbclient", "nbformat", "ipykernel") if find_spec(name) is None]

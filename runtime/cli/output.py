@@ -71,16 +71,21 @@ def user_traceback(error: BaseException) -> str | None:
     return "".join(report.format()).rstrip()
 
 
-def user_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """Return the frames of a traceback from the user's first one on, without graphir's."""
+def user_frames(traceback: TracebackType | None, inner: bool = True) -> TracebackType | None:
+    """Return the frames of a traceback from the user's first one on, without graphir's.
+
+    The frames of libraries after the user's last one are among them only with `inner`.
+    """
     frames: list[TracebackType] = []
+    last = 0
     while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        is_ours = file.startswith(PROJECT if frames else INSTALLED)
-        if not is_ours and not is_call_site(traceback.tb_frame.f_code):
-            frames.append(traceback)
+        code = traceback.tb_frame.f_code
+        is_user = not code.co_filename.startswith(INSTALLED)
+        if (is_user or frames) and not code.co_filename.startswith(PROJECT):
+            frames += [] if is_call_site(code) else [traceback]
+            last = len(frames) if is_user else last
         traceback = traceback.tb_next
-    for frame in reversed(frames):
+    for frame in reversed(frames if inner else frames[:last]):
         traceback = TracebackType(traceback, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return traceback
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from graphir import Graph, PromotionError
+import graphir
+from graphir import Graph, GraphirError, PromotionError
 from passes import CastReport
 from runtime.recording.values import active
 from tests.support.notebooks import Notebook, Outputs, UsageError, notebook_shell
 
 
 @pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     shell = notebook_shell(monkeypatch)
     shell.run("%load_ext graphir")
     shell.run(
@@ -27,7 +30,8 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
         "w = np.arange(5)\n"
         "def centre(x):\n    return x - x.mean()\n"
     )
-    return shell
+    yield shell
+    graphir.unload_ipython_extension(shell)
 
 
 def places(outputs: Outputs) -> set[str]:
@@ -110,6 +114,13 @@ def test_a_function_of_the_cell_in_containers_and_classes_keeps_its_code(
 def test_scalar_types_in_a_cell_are_casts(notebook: Notebook) -> None:
     report = notebook.run("%%casts\ny = np.float16(x.sum())\n").result
     assert [(row.kind, str(row.target)) for row in report] == [("explicit", "float16")]
+
+
+def test_scalar_types_in_functions_of_earlier_cells_are_casts(notebook: Notebook) -> None:
+    notebook.run("import numpy as np\ndef half(x):\n    return np.float16(x.sum())\n")
+    outputs = notebook.run("%casts half(x)\n")
+    assert places(outputs) == {"In[3]:3:12"}
+    assert notebook.user_ns["half"].__code__.co_names == ("np", "float16", "sum")
 
 
 def test_an_expression_is_audited_at_its_line(notebook: Notebook) -> None:
@@ -204,9 +215,26 @@ def test_steps_that_are_not_recorded_are_named(notebook: Notebook) -> None:
     assert outputs.stderr.startswith("graphir: numpy.linalg.solve at In[3]:2:5 is taken as given")
 
 
+def test_errors_of_graphir_show_the_frames_of_the_user(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = (
+        "from graphir import Graph\ng = Graph('g', rules='max_strict')\n"
+        "def product():\n    return g.input('int16') * g.input('float16')\nproduct()\n"
+    )
+    with pytest.raises(PromotionError) as info:
+        notebook.run(cell)
+    shown = cast("Any", info.value)._render_traceback_()
+    assert "line 4, in product" in shown[-2] and shown[-1].startswith("graphir.errors.Promotion")
+    assert not any("/graphir/ir/" in line for line in shown)
+    monkeypatch.setenv("GRAPHIR_TRACEBACK", "1")
+    assert any("/graphir/ir/" in line for line in cast("Any", info.value)._render_traceback_())
+
+
 def test_the_extension_can_be_unloaded(notebook: Notebook) -> None:
     notebook.run("%unload_ext graphir")
     assert notebook.magics == {"line": {}, "cell": {}}
+    assert not hasattr(GraphirError, "_render_traceback_")
 
 
 # -- IPython itself
@@ -229,8 +257,13 @@ def test_ipython_runs_the_magics() -> None:
         with capture_output() as captured:
             run = shell.run_cell("%audit --bogus x", store_history=True)
         assert "unrecognized arguments" in captured.stderr + str(run.error_in_exec)
+        with capture_output() as captured:
+            shell.run_cell("from graphir import DType\nDType('float99')\n", store_history=True)
+        text = re.sub(r"\x1b\[[\d;]*m", "", captured.stdout)
+        assert "----> 2 DType('float99')" in text and text.count("File") == 0
         graph = Graph("g")
         assert not shell.display_formatter.format(graph.input("int8"))[0].get("text/html")
     finally:
+        shell.run_cell("%unload_ext graphir")
         InteractiveShell.clear_instance()
         linecache.clearcache()

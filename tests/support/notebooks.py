@@ -7,6 +7,7 @@ import io
 import linecache
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from types import SimpleNamespace
@@ -39,7 +40,7 @@ class Notebook:
         self.displays: list[Any] = []
         self.execution_count = 0
         self.user_ns: dict[str, Any] = {"__name__": "__main__", "get_ipython": lambda: self}
-        self.compile = self.magics_manager = self
+        self.compile = self.magics_manager = self.InteractiveTB = self
 
     # -- the compiler
 
@@ -65,6 +66,11 @@ class Notebook:
         magic = re.compile(r"^((?:\w+ = )?)%(\w+) ?(.*)$", re.M)
         called = r"\1get_ipython().run_line_magic({0}\2{0}, {0}{0}{0}\3{0}{0}{0})".format('"')
         return magic.sub(called, cell)
+
+    def structured_traceback(
+        self, kind: type[BaseException], error: BaseException, frames: Any, tb_offset: int | None
+    ) -> list[str]:
+        return traceback.format_exception(kind, error, frames)
 
     # -- magics
 
@@ -96,7 +102,8 @@ class Notebook:
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         self.displays, result = [], None
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as errors:
-            exec(compile(tree, file, "exec"), self.user_ns)
+            for statement in tree.body:  # each apart, as IPython does
+                exec(compile(ast.Module([statement], []), file, "exec"), self.user_ns)
             if isinstance(last, ast.Expr):
                 code = compile(ast.Expression(last.value), file, "eval")
                 result = eval(code, self.user_ns)

@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.numpy_api.arrays.operands import leaves
+from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER
 from runtime.recording.numpy_.creation import array_symbol, data, recorded_function
@@ -246,9 +247,17 @@ _Key = tuple[str, int, bytes]
 @lru_cache(maxsize=64)
 def _codes(source: str, file: str) -> dict[_Key, CodeType]:
     """Return the watched code of each function in a file, by its own code."""
-    own = compile(source, file, "exec", dont_inherit=True)
-    pairs = _code_pairs(own, watched_code(source, file))
-    return {(code.co_name, code.co_firstlineno, code.co_code): new for code, new in pairs}
+    parts: list[Any] = [source]
+    if is_cell(displayed_path(file)):
+        # IPython compiles each statement apart, and the code of `np.f(x)` depends on imports.
+        parts += [ast.Module([statement], []) for statement in ast.parse(source, file).body]
+    return {
+        (code.co_name, code.co_firstlineno, code.co_code): new
+        for part in parts
+        for code, new in _code_pairs(
+            compile(part, file, "exec", dont_inherit=True), watched_code(part, file)
+        )
+    }
 
 
 def _code_pairs(own: CodeType, watched: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
