@@ -39,6 +39,7 @@ from runtime.program.cost_model import (
     RANGES_PER_THREAD,
     RELEASED_LOCK,
     SECOND_THREAD,
+    SMALL_INPUT,
 )
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
@@ -257,7 +258,7 @@ class Kernels:
         code = self.code
         if not (self.worth and code.alone and len(code.sums) == len(step.rows)):
             return None
-        arrays, layout = self._read(step, values)
+        arrays, layout = self._read(step, values, copies=True)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
         cells = [step.cells[symbol.index] for symbol in code.places]
@@ -269,17 +270,18 @@ class Kernels:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""
         if not (self.worth and step.size):
             return None
-        arrays, layout = self._read(step, values)
+        arrays, layout = self._read(step, values, copies=True)
         if not (layout and (kernel := self.kernel(layout.kinds))):
             return None
         return KernelCall(self, kernel, layout.record, step, layout.read(arrays))
 
     def _read(
-        self, step: AnyStep, values: Sequence[Any]
+        self, step: AnyStep, values: Sequence[Any], copies: bool = False
     ) -> tuple[list[Array], StrideLayout | None]:
         """Return the aligned inputs of the region, and their layout, or None for the layout.
 
-        An input without a value yet counts as contiguous.
+        An input without a value yet counts as contiguous. With `copies`, strided inputs that are
+        small beside the region, such as the columns of a table of points, are contiguous copies.
         """
         arrays: list[Array] = []
         for symbol in self.code.inputs.values():
@@ -287,7 +289,10 @@ class Kernels:
             if value is None:
                 value = np.empty(step.operand_shape(symbol), symbol.dtype.storage)
             array = np.asarray(value)
-            arrays.append(array if array.flags.aligned else array.copy())
+            small = copies and array.size * SMALL_INPUT <= step.size
+            if not array.flags.aligned or (small and not array.flags.c_contiguous):
+                array = array.copy()
+            arrays.append(array)
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
         short = max(1, int(min(step.price, COPIED_INPUTS) / self.row))
         return arrays, stride_layout(step.shape, step.axes, operands, self.code.sizes, short)

@@ -163,6 +163,10 @@ COPIED_INPUTS: Final = 30_000
 """Nanoseconds of overhead of short rows above which a kernel reads copies of its inputs, whose rows
 are long; the copies take at most as long: native, the grids."""
 
+SMALL_INPUT: Final = 16
+"""Elements of a region for each element of a strided input, from which a copy of the input pays:
+whole_programs, squared_distances."""
+
 PERIOD: Final = 1024
 """The most elements of a broadcast operand that is copied repeatedly until it fills a row: native,
 the grids."""

@@ -10,6 +10,7 @@ of it. The readers are then done before the update, which may write in place (se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -130,6 +131,8 @@ def cut(graph: Graph) -> list[StepOf]:
                 region = regions[level, shape] = Region(shape)
             entry = latest[type_] = level, region
         entry[1].symbols.append(symbol)
+    if len(regions) > 1 and not readers:  # an update in place may not overtake a reader
+        _sink(graph, list(regions.values()))
     steps: list[tuple[int, StepOf]] = [
         (level, region_)
         for (level, _), region_ in regions.items()
@@ -137,6 +140,36 @@ def cut(graph: Graph) -> list[StepOf]:
     ]
     steps += calls
     return [step for _, step in sorted(steps, key=lambda step: step[0])]
+
+
+def _sink(graph: Graph, regions: Sequence[Region]) -> None:
+    """Move symbols to the later region of the same shape that alone uses them.
+
+    Their values then need no memory between the regions. A symbol stays if its own region computes
+    an operand for other symbols too, since the operand would need memory instead.
+    """
+    homes = {
+        symbol.index: region for region in regions for symbol in (*region.symbols, *region.rows)
+    }
+    users: dict[int, list[int]] = {symbol.index: [-1] for symbol in graph.outputs}
+    for symbol in graph.symbols:
+        for arg in symbol.args:
+            users.setdefault(arg.index, []).append(symbol.index)
+    sunk: dict[int, Region] = {}
+    for region in reversed(regions):
+        for symbol in reversed(region.symbols):
+            (target, *others) = {
+                id(homes.get(user)): homes.get(user) for user in users[symbol.index]
+            }.values()
+            if others or target is None or target is region or target.shape != region.shape:
+                continue
+            inner = [arg.index for arg in symbol.args if homes.get(arg.index) is region]
+            if all(set(users[index]) == {symbol.index} for index in inner):
+                homes[symbol.index] = sunk[symbol.index] = target
+    for region in regions if sunk else ():
+        both = [each for each in region.symbols if each.index not in sunk]
+        both += [graph.symbols[index] for index, target in sunk.items() if target is region]
+        region.symbols[:] = sorted(both, key=lambda symbol: symbol.index)
 
 
 def _is_apart(power: Symbol) -> bool:

@@ -1,4 +1,4 @@
-"""Decomposition of `var`, `std` and `layer_norm` into reductions and elementwise ops.
+"""Decomposition of `var`, `std` and `layer_norm` into reductions and elementwise ops; squares.
 
 The planner can fuse the parts of a decomposed op with the ops around it. Only the ops whose
 decomposition has the bits of the kernel are decomposed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from graphir import Graph, Symbol, ops
 from passes import decompose
+from passes.rewriter import Rewriter
 from runtime.program.cutting import row_axes
 
 
@@ -19,6 +20,31 @@ def expanded(graph: Graph) -> Graph:
     is then read only as often as the statistics require.
     """
     return decompose(graph, keep=_UNTOUCHED_OPS, where=_is_expanded)
+
+
+def multiply_squares(graph: Graph) -> Graph:
+    """Return the graph with each power whose exponent is the constant 2 as a product.
+
+    The kernel of `pow` computes arrays to that power as `x * x`, so the results keep their bits.
+    """
+    if not any(symbol.op is ops.pow for symbol in graph.symbols):
+        return graph
+    rewriter = Rewriter(graph)
+    for symbol in graph.symbols:
+        if symbol.op is ops.pow and _is_square(symbol):
+            base = rewriter.values[symbol.args[0].index]
+            with rewriter.new.at(symbol.location):
+                rewriter.replace(ops.multiply(base, base))
+        else:
+            rewriter.copy(symbol)
+    return rewriter.finish()
+
+
+def _is_square(power: Symbol) -> bool:
+    base, exponent = power.args
+    if not base.rank or base.shape != power.shape or base.dtype.is_complex:
+        return False
+    return exponent.op is ops.constant and bool((exponent.attrs["value"] == 2).all())
 
 
 _EXPANDED = frozenset({"var", "std", "layer_norm"})

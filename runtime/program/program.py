@@ -40,13 +40,14 @@ from runtime.program.cost_model import (
     SCALAR_KERNELS,
 )
 from runtime.program.cutting import Call, Region, cut
-from runtime.program.expansion import expanded
+from runtime.program.expansion import expanded, multiply_squares
 from runtime.program.hoisting import hoisted
 from runtime.program.memory import Lane, Recycler
 from runtime.program.outputs import check_outputs, writable_at_once
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.rewrites.ownership import FRESH
+from runtime.program.short_axes import split_short_axes
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
 from runtime.program.tier import CompiledRegion, Mode, tier
 from runtime.results import Out, owned, require_outputs
@@ -82,12 +83,13 @@ class Program:
         beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
-        self.graph, lowered_graph = graph, hoisted(lower(graph))
+        self.graph, lowered_graph = graph, multiply_squares(hoisted(lower(graph)))
         self.threads = require_count("threads", threads) or cores()
         self.block = require_count("block", block)
         self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
-        self.lowered = expanded(lowered_graph) if self.native else lowered_graph
+        lowered_graph = expanded(lowered_graph) if self.native else lowered_graph
+        self.lowered = split_short_axes(lowered_graph)
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)
         fills = [Call(each) for each in self.lowered.symbols if each.op is ops.full]
