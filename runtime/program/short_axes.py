@@ -73,24 +73,39 @@ def _is_split(symbol: Symbol, inner: set[int]) -> bool:
 
 
 def _inner_symbols(graph: Graph) -> set[int]:
-    """Return the elementwise symbols with a short last axis that only such symbols and sums use."""
-    inner: set[int] = set()
+    """Return the elementwise symbols with a short last axis that only such symbols and sums use.
+
+    A symbol that reads a whole result of another one stays with it, in one region.
+    """
     outputs = {symbol.index for symbol in graph.outputs}
     users: dict[int, list[Symbol]] = {}
     for symbol in graph.symbols:
         for arg in symbol.args:
             users.setdefault(arg.index, []).append(symbol)
-    for symbol in reversed(graph.symbols):
-        if (
-            symbol.op.kind in _ELEMENTWISE
-            and symbol.rank > 1
-            and symbol.shape[-1] in SHORT
-            and symbol.index not in outputs
-            and all(user.index in inner or _is_sum(user) for user in users.get(symbol.index, []))
-            and users.get(symbol.index)
-        ):
-            inner.add(symbol.index)
-    return inner
+    inner = {
+        symbol.index: symbol
+        for symbol in graph.symbols
+        if symbol.op.kind in _ELEMENTWISE
+        and symbol.rank > 1
+        and symbol.shape[-1] in SHORT
+        and symbol.index in users
+        and symbol.index not in outputs
+    }
+    whole: list[int] = [-1]
+    while whole:
+        whole = [
+            index
+            for index, symbol in inner.items()
+            if not all(user.index in inner or _is_sum(user) for user in users[index])
+            or any(
+                arg.index not in inner and arg.op.kind in _ELEMENTWISE
+                for arg in symbol.args
+                if arg.shape == symbol.shape
+            )
+        ]
+        for index in whole:
+            del inner[index]
+    return set(inner)
 
 
 class _Splitter(Rewriter):

@@ -10,8 +10,8 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from runtime import Program, interpret
+from tests.support.program_calls import bits
 
-from .test_phases import bits
 
 BINARY = (ops.add, ops.subtract, ops.multiply, ops.divide)
 
