@@ -156,7 +156,7 @@ class _Splitter(Rewriter):
         if element is None:
             is_inner = symbol.index in self._inner
             if is_inner and (order is None or symbol.rank == order[1] + 1):
-                element = self._computed(symbol, k, order)
+                element = self._operation(symbol, k, order)
             elif order is None:
                 element = self._sliced(symbol, k)
             else:
@@ -164,7 +164,7 @@ class _Splitter(Rewriter):
             self._elements[key] = element
         return element
 
-    def _computed(self, symbol: Symbol, k: int, order: tuple[int, int] | None) -> Symbol:
+    def _operation(self, symbol: Symbol, k: int, order: tuple[int, int] | None) -> Symbol:
         """Return an element of an elementwise symbol: the op on the elements of its operands."""
         shape = symbol.shape[:-1]
         if order is not None:
