@@ -145,3 +145,37 @@ def test_the_step_of_casts_leaves_a_summary_and_sarif(project: Path) -> None:
     assert (second.returncode, second.stderr) == (0, "")
     (log,) = json.loads((project / "casts.sarif").read_text())["runs"]
     assert {result["level"] for result in log["results"]} == {"note"}  # the cast that is written
+
+
+NARROW = """
+def share(counts, weights):
+    return counts * weights / 2
+"""
+TEST_NARROW = """
+import numpy as np
+from model import share
+
+def test_share():
+    share(np.array([1, 3], np.int16), np.ones(2, np.float32))
+"""
+
+
+def test_the_step_of_tests_writes_a_baseline_and_fails_where_a_dtype_widens(project: Path) -> None:
+    # By its module, also where graphir is installed and pytest has the plugin already.
+    plugin = "-p no:graphir -p graphir.pytest_plugin -p no:cacheprovider"
+
+    def tests(update: str) -> tuple[int, str]:
+        done = run(project, STEPS["Tests"], UPDATE=update, PYTEST_ADDOPTS=plugin)
+        return done.returncode, done.stdout
+
+    (project / "model.py").write_text(NARROW)
+    (project / "test_model.py").write_text(TEST_NARROW)
+    status, text = tests("--casts-update")
+    assert status == 0 and "wrote the baseline casts-baseline.json" in text
+    assert tests("")[0] == 0
+    (project / "model.py").write_text(FILES["model.py"])
+    status, text = tests("")
+    assert status == 1 and "model.py:2: return counts * weights" in text
+    assert "share(int16[:], float32[:]) returns float64, was float32" in text
+    assert tests("--casts-update")[0] == 0
+    assert tests("")[0] == 0
