@@ -31,6 +31,7 @@ from runtime.program.cutting import UPDATES
 from runtime.program.phases import PhasesStep
 from runtime.program.rewrites.copies import limit_copies, read_inputs
 from runtime.program.rewrites.flattening import Flattener
+from runtime.program.rewrites.operands import read_narrow
 from runtime.program.rewrites.ownership import donated_carries, mark_updates
 from runtime.program.rewrites.phases import fuse_phases
 from runtime.program.rewrites.stores import merge_stores
@@ -66,6 +67,7 @@ class Plan:
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.donated = frozenset[int]()
+        steps = read_narrow(steps, self.exit)
         self.origins: dict[int, int] = {}
         updates = any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps)
         if updates:

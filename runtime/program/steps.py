@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphirError, Op, Symbol, TensorType, ops
+from graphir.lazy import lazy
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
 from graphir.semantics import data_movement as movement
@@ -150,12 +152,17 @@ class CallStep:
         self.fits = _fits(symbol, self.settings, sizes)
         self.shape = shape_of(symbol, sizes)
         self._sizes = sizes
-        if tier and self.is_large_product:
-            self.kernel = tier.product(self.kernel, symbol.dtype.storage, threads)
+        if self.is_large_product:
+            self.kernel = partial(_call_in, self.kernel, symbol.dtype.storage)
+            if tier:
+                self.kernel = tier.product(self.kernel, symbol.dtype.storage, threads)
 
-    @property
+    @lazy
     def is_large_product(self) -> bool:
-        """Whether the kernel is a product of integers that is faster than NumPy's loop."""
+        """Whether the kernel is a product of integers that is faster than NumPy's loop.
+
+        The operands of such a product may have any integer dtypes that the product's dtype holds.
+        """
         symbol = self.symbol
         if symbol.op is not ops.matmul or symbol.attrs["layout"]:
             return False
@@ -192,6 +199,11 @@ class CallStep:
             except REFUSAL_ERRORS as error:
                 raise refused(error, self.symbol) from None
         return self.kernel(*operands)
+
+
+def _call_in(kernel: Callable[..., Array], dtype: Storage, *operands: Array) -> Array:
+    """Return the result of a kernel for operands converted to a dtype."""
+    return kernel(*[operand.astype(dtype, copy=False) for operand in operands])
 
 
 class LayoutStep:
