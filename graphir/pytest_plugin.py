@@ -6,6 +6,7 @@ and not NumPy, until an option or a fixture asks for it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("casts", "casts_fail", "casts_baseline", "casts_against")
 _NAME = "graphir-casts"
+_WRITING = frozenset(("tmp_path", "tmp_path_factory", "tmpdir", "tmpdir_factory", "pytester"))
+"""Fixtures of tests that write files."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -102,11 +105,13 @@ class CastsPlugin:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
         """FunctionWatch the functions of the package, now that tests have imported it."""
-        self.run.start()
+        hides_dtypes = "ml_dtypes" not in sys.modules
+        self.run.start(hides_dtypes)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Record what fixtures call."""
+        self.run.begin(not _WRITING.isdisjoint(getattr(item, "fixturenames", ())))
         with self.run.test(item.nodeid):
             return (yield)
 
@@ -129,6 +134,7 @@ class CastsPlugin:
         output = getattr(self._config, "workeroutput", None)
         if self._run is None:
             return
+        self._run.leave()
         if output is not None:
             output[_NAME] = self.run.ledger_text()
         elif self.run.finish() and session.exitstatus == pytest.ExitCode.OK:

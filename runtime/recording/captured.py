@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -126,17 +127,21 @@ _Names = frozenset[str]
 _NO_NAMES: _Names = frozenset()
 
 
-def slots(*roots: Any, functions: list[FunctionType] | None = None) -> Iterator[ArraySlot]:
+def slots(
+    *roots: Any, functions: list[FunctionType] | None = None, most: int = MOST
+) -> Iterator[ArraySlot]:
     """Yield the slots of the arrays that values, and the functions that they name, can reach.
 
-    Appends the functions to `functions`.
+    Appends the functions to `functions`. With `most`, the search visits so many objects at most,
+    the nearest first, and passes by functions, classes and modules.
     """
-    pending: list[tuple[ArraySlot, _Names]] = [
-        (ArraySlot(root), _NO_NAMES) for root in reversed(roots)
-    ]
+    roots_first = most < MOST
+    pending: deque[tuple[ArraySlot, _Names]] = deque(
+        (ArraySlot(root), _NO_NAMES) for root in (roots if roots_first else reversed(roots))
+    )
     visited: dict[object, Any] = {}
-    while pending and len(visited) < MOST:
-        slot, names = pending.pop()
+    while pending and len(visited) < most:
+        slot, names = pending.popleft() if roots_first else pending.pop()
         value = slot.value
         if isinstance(value, (np.ndarray, np.generic, np.random.Generator)):
             yield slot
@@ -150,9 +155,13 @@ def slots(*roots: Any, functions: list[FunctionType] | None = None) -> Iterator[
         if functions is not None and isinstance(value, FunctionType):
             functions.append(value)
         parts = [each for each in _parts(value, names) if type(each[0].value) not in _ATOMS]
-        pending += reversed(parts)
+        if roots_first:
+            pending += (each for each in parts if not isinstance(each[0].value, _CODE))
+        else:
+            pending += reversed(parts)
 
 
+_CODE = (FunctionType, ModuleType, type)
 _ATOMS = frozenset((str, bytes, bool, int, float, complex, type(None), CodeType))
 
 
@@ -296,15 +305,16 @@ def swapped(
     plain: Callable[[Any], Any],
     *roots: Any,
     functions: list[FunctionType] | None = None,
+    most: int = MOST,
 ) -> Generator[Brought]:
     """Context manager: inside the block, `wrap(array, name)` stands in each slot of an array.
 
     After the block, also of an exception, the slots hold the former arrays again, and what else
     the roots reach, or modules that the block imported, `plain(value)`. The block gets the arrays
-    outside of slots, and `functions` the functions that the roots reach.
+    outside of slots, and `functions` the functions that the roots reach. `most`: see `slots`.
     """
     modules = set(sys.modules)
-    before = list(slots(*roots, functions=functions))
+    before = list(slots(*roots, functions=functions, most=most))
     swaps: list[tuple[ArraySlot, Any]] = []
     others: list[Any] = []
     for slot in before:
@@ -326,11 +336,11 @@ def swapped(
             if slot.holds(new):
                 slot.store(slot.value)
         imported = [sys.modules[name] for name in sys.modules.keys() - modules if is_user(name)]
-        _make_plain(plain, *roots, *(vars(module) for module in imported))
+        _make_plain(plain, *roots, *(vars(module) for module in imported), most=most)
 
 
-def _make_plain(plain: Callable[[Any], Any], *roots: Any) -> None:
-    for slot in list(slots(*roots)):
+def _make_plain(plain: Callable[[Any], Any], *roots: Any, most: int) -> None:
+    for slot in list(slots(*roots, most=most)):
         new = mapped_tuple(slot.value, plain)
         if new is not slot.value and slot.access is not None:
             slot.store(new)

@@ -196,7 +196,7 @@ def record(
     """
     if function is None:
         return RecordedBlock(rules)
-    recorder = _recorder(_name(function), rules, record.__code__)
+    recorder = new_recorder(_name(function), rules, record.__code__)
     names = _names(function, arrays)
     arguments = {next(names) or place: value for place, value in enumerate(arrays)}
     with _records(recorder, arguments, keywords, function):
@@ -252,7 +252,7 @@ class RecordedBlock:
     def __enter__(self) -> Recording:
         """Start the recording of this thread."""
         self._frame = BlockFrame(_getframe(1))
-        self._recorder = _recorder(self._frame.name, self._rules, self._frame.caller)
+        self._recorder = new_recorder(self._frame.name, self._rules, self._frame.caller)
         self._recording = Recording.__new__(Recording)
         self._stack = ExitStack()
         self._stack.enter_context(_records(self._recorder, {}, {}, self._frame))
@@ -279,7 +279,7 @@ class RecordedBlock:
         vars(self._recording).update(_fields(recorder, result, symbols, outputs))
 
 
-def _recorder(name: str, rules: RulesLike, top: CodeType) -> Recorder:
+def new_recorder(name: str, rules: RulesLike, top: CodeType) -> Recorder:
     """Return the recorder of a new recording; `top` is the code that calls the program."""
     rule_set = rules_named(rules)
     _require_numpy(rule_set)
@@ -305,7 +305,7 @@ def _records(
         stack.enter_context(makers_recorded())
         functions: list[FunctionType] = []
         argument, captured = (
-            partial(_recorded, wrap) for wrap in (recorder.argument, recorder.captured)
+            partial(recorded_slot, wrap) for wrap in (recorder.argument, recorder.captured)
         )
         of_data = swapped(argument, plain, arguments, keywords, functions=functions)
         of_captures = swapped(captured, plain, *captures, functions=functions)
@@ -317,7 +317,7 @@ def _records(
         yield
 
 
-def _recorded(wrap: Callable[[Any, Any], Any], value: Any, name: str | None) -> Any:
+def recorded_slot(wrap: Callable[[Any, Any], Any], value: Any, name: str | None) -> Any:
     """Return an array as `wrap` does, and a generator of random numbers whose arrays are data."""
     return random_data(value) if isinstance(value, np.random.Generator) else wrap(value, name)
 

@@ -86,11 +86,14 @@ class Facts:
     ) -> None:
         self._places, self._policy, self._against = places, policy, against
 
-    def calls(self, graph: Graph, spans: Sequence[Span], notes: Sequence[str]) -> list[CallRecord]:
-        """Return the calls of a recorded run, the first that of the recording."""
+    def calls(
+        self, graph: Graph, first: int, spans: Sequence[Span], notes: Sequence[str]
+    ) -> list[CallRecord]:
+        """Return the calls of a recorded run, whose steps are the symbols from `first` on."""
         calls = {id(span): self._call(span) for span in spans}
-        owners = _owners(graph, spans)
-        for symbol, fact in chain(self._casts(graph), self._wraps(graph)):
+        symbols = graph.symbols[first:] if spans else []
+        owners = _owners(len(graph.symbols), spans)
+        for symbol, fact in chain(self._casts(graph, symbols), self._wraps(symbols)):
             span = _owner(owners, spans, symbol, fact)
             if fact not in calls[id(span)].casts:
                 calls[id(span)].casts.append(fact)
@@ -123,10 +126,10 @@ class Facts:
             function.name, span.arguments, file, function.line, recordings=1, results=results
         )
 
-    def _casts(self, graph: Graph) -> Iterator[tuple[Symbol, CastFact]]:
+    def _casts(self, graph: Graph, symbols: Sequence[Symbol]) -> Iterator[tuple[Symbol, CastFact]]:
         uses, walk = ImpliedUses(graph), CastWalk(graph)
         places: set[tuple[int, int]] = set()
-        for use in chain(walk.casts(graph.symbols), walk.literals(graph.symbols)):
+        for use in chain(walk.casts(symbols), walk.literals(symbols)):
             conversion, location, symbol, _ = use
             key = id(conversion), id(location)
             if key in places or not self._places.has(location):
@@ -171,9 +174,9 @@ class Facts:
             forbidden,
         )
 
-    def _wraps(self, graph: Graph) -> Iterator[tuple[Symbol, CastFact]]:
+    def _wraps(self, symbols: Sequence[Symbol]) -> Iterator[tuple[Symbol, CastFact]]:
         ranges: dict[int, tuple[int, int]] = {}
-        for symbol in graph.symbols:
+        for symbol in symbols:
             dtype = (
                 symbol.type.dtype if symbol.op.name in _RANGES or symbol.op is ops.cast else None
             )
@@ -234,9 +237,9 @@ def _dtype(symbol: Symbol) -> DType | None:
     return getattr(symbol.type, "dtype", None)
 
 
-def _owners(graph: Graph, spans: Sequence[Span]) -> list[Span | None]:
-    """Return the innermost span of each symbol; inner spans come later."""
-    owners: list[Span | None] = [None] * len(graph.symbols)
+def _owners(count: int, spans: Sequence[Span]) -> list[Span | None]:
+    """Return the innermost span of each of so many symbols; inner spans come later."""
+    owners: list[Span | None] = [None] * count
     for span in spans:
         end = len(owners) if span.end < 0 else span.end
         owners[span.start : end] = [span] * (end - span.start)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import gc
+import inspect
 import linecache
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +24,8 @@ from runtime.recording.numpy_.calls import watch_calls
 ENTER, RESULT, LEAVE = "__graphir_enter__", "__graphir_result__", "__graphir_leave__"
 """The names of the callbacks in the code of functions."""
 
-Kind: TypeAlias = Literal["function", "method"]
+Kind: TypeAlias = Literal["function", "method", "generator", "other"]
+"""What a function is to the watch; the calls of others are not told."""
 
 SKIPPED = frozenset(
     (
@@ -85,15 +87,9 @@ def _is_test(module: str) -> bool:
     )
 
 
-def watched_functions(
-    modules: list[ModuleType], numbers: Iterator[int]
-) -> tuple[list[WatchedFunction], int]:
-    """Return the functions of modules whose code can be watched, with numbers of their own.
-
-    The second result is the number of generators and coroutines, which cannot.
-    """
+def watched_functions(modules: list[ModuleType], numbers: Iterator[int]) -> list[WatchedFunction]:
+    """Return the functions of modules whose source is at hand, with numbers of their own."""
     functions: dict[tuple[str, str, int], WatchedFunction] = {}
-    lazy = 0
     for module in modules:
         file = str(getattr(module, "__file__", None) or "")
         if not file.endswith(".py"):
@@ -103,18 +99,14 @@ def watched_functions(
             places = list(_compiled(source, file, numbers))
         except (SyntaxError, ValueError):
             continue
-        for place in places:
-            if place is None:
-                lazy += 1
-                continue
-            number, node, kind, codes = place
+        for number, node, kind, codes in places:
             own = codes[0]
             key = file, own.co_qualname, own.co_firstlineno
             end = node.end_lineno or node.lineno
             facts = module.__name__, own.co_qualname, file, node.lineno, end, kind
             functions[key] = WatchedFunction(number, *facts, *codes)
     _find_functions(functions)
-    return [x for x in functions.values() if x.functions], lazy
+    return [x for x in functions.values() if x.functions]
 
 
 def _find_functions(functions: dict[tuple[str, str, int], WatchedFunction]) -> None:
@@ -143,11 +135,11 @@ def _compiled_elsewhere() -> set[int]:
     }
 
 
-_Place: TypeAlias = "tuple[int, ast.FunctionDef, Kind, tuple[CodeType, CodeType, CodeType]] | None"
+_Place: TypeAlias = tuple[int, ast.FunctionDef, Kind, tuple[CodeType, CodeType, CodeType]]
 
 
 def _compiled(source: str, file: str, numbers: Iterator[int]) -> Iterator[_Place]:
-    """Yield the functions of a file with their code; None for a generator or a coroutine."""
+    """Yield the functions of a file with their code."""
     own = compile(source, file, "exec", dont_inherit=True)
     trees = ast.parse(source, file), watch_calls(ast.parse(source, file))
     definitions: dict[tuple[str, int], tuple[int, ast.FunctionDef, Kind]] = {}
@@ -156,7 +148,8 @@ def _compiled(source: str, file: str, numbers: Iterator[int]) -> Iterator[_Place
             place = name, min([node.lineno, *(x.lineno for x in node.decorator_list)])
             number = definitions[place][0] if is_shadow else next(numbers)
             definitions[place] = number, node, kind
-            _insert(node, number, is_shadow)
+            if kind != "other":
+                _insert(node, number, is_shadow)
     codes = [own, *(compile(tree, file, "exec", dont_inherit=True) for tree in trees)]
     tables = list(map(_by_place, codes))
     for place, (number, node, kind) in definitions.items():
@@ -164,8 +157,9 @@ def _compiled(source: str, file: str, numbers: Iterator[int]) -> Iterator[_Place
         plain, watched, shadowed = codes
         if plain is None or watched is None or shadowed is None:
             continue
-        is_lazy = plain.co_flags & (0x20 | 0x80 | 0x200)  # generator, coroutine, both
-        yield None if is_lazy else (number, node, kind, (plain, watched, shadowed))
+        if plain.co_flags & inspect.CO_GENERATOR:
+            kind = "generator"
+        yield number, node, kind, (plain, watched, shadowed)
 
 
 def _by_place(code: CodeType) -> dict[tuple[str, int], CodeType]:
@@ -186,8 +180,11 @@ def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[ast.FunctionDef, s
             has_self = (
                 bool(scope) and not static and bool(child.args.posonlyargs or child.args.args)
             )
-            if child.name not in SKIPPED and not _is_compiled(child):
-                yield child, f"{scope}{child.name}", "method" if has_self else "function"
+            kind: Kind = "method" if has_self else "function"
+            if child.name in SKIPPED:
+                kind = "other"
+            if not _is_compiled(child):
+                yield child, f"{scope}{child.name}", kind
         elif isinstance(child, ast.ClassDef):
             yield from _definitions(child, f"{scope}{child.name}.")
         elif not isinstance(child, (ast.AsyncFunctionDef, ast.Lambda)):

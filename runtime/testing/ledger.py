@@ -112,7 +112,6 @@ class Ledger:
     differences: dict[Difference, None] = field(default_factory=dict[Difference, None])
     sources: dict[str, str] = field(default_factory=dict[str, str])
     functions: int = 0
-    lazy: int = 0
 
     def add_call(self, call: CallRecord) -> None:
         """Add a call, or what it saw if there is one of its signature."""
@@ -128,7 +127,6 @@ class Ledger:
         self.differences.update(other.differences)
         self.sources.update(other.sources)
         self.functions = max(self.functions, other.functions)
-        self.lazy = max(self.lazy, other.lazy)
 
     def to_json(self) -> dict[str, Any]:
         """Return the ledger as JSON data."""
@@ -138,14 +136,13 @@ class Ledger:
             "differences": [list(x) for x in self.differences],
             "sources": self.sources,
             "functions": self.functions,
-            "lazy": self.lazy,
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Ledger:
         """Return the ledger of JSON data."""
         ledger = cls(refused=dict(data["refused"]), sources=dict(data["sources"]))
-        ledger.functions, ledger.lazy = data["functions"], data["lazy"]
+        ledger.functions = data["functions"]
         ledger.differences = {Difference(*x): None for x in data["differences"]}
         for each in data["calls"]:
             ledger.add_call(call_from_json(each))

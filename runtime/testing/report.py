@@ -44,7 +44,7 @@ def report_lines(ledger: Ledger, package: str, width: int | None, verbose: bool)
 
 def unseen_lines(ledger: Ledger, verbose: bool) -> list[str]:
     """Return the lines about functions that recordings could not follow."""
-    functions = {name for name, _ in ledger.calls}
+    functions = {name for name, _ in ledger.calls} | ledger.refused.keys()
     recorded_functions = {call.function for call in ledger.calls.values() if call.recordings}
     reasons = {
         name: ledger.refused.get(name, "") for name in sorted(functions - recorded_functions)
@@ -59,8 +59,6 @@ def unseen_lines(ledger: Ledger, verbose: bool) -> list[str]:
     partial = {name: why for name, why in reasons.items() if name not in hidden}
     if partial:
         parts.append(f"steps in {count_text(len(partial), 'function')}")
-    if ledger.lazy:
-        parts.append(f"{count_text(ledger.lazy, 'generator')} and coroutines of the package")
     if not parts:
         return []
     more = "" if verbose or not reasons else " (-v: which, and why)"

@@ -56,9 +56,17 @@ class CastsRun:
         self._findings: list[baseline.Finding] = []
         self.finished = False
 
-    def start(self) -> None:
+    def start(self, hides_dtypes: bool) -> None:
         """FunctionWatch the package's functions."""
-        self._watch.start()
+        self._watch.start(hides_dtypes)
+
+    def begin(self, writes: bool) -> None:
+        """Begin a test; `writes` if it is sure to write files."""
+        self._watch.begin(writes)
+
+    def leave(self) -> None:
+        """End this process if it is a shadow of a test."""
+        self._watch.leave()
 
     def test(self, name: str) -> AbstractContextManager[None]:
         """Return the context manager in which a part of a test runs."""

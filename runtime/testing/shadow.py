@@ -72,7 +72,11 @@ class ShadowSide:
 
     def __init__(self, file: int) -> None:
         self._file = file
-        self._left = 10_000_000
+        self.before_end: Callable[[], None] = _nothing
+
+    def limit(self, seconds: float) -> None:
+        """Let the process end after so many seconds from now on."""
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message to the parent."""
@@ -85,8 +89,13 @@ class ShadowSide:
         try:
             if reason:
                 self.send({"left": reason})
+            self.before_end()
         finally:
             os._exit(0)
+
+
+def _nothing() -> None:
+    return
 
 
 def fork(seconds: float) -> Shadow | ShadowSide:

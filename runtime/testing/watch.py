@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -19,13 +20,18 @@ from itertools import count
 from types import MethodType
 from typing import Any
 
+import numpy as np
+
+from graphir import Graph
 from graphir.source_text import source_line
 from passes import Policy
 from runtime.recording import record
-from runtime.recording.captured import UNDER_TEST
-from runtime.recording.recorder import Recorder
+from runtime.recording.captured import UNDER_TEST, ArraySlot, slots
+from runtime.recording.numpy_.creation import MakerPlaces, maker_places
+from runtime.recording.session import RecordingSession
 from runtime.recording.values import RecordedValue, TracedScalar, active, recording_with
 from runtime.testing import instrument
+from runtime.testing.dtype_names import HiddenDtypes
 from runtime.testing.facts import Facts, PackagePlaces, Span
 from runtime.testing.instrument import WatchedFunction
 from runtime.testing.ledger import CallRecord, Difference, Ledger, call_from_json
@@ -42,6 +48,10 @@ MOST_RECORDINGS = 3
 """The most recordings of a function for each signature."""
 MOST_SIGNATURES = 24
 """The most signatures of a function that are recorded."""
+MOST_TESTS = 8
+"""The most tests of a shadow."""
+REPEATING = 40
+"""So many shadows start for second recordings too; later ones for new signatures alone."""
 HOT = 200
 """After so many calls without news in one test, a function runs unwatched until its end."""
 SECONDS = 3.0
@@ -78,6 +88,8 @@ class FunctionWatch:
         self._on = False
         self._process, self._thread = os.getpid(), threading.get_ident()
         self._shadow: Shadow | None = None
+        self._starts = 0
+        self._tests, self._tests_left, self._seconds = 0, 0, 0.0
         self._claims: list[_Signature] = []
         self._live: dict[int, tuple[Shadow, list[_Signature]]] = {}
         self._running: dict[int, str] = {}
@@ -85,23 +97,49 @@ class FunctionWatch:
         self._most_live = max(1, (os.cpu_count() or 1) // _workers())
         self._side: ShadowSide | None = None
         self._root: WatchedFunction | None = None
-        self._recorder: Recorder | None = None
+        self._session: RecordingSession | None = None
+        self._slots: list[ArraySlot] = []
+        self._places: MakerPlaces = []
+        self._hidden = HiddenDtypes()
         self._spans: list[Span] = []
         self._frames: dict[int, Span] = {}
         self._result: Any = None
 
     # -- the test run
 
-    def start(self) -> None:
-        """FunctionWatch the functions of the package's modules that are loaded."""
+    def start(self, hides_dtypes: bool) -> None:
+        """Watch the functions of the package's modules that are loaded.
+
+        With `hides_dtypes`, tests do not see that this process has imported ml_dtypes.
+        """
         UNDER_TEST.add(self.package.partition(".")[0])
         instrument.set_callbacks(self._enter, self._take_result, self._leave)
         _warm_up()
         self._watch_modules()
+        if hides_dtypes:
+            self._hidden.hide()
+
+    def begin(self, writes: bool) -> None:
+        """Begin a test; `writes` if it is sure to write files."""
+        self._tests += 1
+        if self._side is None and self._shadow is None:
+            return
+        self._tests_left -= 1
+        if self._tests_left <= 0 or writes:
+            self.leave()
+            self._shadow = None
+        if self._side is not None:
+            self._side.limit(SECONDS)
+
+    def leave(self) -> None:
+        """End this process if it is a shadow."""
+        if self._side is not None:
+            self._side.end()
 
     @contextlib.contextmanager
     def test(self, name: str) -> Generator[None]:
         """Context manager: a part of a test runs."""
+        started = time.perf_counter()
         if len(sys.modules) != self._imports:
             self._watch_modules()
         for number in self._hot:
@@ -112,9 +150,8 @@ class FunctionWatch:
         try:
             yield
         finally:
-            if self._side is not None:
-                self._side.end()
-            self._on, self._shadow = False, None
+            self._on = False
+            self._seconds += time.perf_counter() - started
             self._collect(False)
 
     def stop(self) -> Ledger:
@@ -134,17 +171,18 @@ class FunctionWatch:
 
     def _watch_modules(self) -> None:
         self._imports = len(sys.modules)
+        self._places = maker_places()
         modules = instrument.modules_under_test(self.package)
         new = [x for x in modules if x.__name__ not in self._modules]
         if not new:
             return
         self._modules.update(x.__name__ for x in new)
-        functions, lazy = instrument.watched_functions(new, self._numbers)
-        for function in functions:
+        for function in instrument.watched_functions(new, self._numbers):
             self._functions[function.number] = function
             self._tables[function.number], self._calls[function.number] = {}, 0
             function.use(function.watched)
-        self.ledger.lazy += lazy
+        own_functions = [x for each in self._functions.values() for x in each.functions]
+        self._slots = [x for x in slots(*own_functions) if x.access and type(x.value) is np.ndarray]
         places = PackagePlaces(self.root, list(self._functions.values()))
         self.facts = Facts(places, self._policy, self._against)
 
@@ -154,6 +192,8 @@ class FunctionWatch:
         """Return whether a shadow has made the call; `_take_result` then has its result."""
         if not self._on or threading.get_ident() != self._thread:
             return False
+        if self._functions[number].kind == "generator":
+            return self._pass_generator(number)
         try:
             key = call_key(args, keywords)
             signature = self._tables[number].get(key)
@@ -178,6 +218,13 @@ class FunctionWatch:
         if self._side is None and not self._claim(signature):
             return False
         return self._record(number, signature, args, keywords)
+
+    def _pass_generator(self, number: int) -> bool:
+        function = self._functions[number]
+        self.ledger.refused[function.name] = "it is a generator"
+        if self._side is None:
+            function.use(function.own)
+        return False
 
     def _idle(self, number: int) -> bool:
         self._calls[number] += 1
@@ -208,22 +255,30 @@ class FunctionWatch:
         """Claim a recording by the shadow of this test; return whether this is now a shadow."""
         if os.getpid() != self._process:  # a process that the test has forked
             return False
+        if self._shadow is None and signature.claims and self._starts >= REPEATING:
+            return False
         signature.claims += 1
         if self._shadow is not None:
             self._claims.append(signature)
             return False
+        self._starts += 1
         while len(self._live) >= self._most_live:
             self._collect(True, 1)
+        self._tests_left = self._shadow_tests()
         side = fork(SECONDS)
         if isinstance(side, ShadowSide):
             signature.claims -= 1
-            self._side, self._live = side, {}
-            for function in self._functions.values():
-                function.use(function.shadowed)
+            self._become_shadow(side)
             return True
         self._shadow, self._claims = side, [signature]
         self._live[side.pid] = side, self._claims
         return False
+
+    def _shadow_tests(self) -> int:
+        """Return the number of tests of the next shadow: those of about half a second."""
+        if "PYTEST_XDIST_WORKER" in os.environ:  # other processes say which test comes next
+            return 1
+        return max(1, min(MOST_TESTS, int(0.5 * self._tests / max(self._seconds, 1e-3))))
 
     def _collect(self, wait: bool, most: int = sys.maxsize) -> None:
         """Take in what shadows have sent; with `wait`, of `most` shadows until they end."""
@@ -253,6 +308,8 @@ class FunctionWatch:
     def _finish(self, shadow: Shadow, claims: list[_Signature]) -> None:
         """Return the claims of recordings that a shadow has not made."""
         del self._live[shadow.pid]
+        if shadow is self._shadow:
+            self._shadow = None
         name = self._running.pop(shadow.pid, None)
         if name is not None and shadow.status:
             reason = "its recording crashed"
@@ -266,6 +323,21 @@ class FunctionWatch:
 
     # -- the shadow's side
 
+    def _become_shadow(self, side: ShadowSide) -> None:
+        self._side, self._live = side, {}
+        for function in self._functions.values():
+            function.use(function.shadowed)
+        self._hidden.show()
+        self._session = RecordingSession(self.package, self._slots, self._places)
+        side.before_end = self._send_differences
+
+    def _send_differences(self) -> None:
+        if self._against and self._session is not None:
+            with recording_with(None):
+                differences = [list(x) for x in self.facts.differences(self._session.graph)]
+            assert self._side is not None
+            self._side.send({"calls": [], "differences": differences})
+
     def _record(
         self, number: int, signature: _Signature, args: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> bool:
@@ -277,20 +349,21 @@ class FunctionWatch:
             function, args = MethodType(function, args[0]), args[1:]
         if "rules" in keywords:  # a parameter of record, too
             function, keywords = partial(function, **keywords), {}
-        self._root, self._recorder, self._spans, self._frames = watched, None, [], {}
+        session = self._session
+        assert session is not None
+        self._root, self._spans, self._frames = watched, [], {}
+        first, notes = len(session.graph.symbols), len(session.recorder.notes)
         library = library_of([*args, *keywords.values()])
         try:
             if library:
                 self._trace(library, function, signature, args, keywords)
                 return False
-            recording = record(function, *args, **keywords)
-            self._result = recording.result
-            self._send([str(note) for note in recording.notes])
-        except BaseException:
-            self._send([])
-            raise
+            self._result = session.call(function, args, keywords)
         finally:
             self._root = None
+            if not library:
+                new_notes = list(map(str, session.recorder.notes.values()))[notes:]
+                self._send_facts(session.graph, first, new_notes)
         return True
 
     def _trace(
@@ -319,14 +392,13 @@ class FunctionWatch:
         for place, symbol in enumerate(graph.outputs):
             dtype = str(getattr(symbol.type, "dtype", "opaque"))
             span.results[f"[{place}]" if several else "result"] = dtype, symbol
-        self._spans, self._root = [span], None
-        self._send_facts(graph, list(map(str, graph.notes)))
+        self._spans = [span]
+        self._send_facts(graph, 0, list(map(str, graph.notes)))
 
     def _open_span(self, number: int, signature: _Signature) -> None:
         recorder = active()
         if recorder is None:
             return
-        self._recorder = recorder
         counts = signature.claims < MOST_RECORDINGS
         signature.claims += counts
         span = Span(self._functions[number], signature.call.arguments, len(recorder.graph.symbols))
@@ -334,25 +406,14 @@ class FunctionWatch:
         self._spans.append(span)
         self._frames[id(sys._getframe(2))] = span  # pyright: ignore[reportPrivateUsage]
 
-    def _send(self, notes: list[str]) -> None:
-        if self._recorder is not None and self._spans:
-            self._send_facts(self._recorder.graph, notes)
-        elif self._side is not None:
-            self._side.send({"calls": [], "differences": []})
-
-    def _send_facts(self, graph: Any, notes: list[str]) -> None:
+    def _send_facts(self, graph: Graph, first: int, notes: list[str]) -> None:
         assert self._side is not None
         try:
             with recording_with(None):
-                calls = self.facts.calls(graph, self._spans, notes)
-                differences = [list(x) for x in self.facts.differences(graph)]
+                calls = self.facts.calls(graph, first, self._spans, notes)
         except Exception as error:  # a fault of ours may not change the shadow's course
-            if os.environ.get("GRAPHIR_CASTS_DEBUG"):
-                import traceback
-
-                self._side.send({"calls": [], "differences": [], "fault": traceback.format_exc()})
             self._side.end(f"its facts have a fault: {type(error).__name__}")
-        self._side.send({"calls": [asdict(x) for x in calls], "differences": differences})
+        self._side.send({"calls": [asdict(x) for x in calls], "differences": []})
 
 
 def source_digest(function: WatchedFunction) -> str:
@@ -374,8 +435,6 @@ def _workers() -> int:
 
 def _warm_up() -> None:
     """Record once, so that shadows find modules and caches loaded."""
-    import numpy as np
-
     from runtime.recording.numpy_.calls import watched_code
 
     watched_code("", __file__)

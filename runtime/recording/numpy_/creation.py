@@ -69,14 +69,25 @@ def makers_recorded() -> Generator[None]:
                 _restore()
 
 
+MakerPlaces: TypeAlias = "list[tuple[dict[str, Any], str, Maker]]"
+
+
+def maker_places() -> MakerPlaces:
+    """Return the names of NumPy's constructors in all modules, each with its recording wrapper."""
+    return [
+        (namespace, name, maker)
+        for path, module in list(sys.modules.items())
+        if (namespace := cast("dict[str, Any]", getattr(module, "__dict__", {}))).get("__name__")
+        not in _LEFT
+        for name, original, maker in _names_in(path, namespace)
+        if namespace.get(name) is original
+    ]
+
+
 def _replace() -> None:
-    for path, module in list(sys.modules.items()):
-        namespace: dict[str, Any] = getattr(module, "__dict__", {})
-        if namespace.get("__name__") not in _LEFT:
-            for name, original, maker in _names_in(path, namespace):
-                if namespace.get(name) is original:
-                    namespace[name] = maker
-                    _REPLACEMENTS.append((namespace, name, original))
+    for namespace, name, maker in maker_places():
+        _REPLACEMENTS.append((namespace, name, namespace[name]))
+        namespace[name] = maker
     for path in _DEMANDING:
         namespace = getattr(sys.modules.get(path), "__dict__", {})
         for name, original in list(namespace.items()):
