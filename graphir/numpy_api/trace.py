@@ -139,6 +139,13 @@ class Trace(NamedTuple):
     layout_use: LayoutUse = LayoutUse.NONE
     aliases: Sequence[ResultAlias] = ()
 
+    def __repr__(self) -> str:
+        return f"<Trace {self.graph!r}>"
+
+    def _repr_html_(self) -> str:
+        """Return the HTML of the graph for notebooks."""
+        return self.graph._repr_html_()
+
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
         """Return the graph's inputs for these arguments.
 

@@ -27,9 +27,9 @@ def report_fragment(report: CastReport, most: int = ROWS) -> str:
         "Where",
         "Operand",
         "Cast",
+        *(["Share", "Changed"] if has_audit else []),
         "Loss",
         "Bytes",
-        *(["Changed", "Share"] if has_audit else []),
         *(["Times"] if has_times else []),
     ]
     rows = (_row(site, has_audit, has_times) for site in sites.user_first)
@@ -54,12 +54,12 @@ def _row(site: CastSite, has_audit: bool, has_times: bool) -> Iterator[str]:
     yield tag("span", text(row.location, 80), class_="whole") + layer
     yield code(row.text or words.what(row), 60)
     yield tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(site))
-    yield text(words.loss(site))
-    yield text(words.size_text(site.bytes_added)) if words.widths(site) else ""
     if has_audit:
         measure = site.measured
-        yield "" if measure is None else f"{measure.changed:,} of {measure.elements:,}"
         yield text(words.share(site))
+        yield "" if measure is None else f"{measure.changed:,} of {measure.elements:,}"
+    yield text(words.loss(site))
+    yield text(words.size_text(site.bytes_added)) if words.widths(site) else ""
     if has_times:
         yield f"{site.times:,}"
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphir import PromotionError, source_text
+from graphir import CastWarning, PromotionError, source_text
 from passes import cast_report
 from passes.reports import REPORT_FORMATS
 from passes.reports.text import report_details
@@ -67,6 +67,13 @@ def test_reports_name_the_cell_and_show_its_lines(notebook: Notebook) -> None:
 def test_errors_name_the_cell(notebook: Notebook) -> None:
     with pytest.raises(PromotionError, match=r"^In\[1\]:4:10: multiply.*\(In\[1\]:2:5\)"):
         notebook.run(CELL.replace('"g"', '"g", rules="max_strict"'))
+
+
+def test_warnings_name_the_cell(notebook: Notebook) -> None:
+    cell = CELL.replace('Graph("g")', 'Graph("g", policy=Policy(warn="lossy"))')
+    with pytest.warns(CastWarning, match=r"lhs: int16\[n\] \(In\[1\]:2:5\)") as warned:
+        notebook.run(f"from passes import Policy; {cell}")
+    assert [(each.filename, each.lineno) for each in warned] == [("In[1]", 4)]
 
 
 def test_sentences_name_the_cell_of_a_line(notebook: Notebook) -> None:

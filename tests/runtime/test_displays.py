@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import Graph, Lattice, explain, lattice, laws, rules
+from graphir import Graph, Lattice, TensorType, explain, lattice, laws, rules, trace
 from graphir.escape import BRIEF, brief
 from graphir.markup import LARGEST, fragment, paragraphs, table, verbatim
 from graphir.promotion import registry
@@ -70,6 +70,7 @@ OBJECTS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "RulesDiff": (lambda: diff("max", "jax"), ("10 of 169 pairs", "Op by op", "bf16")),
     "GraphDiff": (lambda: diff(mixed().graph, "max_strict"), ("max_strict refuses", "refused")),
     "a plan": (lambda: Program(mixed().graph).explain(), ("steps", "region [")),
+    "Trace": (lambda: trace(lambda x: x + 1, TensorType("int8", (3,))), ("int8", "add", "<svg")),
     "Recording": (recorded, ("1 output", "2 inputs", "float32[3]", "weights")),
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 from graphir.errors import CastWarning
 from graphir.escape import printable
 from graphir.location import user_frame
+from graphir.source_text import is_cell
 from passes.analysis.policies.hits import Hit
 
 
@@ -27,7 +28,7 @@ def warn_of(hits: Iterable[Hit]) -> None:
         warnings.warn_explicit(
             f"{hit.message} [{printable(place.layer)}]" if place.layer else hit.message,
             CastWarning,
-            path,
+            place.file if is_cell(place.file) else path,
             place.line,
             module=names.get("__name__", "<string>"),
             registry=names.setdefault("__warningregistry__", {}),
