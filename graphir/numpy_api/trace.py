@@ -144,7 +144,7 @@ class Trace(NamedTuple):
 
     def _repr_html_(self) -> str:
         """Return the HTML of the graph for notebooks."""
-        return self.graph._repr_html_()
+        return self.graph._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
         """Return the graph's inputs for these arguments.
