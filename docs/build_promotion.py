@@ -184,8 +184,8 @@ def page(document: dict[str, Any], table: Table) -> str:
             "",
             picture_of(name, f"All pairs under {name}"),
             "",
-            f"Of {count_text(len(table) ** 2, 'pair')}, {legend}.{frames} The command `graphir "
-            f"table --rules {name} --format markdown` writes the same in full names.",
+            f"Of {count_text(len(table) ** 2, 'pair')}, {legend}.{frames} {SHORT_NAMES} The "
+            f"command `graphir table --rules {name} --format markdown` writes the full ones.",
             "",
             *losses_section(table),
             "## Lattice",
@@ -209,6 +209,8 @@ def page(document: dict[str, Any], table: Table) -> str:
 
 
 COLOR_NAMES = ("green", "orange and italic", "grey")
+
+SHORT_NAMES = "Cells have short names: `i8` is int8, `i*` `f*` `c*` are Python numbers, weak."
 
 LINKS = (
     "[All rule sets side by side](all-pairs.md), [which to choose](../rule-sets.md), "
@@ -312,7 +314,8 @@ def side_by_side(tables: dict[str, Table]) -> dict[str, str]:
 SIDE_BY_SIDE = """For each dtype a table: a row for each operand on its right, a column for each
 rule set that has the dtype. Green cells hold every value of both operands, orange and italic ones
 can lose values, grey ones are refused, and in framed ones swapped operands give another result. An
-empty cell stands for a rule set without the dtype of the row.
+empty cell stands for a rule set without the dtype of the row. Cells have short names: `i8` is int8,
+`i*` `f*` `c*` are Python numbers, weak.
 
 The same as data is in [rule-sets.json](rule-sets.json), described by
 [rule-sets.schema.json](rule-sets.schema.json). The rule set [`explicit`](explicit.md) converts
