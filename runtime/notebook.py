@@ -25,9 +25,9 @@ from passes import CastReport, cast_report
 from passes.reports import REPORT_FORMATS
 from passes.reports.dtypes import DTYPE_FORMATS
 from runtime.cli.casts import add_filters, add_run_options, selected
+from runtime.cli.inputs import path
 from runtime.cli.output import output_format, user_frames, write_text
 from runtime.cli.rule_sets import add_rule_set, read_rule_files
-from runtime.cli.rules_and_lattices import path
 from runtime.recording import Recording, record
 from runtime.recording.cells import CodeCell
 from runtime.recording.values import plains

@@ -46,24 +46,49 @@ def unlike(table: Table) -> list[tuple[DType, DType]]:
     return [(a, b) for a, b in combinations(table, 2) if table[a][b] is not table[b][a]]
 
 
-def text_table(rules: PromotionRules, color: bool = False) -> str:
+def text_table(rules: PromotionRules, color: bool = False, width: int | None = None) -> str:
     """Return the table as text: short names in aligned columns, then the pairs of each kind.
 
     With `color` the colour of a cell shows its loss, and cells of asymmetric pairs are underlined.
+    Where the columns exceed `width` characters, the lines go on in further blocks of columns.
     """
-    return _table_text(ordered(rules), color)
+    return _table_text(ordered(rules), color, width)
 
 
-def _table_text(table: Table, color: bool = False) -> str:
-    rows = [(a.short, *map(short_name, row.values())) for a, row in table.items()]
-    lines = aligned([("", *(b.short for b in table)), *rows])
+def _table_text(table: Table, color: bool = False, width: int | None = None) -> str:
+    blocks = [_block(table, columns, color) for columns in _columns_of_blocks(table, width)]
+    lines = [line for block in blocks for line in ("", *block)][1:]
     phrases = [
         _ansi(_ANSI[k], meaning) if color else meaning for k, meaning in counts(table).items()
     ]
     notes = [f"{count_text(len(table) ** 2, 'pair')}: {', '.join(phrases)}", *asymmetry(table)]
-    if color:
-        lines[1:] = [_paint(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
     return "\n".join([*lines, "", *notes])
+
+
+def _columns_of_blocks(table: Table, width: int | None) -> list[list[DType]]:
+    """Return the columns of each block of a table, as many as fit the width, and at least one."""
+    names = [a.short for a in table]
+    room = -1 if width is None else width - max(map(len, names))
+    blocks: list[list[DType]] = [[]]
+    left = room
+    for b in table:
+        size = 2 + max(len(b.short), *(len(short_name(row[b])) for row in table.values()))
+        if width is not None and size > left and blocks[-1]:
+            blocks.append([])
+            left = room
+        blocks[-1].append(b)
+        left -= size
+    return blocks
+
+
+def _block(table: Table, columns: Sequence[DType], color: bool) -> list[str]:
+    """Return the lines of some columns of a table."""
+    rows = [(a.short, *(short_name(row[b]) for b in columns)) for a, row in table.items()]
+    lines = aligned([("", *(b.short for b in columns)), *rows])
+    if color:
+        pairs = zip(lines[1:], table, strict=True)
+        lines[1:] = [_paint(line, a, columns, table) for line, a in pairs]
+    return lines
 
 
 def brief_table(table: Table) -> tuple[Table, str]:
@@ -90,12 +115,11 @@ def table_notes(table: Table) -> list[str]:
     return [f"{count_text(len(table) ** 2, 'pair')}: {phrases}", *asymmetry(table)]
 
 
-def _paint(line: str, a: DType, table: Table) -> str:
+def _paint(line: str, a: DType, columns: Sequence[DType], table: Table) -> str:
     """Colour the cells of a table's line, except the first cell, by their loss."""
     pieces = re.split(r"( +)", line)
-    cells = iter(table[a].items())
-    for place in range(2, len(pieces), 2):
-        b, cell = next(cells)
+    for place, b in zip(range(2, len(pieces), 2), columns, strict=True):
+        cell = table[a][b]
         style = _ANSI[loss_of(a, b, cell)] + (_UNDERLINE if cell is not table[b][a] else "")
         pieces[place] = _ansi(style, pieces[place])
     return "".join(pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -31,6 +32,46 @@ def wrapped(line: str, width: int | None) -> list[str]:
     return textwrap.wrap(
         line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
+
+
+def on_screen(text: str, stream: TextIO | None) -> str:
+    """Return a text for a stream: if it is a terminal, each line in lines that fit it."""
+    width = terminal_width(stream)
+    if width is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _hanging(line, width))
+
+
+def _hanging(line: str, width: int) -> list[str]:
+    """Return a line as lines of at most `width` characters.
+
+    The further lines start below the last cell that leaves them half of the width.
+    """
+    if _ANSI.search(line):
+        return _hanging_colored(line, width)
+    if len(line) <= width:
+        return [line]
+    starts = [gap.end() for gap in re.finditer(r"(^|(?<=\S)) {2,}(?=\S)", line)]
+    indent = max((start for start in starts if 2 * start <= width), default=0)
+    further = " " * (indent or 2)
+    return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
+
+
+def _hanging_colored(line: str, width: int) -> list[str]:
+    """Return a line with colours as lines, broken at single spaces of text."""
+    lines, size = [""], 0
+    for word in re.split(r"(?<=\S) (?=\S)", line):
+        length = len(_ANSI.sub("", word))
+        if size and size + 1 + length > width:
+            lines.append("  " + word)
+            size = 2 + length
+        else:
+            lines[-1] += " " * bool(size) + word
+            size += bool(size) + length
+    return lines
+
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:

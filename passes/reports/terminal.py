@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
+from passes.reports.fitting import on_screen
 from passes.reports.text import DETAILS, Role, detailed, report_details
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ def show(report: CastReport, stream: TextIO, most: int = DETAILS) -> None:
     Writes plain text if the environment has NO_COLOR. `most` is the number of detailed cascades.
     """
     if not (stream.isatty() and find_spec("rich")) or os.environ.get("NO_COLOR"):
-        stream.write(report_details(report, most) + "\n")
+        stream.write(on_screen(report_details(report, most), stream) + "\n")
         return
     # The project's environment lacks rich: a static import would not type-check there.
-    console = import_module("rich.console").Console(file=stream, soft_wrap=True, highlight=False)
+    console = import_module("rich.console").Console(file=stream, highlight=False)
     assemble = import_module("rich.text").Text.assemble
     for line in detailed(report, most):
         console.print(assemble(*((text, STYLES[role]) for text, role in line)))

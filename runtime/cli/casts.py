@@ -18,7 +18,15 @@ from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
 from runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph, load_run
-from runtime.cli.output import add_output, add_program, output_format, status, write_text
+from runtime.cli.output import (
+    UsageError,
+    add_fail_on,
+    add_output,
+    add_program,
+    output_format,
+    status,
+    write_text,
+)
 from runtime.cli.programs import require_arguments
 from runtime.cli.rule_sets import rule_set
 from runtime.recording import record
@@ -37,6 +45,7 @@ def add_casts(command: Callable[..., Any]) -> None:
     )
     for each in (casts, audit_parser):
         add_output(each, REPORT_FORMATS, "text")
+        add_fail_on(each)
         add_filters(each)
     add_run_options(audit_parser)
     audit_parser.add_argument(
@@ -107,7 +116,7 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
         return _write_report(run(as_dtype=names[0]), args)
     name = output_format(args, DTYPE_FORMATS, "text")
     if name not in DTYPE_FORMATS:
-        raise ExecutionError(
+        raise UsageError(
             f"--as-dtype of several dtypes has the formats {' and '.join(DTYPE_FORMATS)}",
             got=f"--format {name}",
             fix="name one dtype",

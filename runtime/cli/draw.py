@@ -9,7 +9,14 @@ from typing import Any
 from graphir.drawing.graphs import GRAPH_FORMATS
 from passes import cast_report, draw
 from runtime.cli.graphs import load_graph
-from runtime.cli.output import add_output, add_program, output_format, status, write_text
+from runtime.cli.output import (
+    add_fail_on,
+    add_output,
+    add_program,
+    output_format,
+    status,
+    write_text,
+)
 
 
 def add_draw(command: Callable[..., Any]) -> None:
@@ -18,6 +25,7 @@ def add_draw(command: Callable[..., Any]) -> None:
     parser = command("draw", _draw, doc, "model.gir -o model.svg")
     add_program(parser)
     add_output(parser, GRAPH_FORMATS, "svg")
+    add_fail_on(parser)
 
 
 def _draw(args: argparse.Namespace) -> int:

@@ -11,8 +11,8 @@ from graphir.text.atomic_files import replace_file
 from passes import lower
 from runtime import targets
 from runtime.cli.graphs import load_graph
-from runtime.cli.output import add_program, write_text
-from runtime.cli.rules_and_lattices import path
+from runtime.cli.inputs import path
+from runtime.cli.output import UsageError, add_program, output_format, write_text
 from runtime.targets.specialize import specialized
 
 
@@ -40,8 +40,8 @@ def add_export(command: Callable[..., Any]) -> None:
     parser.add_argument(
         "--to",
         choices=tuple(WRITERS),
-        required=True,
-        help="NumPy source that runs alone, StableHLO text, or an ONNX model, which needs onnx",
+        help="NumPy source that runs alone, StableHLO text, or an ONNX model, which needs onnx; "
+        "else by the ending of OUT: .py, .mlir, .onnx",
     )
     parser.add_argument(
         "--size",
@@ -69,14 +69,19 @@ def _size(text: str) -> tuple[str, int]:
 
 
 def _export(args: argparse.Namespace) -> None:
+    target = output_format(args, WRITERS, "", "to")
+    if not target:
+        raise UsageError(
+            "no target is named", fix=(f"give --to {', '.join(WRITERS)}", "-o model.onnx")
+        )
     lowered_graph = lower(load_graph(args))
     graph = (
-        specialized(_TITLES[args.to], lowered_graph, dict(args.sizes))
+        specialized(_TITLES[target], lowered_graph, dict(args.sizes))
         if args.sizes
         else lowered_graph
     )
     try:
-        content = WRITERS[args.to](graph)
+        content = WRITERS[target](graph)
     except ImportError as error:
         raise ExecutionError(str(error)) from None
     if isinstance(content, str):
@@ -84,6 +89,4 @@ def _export(args: argparse.Namespace) -> None:
     elif args.output:
         replace_file(args.output, content)
     else:
-        raise ExecutionError(
-            f"{args.to} is a binary format", fix=f"name a file: -o model.{args.to}"
-        )
+        raise ExecutionError(f"{target} is a binary format", fix=f"name a file: -o model.{target}")

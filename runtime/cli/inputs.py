@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import re
@@ -15,6 +16,13 @@ from runtime.binding import match_inputs
 from runtime.cli.programs import find_object
 from runtime.sources.libraries import LIBRARIES
 from runtime.value_files import number, read_input
+
+
+def path(text: str) -> str:
+    """Argument type of a file path, which need not exist yet; rejects the empty text."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' names no file")
+    return text
 
 
 def add_inputs(command: Any) -> None:

@@ -11,17 +11,29 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, get_args
 
+import numpy as np
+
 from graphir import Graph, GraphirError
 from graphir.escape import printable
 from graphir.text.printer import large_constants
 from passes import lower
+from passes.reports.fitting import terminal_width
 from runtime.cli.casts import add_casts
+from runtime.cli.doctor import add_doctor
 from runtime.cli.draw import add_draw
 from runtime.cli.export import add_export
 from runtime.cli.graphs import load_graph, load_run
-from runtime.cli.output import add_program, user_traceback
+from runtime.cli.inputs import path
+from runtime.cli.output import (
+    UsageError,
+    add_output,
+    add_program,
+    output_format,
+    user_traceback,
+    write_text,
+)
 from runtime.cli.rule_sets import read_rule_files
-from runtime.cli.rules_and_lattices import add_rules_and_lattices, path
+from runtime.cli.rules_and_lattices import add_rules_and_lattices
 from runtime.cli.statuses import Status
 from runtime.execution import execute
 from runtime.program import Program
@@ -58,11 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(error: BaseException, args: argparse.Namespace) -> Status:
     """Print an error that ended a command, and return the status."""
-    if isinstance(error, GraphirError) and getattr(args, "format", "") == "json":
+    if isinstance(error, GraphirError) and args.format == "json":
         print(json.dumps({"error": error.to_json()}, indent=2))
     text = _message(error)
     user_frames = user_traceback(error) if text is None else None
-    status = Status.DEFECT if text is None and user_frames is None else Status.REFUSED
+    status = Status.USAGE if isinstance(error, UsageError) else Status.REFUSED
+    status = Status.DEFECT if text is None and user_frames is None else status
     if args.traceback or os.environ.get("GRAPHIR_TRACEBACK") or status is Status.DEFECT:
         traceback.print_exception(error)
     else:
@@ -115,20 +128,22 @@ def _note(text: str) -> None:
 def _demo(args: argparse.Namespace) -> None:
     from runtime.cli.demo import demo
 
-    print(demo())
+    write_text(demo(), args)
 
 
 def _lower(args: argparse.Namespace) -> None:
+    output_format(args, ("graph",), "graph")
     lowered_graph = lower(load_graph(args))
     if args.output:
         lowered_graph.save(args.output)
         return
-    print(lowered_graph)
+    write_text(str(lowered_graph), args)
     if large := large_constants(lowered_graph):
         _note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
 
 
 def _run(args: argparse.Namespace) -> None:
+    output_format(args, ("arrays",), "arrays")
     graph, values = load_run(args)
     outputs = execute(graph, *values)
     arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
@@ -136,18 +151,24 @@ def _run(args: argparse.Namespace) -> None:
         for line in write_outputs(args.output, arrays):
             _note(line)
     else:
-        _show(graph, arrays)
+        write_text(_shown(graph, arrays), args)
 
 
 def _plan(args: argparse.Namespace) -> None:
+    output_format(args, ("text",), "text")
     graph, values = load_run(args)
     program = Program(graph, native=args.native)
-    print(program.explain(*values) if args.ir is None else program.ir(args.ir, *values))
+    text = program.explain(*values) if args.ir is None else program.ir(args.ir, *values)
+    write_text(str(text), args)
 
 
-def _show(graph: Graph, arrays: Iterable[Any]) -> None:
-    for i, (symbol, array) in enumerate(zip(graph.outputs, arrays, strict=True)):
-        print(f"output{i}: {symbol.dtype}{list(array.shape)}\n{array}")
+def _shown(graph: Graph, arrays: Iterable[Any]) -> str:
+    width = terminal_width(sys.stdout) or np.get_printoptions()["linewidth"]
+    with np.printoptions(linewidth=width):
+        return "\n".join(
+            f"output{i}: {symbol.dtype}{list(array.shape)}\n{array}"
+            for i, (symbol, array) in enumerate(zip(graph.outputs, arrays, strict=True))
+        )
 
 
 # -- what may be asked
@@ -187,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
         command_parser = commands.add_parser(
             name, help=doc, description=doc, epilog=f"example: graphir {name} {example}".rstrip()
         )
-        command_parser.set_defaults(command=run)
+        command_parser.set_defaults(command=run, output=None, format=None)
         command_parser.add_argument(
             "--traceback",
             action="store_true",
@@ -201,6 +222,7 @@ def _parser() -> argparse.ArgumentParser:
     add_casts(command)
     add_draw(command)
     add_export(command)
+    add_doctor(command)
     return parser
 
 
@@ -215,13 +237,15 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     for each in (lower, run, plan):
         add_program(each)
     lower.add_argument(
-        "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
+        "-o", "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
     )
+    add_output(plan, ("text",), "text")
     plan.add_argument("--native", choices=get_args(Mode), default="auto", help="machine code")
     plan.add_argument(
         "--ir", type=int, metavar="STEP", help="the LLVM IR and assembly of a step's region instead"
     )
     run.add_argument(
+        "-o",
         "--output",
         type=path,
         metavar="OUT.npz",

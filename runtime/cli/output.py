@@ -15,9 +15,9 @@ from graphir.text.atomic_files import replace_file
 from passes import CastReport
 from passes.analysis.casts.conversion import SILENT
 from passes.reports import words
-from runtime.cli.inputs import add_inputs
+from passes.reports.fitting import on_screen
+from runtime.cli.inputs import add_inputs, path
 from runtime.cli.rule_sets import add_rule_set
-from runtime.cli.rules_and_lattices import path
 from runtime.recording.sites import is_call_site
 from runtime.sources.libraries import INSTALLED, PROJECT
 
@@ -44,13 +44,20 @@ def add_program(
 
 
 def add_output(command: Any, formats: Iterable[str], default: str) -> None:
-    """Add the options --format, --output and --fail-on to a command."""
-    command.add_argument(
-        "--format", choices=tuple(formats), help=f"else by the ending of OUT, else {default}"
-    )
+    """Add the options --format, of a command that has several, and --output to a command."""
+    names = tuple(formats)
+    if len(names) > 1:
+        command.add_argument(
+            "--format", choices=names, help=f"else by the ending of OUT, else {default}"
+        )
+    command.set_defaults(format=None)
     command.add_argument(
         "-o", "--output", type=path, metavar="OUT", help="write it there, not to the terminal"
     )
+
+
+def add_fail_on(command: Any) -> None:
+    """Add the option --fail-on to a command."""
     command.add_argument(
         "--fail-on",
         choices=("lossy", "any"),
@@ -102,34 +109,61 @@ def _keep_user_frames(report: TracebackException) -> bool:
     return bool(frames)
 
 
-_ENDINGS = {"markdown": "md", "mermaid": "mmd", "text": "txt"}
+class UsageError(ExecutionError):
+    """Arguments that parse, and do not go together."""
+
+
+_ENDINGS = {
+    "markdown": "md",
+    "mermaid": "mmd",
+    "text": "txt",
+    "python": "py",
+    "stablehlo": "mlir",
+    "graph": "gir",
+    "arrays": "npz",
+}
 """The file endings of formats whose names are not their endings."""
 
 
-def output_format(args: argparse.Namespace, formats: Iterable[str], default: str) -> str:
+def ending(name: str) -> str:
+    """Return the file ending of a format, with its dot."""
+    return f".{_ENDINGS.get(name, name)}"
+
+
+def output_format(
+    args: argparse.Namespace, formats: Iterable[str], default: str, option: str = "format"
+) -> str:
     """Return the format of --format, else that of the ending of --output, else `default`.
 
-    Raises ExecutionError for an ending that names none of `formats`.
+    `option` is the name of the option. Raises UsageError for an ending that is of none of
+    `formats`, and for one of another format than that of --format.
     """
-    ending = Path(args.output or "").suffix.lower()
-    if args.format or not ending:
-        return args.format or default
-    for name in formats:
-        if ending[1:] == _ENDINGS.get(name, name):
-            return name
-    raise ExecutionError(
-        f"no format of this command has the ending {ending!r}",
-        got=f"--output {args.output}",
-        fix=f"name one by --format: {', '.join(formats)}",
-    )
+    names = {ending(name): name for name in formats}
+    choice, suffix = getattr(args, option), Path(args.output or "").suffix.lower()
+    by_ending = names.get(suffix)
+    if choice is not None:
+        if by_ending not in (None, choice):
+            raise UsageError(
+                f"--{option} {choice} is not the format of the ending {suffix!r}",
+                got=f"--output {args.output}",
+                fix=f"write a file {ending(choice)}, or leave --{option} out",
+            )
+        return choice
+    if by_ending is None and suffix:
+        raise UsageError(
+            f"no format of this command has the ending {suffix!r}",
+            got=f"--output {args.output}",
+            fix=(f"end it in {', '.join(names)}", *[f"name one by --{option}"][: len(names) - 1]),
+        )
+    return by_ending or default
 
 
 def write_text(text: str, args: argparse.Namespace) -> None:
-    """Print a text, or write it to the file of --output."""
+    """Print a text, in lines that fit a terminal, or write it to the file of --output."""
     if args.output:
         replace_file(args.output, f"{text}\n".encode())
     else:
-        print(text)
+        print(on_screen(text, sys.stdout))
 
 
 def status(report: CastReport, args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from graphir import (
 )
 from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.drawing.tables import table_svg
+from graphir.entry_points import declared_names
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Cyclic, Lattice
 from graphir.lattice.published import element, lattices
@@ -30,16 +32,20 @@ from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from passes import GraphDiff, RulesDiff, diff
+from passes.reports.fitting import terminal_width
 from runtime.cli.graphs import load_graph
 from runtime.cli.inputs import add_inputs
+from runtime.cli.output import add_output, output_format, write_text
 from runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
+from runtime.cli.statuses import Status
 from runtime.value_files import number
 
 
 def _promote(args: argparse.Namespace) -> None:
     """Print the join of the operands, its reason, and the answers of every other rule set."""
-    if args.format == "text":
-        print(explain(*args.operands, rules=args.rules))
+    name = output_format(args, LATTICE_FORMATS, "text")
+    if name == "text":
+        write_text(str(explain(*args.operands, rules=args.rules)), args)
         return
     order = lattice_of(args.rules)
     ways = args.rules.explain(*args.operands).paths
@@ -48,14 +54,15 @@ def _promote(args: argparse.Namespace) -> None:
     for way in dict.fromkeys(way for way in ways if way not in lattice_paths):
         path_text = " -> ".join(map(str, way))
         print(f"graphir: note: {path_text} is no way up lattice {order.name!r}", file=sys.stderr)
-    print(LATTICE_FORMATS[args.format](order, lattice_paths))
+    write_text(LATTICE_FORMATS[name](order, lattice_paths), args)
 
 
 def _rules(args: argparse.Namespace) -> None:
     """Print the list of rule sets, or the facts besides the join of one rule set."""
+    output_format(args, ("text",), "text")
     if args.rules is None:
-        rows = [(each.name, each.doc, each.source or "-") for each in rule_sets()]
-        print("\n".join(aligned([("name", "what it is", "source"), *rows])))
+        width = None if args.output else terminal_width(sys.stdout)
+        write_text("\n".join(_listed(_all_rules(), width)), args)
         return
     rule_set: PromotionRules = args.rules
     dtypes = " ".join(str(dtype) for dtype in DType if dtype in rule_set.dtypes)
@@ -64,15 +71,35 @@ def _rules(args: argparse.Namespace) -> None:
         ("dtypes", dtypes),
         *facts(rule_set, rule_set.dtypes),
     ]
-    print("\n".join([f"{rule_set.name}: {rule_set.doc}", *aligned(rows)]))
+    write_text("\n".join([f"{rule_set.name}: {rule_set.doc}", *aligned(rows)]), args)
+
+
+def _all_rules() -> list[tuple[str, str, str]]:
+    """Return name, doc and source of all rule sets, also of those that distributions declare."""
+    for name in declared_names("graphir.rules"):
+        with suppress(GraphError):  # --rules NAME tells the error
+            find_rules(name)
+    return [(each.name, each.doc, each.source or "-") for each in rule_sets()]
+
+
+def _listed(rows: Sequence[tuple[str, str, str]], width: int | None) -> list[str]:
+    """Return the table of rule sets, without sources where a line has no room for them."""
+    table = aligned([("name", "what it is", "source"), *rows])
+    if width is None or max(map(len, table)) <= width:
+        return table
+    narrow = [(name, doc) for name, doc, _ in rows]
+    return [*aligned([("name", "what it is"), *narrow]), "(columns without room: source)"]
 
 
 def _table(args: argparse.Namespace) -> None:
     """Print the promotion table of a rule set."""
-    if args.format == "text":
-        print(text_table(args.rules, _in_color(args.color)))
-    else:
-        print(_TABLE_FORMATS[args.format](args.rules))
+    name = output_format(args, _TABLE_FORMATS, "text")
+    if name != "text":
+        write_text(_TABLE_FORMATS[name](args.rules), args)
+        return
+    stream = None if args.output else sys.stdout
+    color = args.color == "always" or (not args.output and _in_color(args.color))
+    write_text(text_table(args.rules, color, terminal_width(stream)), args)
 
 
 def _lattice(args: argparse.Namespace) -> None:
@@ -80,7 +107,7 @@ def _lattice(args: argparse.Namespace) -> None:
     order = _read(args.lattice) if args.lattice else lattice_of(args.rules)
     nodes = [element(name) for name in args.path]
     paths = [order.path(node, order.join(*nodes)) for node in nodes]
-    print(LATTICE_FORMATS[args.format](order, paths))
+    write_text(LATTICE_FORMATS[output_format(args, LATTICE_FORMATS, "text")](order, paths), args)
 
 
 def _laws(args: argparse.Namespace) -> int:
@@ -88,20 +115,22 @@ def _laws(args: argparse.Namespace) -> int:
 
     Returns status 1 for a broken law of joins, or for a broken law that --law names.
     """
+    output_format(args, ("text",), "text")
     try:
         subject: PromotionRules | Lattice[Any] = _read(args.subject)
     except Cyclic as error:
-        print(f"cycles: {' < '.join(map(str, error.cycle))}, so it is no order")
-        return 1
+        write_text(f"cycles: {' < '.join(map(str, error.cycle))}, so it is no order", args)
+        return Status.FINDINGS
     elements = subject.dtypes if isinstance(subject, PromotionRules) else subject.nodes
     all_laws = LAWS if any(isinstance(element_, DType) for element_ in elements) else JOIN_LAWS
     laws_asked = [law for law in all_laws if not args.law or law in _expand_laws(args.law)]
     violations_found = laws(subject).of(laws_asked)
-    print(_title(subject))
-    print(report(violations_found, laws_asked, everything=args.all))
+    texts = [_title(subject), report(violations_found, laws_asked, everything=args.all)]
     if isinstance(subject, Lattice):
-        print(edges_text(subject.redundant()))
-    return 1 if any(args.law or element_.law in JOIN_LAWS for element_ in violations_found) else 0
+        texts.append(edges_text(subject.redundant()))
+    write_text("\n".join(texts), args)
+    is_broken = any(args.law or element_.law in JOIN_LAWS for element_ in violations_found)
+    return Status.FINDINGS if is_broken else Status.FINE
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -116,9 +145,10 @@ def _diff(args: argparse.Namespace) -> int:
         difference = diff(load_graph(load), *others)
     else:
         difference = diff(subject, *others)
-    print(difference.to_json() if args.format == "json" else difference)
+    name = output_format(args, ("text", "json"), "text")
+    write_text(difference.to_json() if name == "json" else str(difference), args)
     besides = isinstance(difference, RulesDiff) and (difference.facts or difference.ops)
-    return 1 if len(difference) or besides else 0
+    return Status.FINDINGS if len(difference) or besides else Status.FINE
 
 
 def _in_color(when: str) -> bool:
@@ -164,6 +194,7 @@ def _add_rules(command: Callable[..., Any]) -> None:
     doc = "List the rule sets, or tell what one says besides the join."
     parser = command("rules", _rules, doc, "jax")
     parser.add_argument("rules", nargs="?", type=rule_set, metavar="RULES", help="one of them")
+    add_output(parser, ("text",), "text")
 
 
 def _add_promote(command: Callable[..., Any]) -> None:
@@ -177,16 +208,14 @@ def _add_promote(command: Callable[..., Any]) -> None:
         help="a dtype, or a Python number such as 1, 2.5 or 1j (after -- if it is negative)",
     )
     add_rule_set(parser)
-    parser.add_argument(
-        "--format", choices=LATTICE_FORMATS, default="text", help="or the ways up, as a picture"
-    )
+    add_output(parser, LATTICE_FORMATS, "text")  # or the ways up, as a picture
 
 
 def _add_table(command: Callable[..., Any]) -> None:
     doc = "All pairs of a rule set's dtypes; - stands for an error."
     parser = command("table", _table, doc, "--rules max --format html > max.html")
     add_rule_set(parser)
-    parser.add_argument("--format", choices=_TABLE_FORMATS, default="text")
+    add_output(parser, _TABLE_FORMATS, "text")
     parser.add_argument(
         "--color",
         choices=("auto", "always", "never"),
@@ -205,7 +234,7 @@ def _add_lattice(command: Callable[..., Any]) -> None:
     which.add_argument(
         "lattice", nargs="?", type=_lattice_or_file, metavar="LATTICE", help=_SUBJECTS
     )
-    parser.add_argument("--format", choices=LATTICE_FORMATS, default="text")
+    add_output(parser, LATTICE_FORMATS, "text")
     parser.add_argument(
         "--path", nargs="+", default=[], metavar="NODE", help="pick out the paths to their join"
     )
@@ -228,6 +257,7 @@ def _add_laws(command: Callable[..., Any]) -> None:
     parser.add_argument(
         "--all", action="store_true", help="every counterexample, not just the first"
     )
+    add_output(parser, ("text",), "text")
 
 
 def _add_diff(command: Callable[..., Any]) -> None:
@@ -257,7 +287,7 @@ def _add_diff(command: Callable[..., Any]) -> None:
     parser.add_argument(
         "--rules", dest="other", type=other, metavar="RULES", help="in place of the argument"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_output(parser, ("text", "json"), "text")
     add_inputs(parser)
     parser.set_defaults(rules=None, sources=None)
 
@@ -274,13 +304,6 @@ def _operand(text: str) -> Any:
         if value is None:
             raise argparse.ArgumentTypeError(str(error)) from None
         return value
-
-
-def path(text: str) -> str:
-    """Argument type of a file path, which need not exist yet; rejects the empty text."""
-    if not text:
-        raise argparse.ArgumentTypeError("'' names no file")
-    return text
 
 
 def _lattice_or_file(text: str) -> Lattice[Any] | Path:

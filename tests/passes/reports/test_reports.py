@@ -179,12 +179,18 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
+
+
 def test_what_goes_to_no_terminal_is_plain() -> None:
     stream = io.StringIO()
     show(mixed(), stream)
     assert stream.getvalue() == report_details(mixed()) + "\n"
 
 
+@pytest.mark.usefixtures("wide")
 def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
@@ -192,6 +198,7 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stream.getvalue() == report_details(mixed()) + "\n"
 
 
+@pytest.mark.usefixtures("wide")
 def test_without_rich_a_terminal_gets_it_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("passes.reports.terminal.find_spec", lambda name: None)
@@ -219,6 +226,7 @@ def pseudo_terminal() -> Iterator[tuple[TextIO, Callable[[], str]]]:
         os.close(reader)
 
 
+@pytest.mark.usefixtures("wide")
 def test_with_rich_a_terminal_gets_the_same_text_in_colour(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

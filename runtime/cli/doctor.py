@@ -1,0 +1,224 @@
+"""The command `doctor`: what is installed, which tiers work, and the self-tests, a line each.
+
+The versions with which the project was measured are those of its extras, in pyproject.toml or in
+the metadata of the installed distribution.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from graphir import Graph, GraphError, explain, ops, rule_sets, rules
+from graphir.entry_points import Group, declared_names, load_declared
+from graphir.rule_reports.tables import aligned
+from runtime.cli.output import add_output, output_format, write_text
+from runtime.cli.statuses import Status
+from runtime.interpreter import interpret
+from runtime.native.cache import directory, open_folder
+from runtime.native.probe import UnusableError, engine
+from runtime.program import Program
+
+Verdict: TypeAlias = Literal["ok", "note", "fails"]
+
+CORE = ("numpy", "ml_dtypes", "networkx")
+USES = {
+    "llvmlite": "machine code",
+    "rich": "colours in a terminal",
+    "jax": "from_jax, the JAX target",
+    "torch": "from_torch",
+    "onnx": "from_onnx, the ONNX target",
+    "onnxruntime": "runs of exported models",
+    "dask": "the Dask target",
+    "ipython": "%%audit and %%casts",
+    "pytest": "pytest --casts",
+}
+"""The optional packages, and what needs each."""
+
+_ROOT = Path(__file__).parents[2]
+
+
+class Finding(NamedTuple):
+    """A line of the report."""
+
+    verdict: Verdict
+    subject: str
+    text: str
+
+
+def add_doctor(command: Callable[..., Any]) -> None:
+    """Add the command `doctor`; `command` adds a subcommand to the parser."""
+    doc = "What is installed and works here, and what to type for the rest; status 1 if it fails."
+    add_output(command("doctor", _doctor, doc, ""), ("text",), "text")
+
+
+def _doctor(args: argparse.Namespace) -> Status:
+    """Print a line for each finding; return status 1 if one of the core fails."""
+    output_format(args, ("text",), "text")
+    findings = [*_versions(), *_optional(), *_tiers(), *_self_tests(), *_declared(), *_places()]
+    write_text("\n".join(aligned(findings)), args)
+    return Status.FINDINGS if any(x.verdict == "fails" for x in findings) else Status.FINE
+
+
+# -- what is installed
+
+
+def requirements() -> dict[str, str]:
+    """Return the versions that the project asks for, such as `>=0.45`, by package."""
+    file = _ROOT / "pyproject.toml"
+    if file.is_file():
+        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+        extras = project["optional-dependencies"].values()
+        lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    else:
+        try:
+            lines = metadata.requires("graphir") or []
+        except metadata.PackageNotFoundError:
+            lines = []
+    versions: dict[str, str] = {}
+    for line in lines:
+        match = re.match(r"([\w.-]+)(?:\[.*?\])?\s*([=<>~!]=?[^;\s]+)?", line)
+        if match and (match[2] or match[1] not in versions):
+            pin = versions.get(match[1], "").startswith("==")  # a pin says what was measured
+            versions[match[1]] = versions[match[1]] if pin else match[2] or ""
+    return versions
+
+
+def _versions() -> Iterator[Finding]:
+    version = _version("graphir") or "not installed"
+    yield Finding("ok", "graphir", f"{version}, in {_ROOT}")
+    old = sys.version_info < (3, 11)
+    yield Finding("fails" if old else "ok", "Python", f"{platform.python_version()}")
+    for name in CORE:
+        yield _package(name, "", "fails")
+    config: Any = np.show_config(mode="dicts")  # pyright: ignore[reportUnknownMemberType]
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    yield Finding("ok", "BLAS of numpy", f"{blas.get('name', '?')} {blas.get('version', '')}")
+
+
+def _optional() -> Iterator[Finding]:
+    for name, use in USES.items():
+        yield _package(name, use, "note")
+
+
+def _package(name: str, use: str, otherwise: Verdict) -> Finding:
+    """Return the finding of a package, or the line to type for one that is missing."""
+    wanted = requirements().get(name, "")
+    version = _version(name)
+    if version is None:
+        line = f"pip install '{name}{wanted}'" if wanted else f"pip install {name}"
+        need = f", for {use}" if use else ""
+        return Finding(otherwise, name, f"not installed{need}: {line}")
+    if not _is_within(version, wanted):
+        return Finding(otherwise, name, f"{version}; measured with {name}{wanted}")
+    return Finding("ok", name, version)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _is_within(version: str, wanted: str) -> bool:
+    """Whether a version is that of `==`, or at least that of `>=`."""
+    parts, bounds = ([int(x) for x in re.findall(r"\d+", text)] for text in (version, wanted))
+    return parts[: len(bounds)] == bounds if wanted.startswith("==") else parts >= bounds
+
+
+# -- what works
+
+
+def _tiers() -> Iterator[Finding]:
+    yield _attempt("NumPy tier", partial(_run, "off"), "a region of 3 ops has the values of NumPy")
+    try:
+        engine()
+    except UnusableError as error:
+        yield Finding("note", "native tier", f"no machine code: {error}")
+        return
+    text = "a region of 3 ops is machine code, with the values of NumPy"
+    yield _attempt("native tier", partial(_run, "now"), text, "note")
+
+
+def _run(native: Literal["off", "now"]) -> None:
+    graph = Graph("doctor", rules="numpy")
+    x = graph.input("float32", ("n",), name="x")
+    graph.output(ops.sqrt(x * x + 1))
+    values = np.linspace(0, 1, 1000, dtype=np.float32)
+    program = Program(graph, native=native)
+    for _ in range(2):  # the first call compiles
+        if not np.array_equal(program(values), np.sqrt(values * values + np.float32(1))):
+            raise GraphError("a run has other values than NumPy")
+    if native == "now":
+        program.ir(0, values)  # raises the reason if the region has no machine code
+
+
+def _self_tests() -> Iterator[Finding]:
+    count = len(rule_sets())
+    yield _attempt("rule sets", partial(explain, "int16", "float32"), f"{count} answer")
+    yield _attempt("text", _read_back, "a graph is read back as it was written")
+    yield _attempt("conversions", _convert, "int32 -> bfloat16 rounds once, to even")
+
+
+def _read_back() -> None:
+    graph = Graph("doctor")
+    graph.output(graph.input("int16", ("n",)) + graph.input("float32", ("n",)))
+    if str(Graph.parse(str(graph))) != str(graph):
+        raise GraphError("a graph is read back as another one")
+
+
+def _convert() -> None:
+    graph = Graph("doctor", rules=rules("jax"))
+    graph.output(graph.input("int32", (2,)).cast("bfloat16").cast("int32"))
+    result = interpret(graph, np.array([257, 259], np.int32))
+    if result.tolist() != [256, 260]:
+        raise GraphError("257 and 259 in bfloat16 are 256 and 260", got=str(result))
+
+
+def _attempt(
+    subject: str, run: Callable[[], object], text: str, otherwise: Verdict = "fails"
+) -> Finding:
+    try:
+        run()
+    except Exception as error:  # whatever is broken: the report names it
+        return Finding(otherwise, subject, f"{type(error).__name__}: {error}")
+    return Finding("ok", subject, text)
+
+
+def _declared() -> Iterator[Finding]:
+    groups: tuple[Group, ...] = ("graphir.ops", "graphir.rules")
+    for group in groups:
+        for name in declared_names(group):
+            yield _attempt(f"{group} {name}", partial(load_declared, group, name), "loads", "note")
+
+
+# -- where
+
+
+def _places() -> Iterator[Finding]:
+    folder, path = open_folder(), directory()
+    if folder is None:
+        yield Finding("note", "cache", f"{path or 'none'}: switched off, or not the user's alone")
+    else:
+        with folder:
+            yield Finding("ok", "cache", str(path))
+    columns = shutil.get_terminal_size().columns
+    no_color = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    if not sys.stdout.isatty():
+        yield Finding("ok", "terminal", "none: whole lines, without colours")
+        return
+    colors = "without colours (NO_COLOR, TERM)" if no_color else "with colours"
+    yield Finding("ok", "terminal", f"{columns} columns, {colors}, {sys.stdout.encoding}")
