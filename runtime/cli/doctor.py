@@ -115,14 +115,14 @@ def _optional() -> Iterator[Finding]:
 
 def _package(name: str, use: str, otherwise: Verdict) -> Finding:
     """Return the finding of a package, or the line to type for one that is missing."""
-    wanted = requirements().get(name, "")
+    bound = requirements().get(name, "")
     version = _version(name)
     if version is None:
-        line = f"pip install '{name}{wanted}'" if wanted else f"pip install {name}"
+        line = f"pip install '{name}{bound}'" if bound else f"pip install {name}"
         need = f", for {use}" if use else ""
         return Finding(otherwise, name, f"not installed{need}: {line}")
-    if not _is_within(version, wanted):
-        return Finding(otherwise, name, f"{version}; measured with {name}{wanted}")
+    if not _is_within(version, bound):
+        return Finding(otherwise, name, f"{version}; measured with {name}{bound}")
     return Finding("ok", name, version)
 
 
@@ -133,10 +133,10 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _is_within(version: str, wanted: str) -> bool:
+def _is_within(version: str, bound: str) -> bool:
     """Whether a version is that of `==`, or at least that of `>=`."""
-    parts, bounds = ([int(x) for x in re.findall(r"\d+", text)] for text in (version, wanted))
-    return parts[: len(bounds)] == bounds if wanted.startswith("==") else parts >= bounds
+    parts, least = ([int(x) for x in re.findall(r"\d+", text)] for text in (version, bound))
+    return parts[: len(least)] == least if bound.startswith("==") else parts >= least
 
 
 # -- what works
