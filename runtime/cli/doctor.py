@@ -50,7 +50,7 @@ USES = {
 _ROOT = Path(__file__).parents[2]
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """A line of the report."""
 
     verdict: Verdict
@@ -65,11 +65,11 @@ def add_doctor(command: Callable[..., Any]) -> None:
 
 
 def _doctor(args: argparse.Namespace) -> Status:
-    """Print a line for each finding; return status 1 if one of the core fails."""
+    """Print a line for each diagnosis; return status 1 if one of the core fails."""
     output_format(args, ("text",), "text")
-    findings = [*_versions(), *_optional(), *_tiers(), *_self_tests(), *_declared(), *_places()]
-    write_text("\n".join(aligned(findings)), args)
-    return Status.FINDINGS if any(x.verdict == "fails" for x in findings) else Status.FINE
+    diagnoses = [*_versions(), *_optional(), *_tiers(), *_self_tests(), *_declared(), *_places()]
+    write_text("\n".join(aligned(diagnoses)), args)
+    return Status.FINDINGS if any(x.verdict == "fails" for x in diagnoses) else Status.FINE
 
 
 # -- what is installed
@@ -96,34 +96,34 @@ def requirements() -> dict[str, str]:
     return versions
 
 
-def _versions() -> Iterator[Finding]:
+def _versions() -> Iterator[Diagnosis]:
     version = _version("graphir") or "not installed"
-    yield Finding("ok", "graphir", f"{version}, in {_ROOT}")
+    yield Diagnosis("ok", "graphir", f"{version}, in {_ROOT}")
     old = sys.version_info < (3, 11)
-    yield Finding("fails" if old else "ok", "Python", f"{platform.python_version()}")
+    yield Diagnosis("fails" if old else "ok", "Python", f"{platform.python_version()}")
     for name in CORE:
         yield _package(name, "", "fails")
     config: Any = np.show_config(mode="dicts")  # pyright: ignore[reportUnknownMemberType]
     blas = config.get("Build Dependencies", {}).get("blas", {})
-    yield Finding("ok", "BLAS of numpy", f"{blas.get('name', '?')} {blas.get('version', '')}")
+    yield Diagnosis("ok", "BLAS of numpy", f"{blas.get('name', '?')} {blas.get('version', '')}")
 
 
-def _optional() -> Iterator[Finding]:
+def _optional() -> Iterator[Diagnosis]:
     for name, use in USES.items():
         yield _package(name, use, "note")
 
 
-def _package(name: str, use: str, otherwise: Verdict) -> Finding:
-    """Return the finding of a package, or the line to type for one that is missing."""
+def _package(name: str, use: str, otherwise: Verdict) -> Diagnosis:
+    """Return the diagnosis of a package, or the line to type for one that is missing."""
     bound = requirements().get(name, "")
     version = _version(name)
     if version is None:
         line = f"pip install '{name}{bound}'" if bound else f"pip install {name}"
         need = f", for {use}" if use else ""
-        return Finding(otherwise, name, f"not installed{need}: {line}")
+        return Diagnosis(otherwise, name, f"not installed{need}: {line}")
     if not _is_within(version, bound):
-        return Finding(otherwise, name, f"{version}; measured with {name}{bound}")
-    return Finding("ok", name, version)
+        return Diagnosis(otherwise, name, f"{version}; measured with {name}{bound}")
+    return Diagnosis("ok", name, version)
 
 
 def _version(name: str) -> str | None:
@@ -142,12 +142,12 @@ def _is_within(version: str, bound: str) -> bool:
 # -- what works
 
 
-def _tiers() -> Iterator[Finding]:
+def _tiers() -> Iterator[Diagnosis]:
     yield _attempt("NumPy tier", partial(_run, "off"), "a region of 3 ops has the values of NumPy")
     try:
         engine()
     except UnusableError as error:
-        yield Finding("note", "native tier", f"no machine code: {error}")
+        yield Diagnosis("note", "native tier", f"no machine code: {error}")
         return
     text = "a region of 3 ops is machine code, with the values of NumPy"
     yield _attempt("native tier", partial(_run, "now"), text, "note")
@@ -166,7 +166,7 @@ def _run(native: Literal["off", "now"]) -> None:
         program.ir(0, values)  # raises the reason if the region has no machine code
 
 
-def _self_tests() -> Iterator[Finding]:
+def _self_tests() -> Iterator[Diagnosis]:
     count = len(rule_sets())
     yield _attempt("rule sets", partial(explain, "int16", "float32"), f"{count} answer")
     yield _attempt("text", _read_back, "a graph is read back as it was written")
@@ -190,15 +190,15 @@ def _convert() -> None:
 
 def _attempt(
     subject: str, run: Callable[[], object], text: str, otherwise: Verdict = "fails"
-) -> Finding:
+) -> Diagnosis:
     try:
         run()
     except Exception as error:  # whatever is broken: the report names it
-        return Finding(otherwise, subject, f"{type(error).__name__}: {error}")
-    return Finding("ok", subject, text)
+        return Diagnosis(otherwise, subject, f"{type(error).__name__}: {error}")
+    return Diagnosis("ok", subject, text)
 
 
-def _declared() -> Iterator[Finding]:
+def _declared() -> Iterator[Diagnosis]:
     groups: tuple[Group, ...] = ("graphir.ops", "graphir.rules")
     for group in groups:
         for name in declared_names(group):
@@ -208,17 +208,17 @@ def _declared() -> Iterator[Finding]:
 # -- where
 
 
-def _places() -> Iterator[Finding]:
+def _places() -> Iterator[Diagnosis]:
     folder, path = open_folder(), directory()
     if folder is None:
-        yield Finding("note", "cache", f"{path or 'none'}: switched off, or not the user's alone")
+        yield Diagnosis("note", "cache", f"{path or 'none'}: switched off, or not the user's alone")
     else:
         with folder:
-            yield Finding("ok", "cache", str(path))
+            yield Diagnosis("ok", "cache", str(path))
     columns = shutil.get_terminal_size().columns
     no_color = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     if not sys.stdout.isatty():
-        yield Finding("ok", "terminal", "none: whole lines, without colours")
+        yield Diagnosis("ok", "terminal", "none: whole lines, without colours")
         return
     colors = "without colours (NO_COLOR, TERM)" if no_color else "with colours"
-    yield Finding("ok", "terminal", f"{columns} columns, {colors}, {sys.stdout.encoding}")
+    yield Diagnosis("ok", "terminal", f"{columns} columns, {colors}, {sys.stdout.encoding}")

@@ -151,7 +151,7 @@ def _run(args: argparse.Namespace) -> None:
         for line in write_outputs(args.output, arrays):
             _note(line)
     else:
-        write_text(_shown(graph, arrays), args)
+        write_text(_arrays_text(graph, arrays), args)
 
 
 def _plan(args: argparse.Namespace) -> None:
@@ -162,7 +162,7 @@ def _plan(args: argparse.Namespace) -> None:
     write_text(str(text), args)
 
 
-def _shown(graph: Graph, arrays: Iterable[Any]) -> str:
+def _arrays_text(graph: Graph, arrays: Iterable[Any]) -> str:
     width = terminal_width(sys.stdout) or np.get_printoptions()["linewidth"]
     with np.printoptions(linewidth=width):
         return "\n".join(

@@ -62,7 +62,7 @@ def _rules(args: argparse.Namespace) -> None:
     output_format(args, ("text",), "text")
     if args.rules is None:
         width = None if args.output else terminal_width(sys.stdout)
-        write_text("\n".join(_listed(_all_rules(), width)), args)
+        write_text("\n".join(_rules_table(_all_rules(), width)), args)
         return
     rule_set: PromotionRules = args.rules
     dtypes = " ".join(str(dtype) for dtype in DType if dtype in rule_set.dtypes)
@@ -82,7 +82,7 @@ def _all_rules() -> list[tuple[str, str, str]]:
     return [(each.name, each.doc, each.source or "-") for each in rule_sets()]
 
 
-def _listed(rows: Sequence[tuple[str, str, str]], width: int | None) -> list[str]:
+def _rules_table(rows: Sequence[tuple[str, str, str]], width: int | None) -> list[str]:
     """Return the table of rule sets, without sources where a line has no room for them."""
     table = aligned([("name", "what it is", "source"), *rows])
     if width is None or max(map(len, table)) <= width:
