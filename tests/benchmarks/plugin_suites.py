@@ -1,8 +1,8 @@
 """The test suite of a package with the pytest plugin and without it: outcomes and times.
 
-    python -m tests.benchmarks.plugin_suites FOLDER --package NAME [--python PYTHON] [-- ARGUMENTS]
+    python -m tests.benchmarks.plugin_suites FOLDER --package NAME [--pytest "-k one tests"]
 
-FOLDER is where the suite runs, such as an unpacked source distribution; ARGUMENTS go to pytest.
+FOLDER is where the suite runs, such as an unpacked source distribution.
 Runs alternate without and with `--casts=NAME`, each in a process of its own. Prints tests whose
 outcome the plugin changed, the times of both, and the ratio of their medians; the status is 1 if
 an outcome changed.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--logs", type=Path, help="where outputs and reports of the runs are kept")
-    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("--pytest", default="", help="further arguments of pytest, as one text")
     options = parser.parse_args()
     logs = options.logs or Path(tempfile.mkdtemp())
     logs.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def main() -> int:
         for state, package in (("without", ""), ("with", options.package)):
             log = logs / f"{options.package}-{run}-{state}.log"
             results, seconds = run_suite(
-                options.folder, options.python, package, options.arguments, log
+                options.folder, options.python, package, shlex.split(options.pytest), log
             )
             times[state].append(seconds)
             if package:
