@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -22,31 +23,79 @@ def call_key(args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
 
 
 def _key(value: Any, depth: int = 0) -> Any:
-    kind = cast("Any", type(value))
+    kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind in _ATOMS:
         return kind
     if kind is np.ndarray:
         return value.dtype.char, value.ndim
+    reader = _READERS.get(kind)
+    if reader is None:
+        reader = _READERS[kind] = _reader(kind)
+    return reader(kind, value, depth)
+
+
+def _reader(kind: Any) -> Callable[[Any, Any, int], Any]:
+    """Return the function that makes the key of a value of a class."""
     if kind.__module__ == _RECORDED:  # in a shadow, in place of an array or a scalar
-        return (value.dtype.char, value.ndim) if issubclass(kind, np.ndarray) else kind.__mro__[1]
+        return _array_key if issubclass(kind, np.ndarray) else _own_class
     if issubclass(kind, np.ndarray):
-        return kind, value.dtype.char, value.ndim
-    if depth > 1 or issubclass(kind, (np.generic, type)):
-        return cast("Any", kind)
+        return _subclass_key
+    if issubclass(kind, (np.generic, type)):
+        return _class_key
     if kind is tuple or kind is list:
-        return kind, tuple(_key(x, depth + 1) for x in value[:MOST_PARTS])
+        return _sequence_key
     if kind is dict:
-        parts = list(value.items())[:MOST_PARTS]
-        return kind, tuple((name, _key(x, depth + 1)) for name, x in parts if type(name) is str)
+        return _dict_key
+    return _foreign_key if _is_foreign(kind) else _object_key
+
+
+_READERS: dict[Any, Callable[[Any, Any, int], Any]] = {}
+
+
+def _class_key(kind: Any, value: Any, depth: int) -> Any:
+    return kind
+
+
+def _own_class(kind: Any, value: Any, depth: int) -> Any:
+    return kind.__mro__[1]
+
+
+def _array_key(kind: Any, value: Any, depth: int) -> Any:
+    return value.dtype.char, value.ndim
+
+
+def _subclass_key(kind: Any, value: Any, depth: int) -> Any:
+    return kind, value.dtype.char, value.ndim
+
+
+def _sequence_key(kind: Any, value: Any, depth: int) -> Any:
+    if depth > 1:
+        return kind
+    return kind, tuple([_key(x, depth + 1) for x in value[:MOST_PARTS]])
+
+
+def _dict_key(kind: Any, value: Any, depth: int) -> Any:
+    if depth > 1:
+        return kind
+    parts = islice(value.items(), MOST_PARTS)
+    return kind, tuple([(name, _key(x, depth + 1)) for name, x in parts if type(name) is str])
+
+
+def _foreign_key(kind: Any, value: Any, depth: int) -> Any:
     dtype = _foreign_dtype(value)
-    if dtype:
-        return kind, dtype, len(value.shape)
-    own = _attributes(value)
+    return (kind, dtype, len(value.shape)) if dtype and depth <= 1 else kind
+
+
+def _object_key(kind: Any, value: Any, depth: int) -> Any:
+    own = None if depth > 1 else _attributes(value)
     if own is None:
         return kind
-    attributes = list(own.items())[:MOST_ATTRIBUTES]
     return kind, tuple(
-        (name, x.dtype.char, x.ndim) for name, x in attributes if issubclass(type(x), np.ndarray)
+        [
+            (name, x.dtype.char, x.ndim)
+            for name, x in islice(own.items(), MOST_ATTRIBUTES)
+            if issubclass(type(x), np.ndarray)
+        ]
     )
 
 
@@ -65,10 +114,13 @@ def _attributes(value: Any) -> dict[str, Any] | None:
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
 
+def _is_foreign(kind: Any) -> bool:
+    return kind.__module__.partition(".")[0] in ("jax", "jaxlib", "torch")
+
+
 def _foreign_dtype(value: Any) -> str:
     """Return the dtype of an array of JAX or torch as text; "" for other values."""
-    module = type(value).__module__.partition(".")[0]
-    if module not in ("jax", "jaxlib", "torch") or not hasattr(value, "shape"):
+    if not _is_foreign(cast("Any", type(value))) or not hasattr(value, "shape"):
         return ""
     return str(getattr(value, "dtype", "")).removeprefix("torch.")
 

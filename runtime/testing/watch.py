@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -53,7 +54,8 @@ MOST_TESTS = 8
 REPEATING = 40
 """So many shadows start for second recordings too; later ones for new signatures alone."""
 HOT = 200
-"""After so many calls without news in one test, a function runs unwatched until its end."""
+"""After so many calls without news in one test, a function runs unwatched until its end; after half
+as many in the next test that calls it so often, since the overhead would grow with the tests."""
 SECONDS = 3.0
 """The most seconds of a shadow."""
 
@@ -81,6 +83,7 @@ class FunctionWatch:
         self._functions: dict[int, WatchedFunction] = {}
         self._tables: dict[int, dict[Any, _Signature]] = {}
         self._calls: dict[int, int] = {}
+        self._hot_at: dict[int, int] = {}
         self._hot: list[int] = []
         self._modules: set[str] = set()
         self._imports = 0
@@ -204,6 +207,7 @@ class FunctionWatch:
                 return self._idle(number)
             call = CallRecord(self._functions[number].name, arguments_text(args, keywords))
             signature = self._tables[number][key] = _Signature(call)
+            self._hot_at.pop(number, None)
         if signature.test is not self._test:
             signature.test = self._test
             signature.call.tests.append(self._test)
@@ -228,7 +232,8 @@ class FunctionWatch:
 
     def _idle(self, number: int) -> bool:
         self._calls[number] += 1
-        if self._calls[number] == HOT and self._side is None:
+        if self._calls[number] >= self._hot_at.get(number, HOT) and self._side is None:
+            self._hot_at[number] = max(1, self._calls[number] // 2)
             self._functions[number].use(self._functions[number].own)
             self._hot.append(number)
         return False
@@ -313,7 +318,7 @@ class FunctionWatch:
         name = self._running.pop(shadow.pid, None)
         if name is not None and shadow.status:
             reason = "its recording crashed"
-            if shadow.status == -14:  # SIGALRM
+            if -shadow.status in (signal.SIGALRM, signal.SIGPROF):
                 reason = f"its recording takes more than {SECONDS:g} s"
             self.ledger.refused[name] = reason
         for signature in claims:
