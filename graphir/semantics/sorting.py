@@ -29,12 +29,19 @@ def sort(x: Array, axis: int, descending: bool) -> Array:
 
     Zeros of both signs, which compare equal, keep their order.
     """
+    result = np.empty_like(x, order="C")
+    sort_into(result, x, axis)
+    return np.flip(result, axis).copy() if descending else result
+
+
+def sort_into(result: Array, x: Array, axis: int) -> None:
+    """Sort along an axis as `sort` does, ascending, and write the elements into an array."""
     is_long = x.itemsize == 1 and x.shape[axis] > _SHORT
-    result = np.sort(x, axis=axis, kind="stable" if is_long else None)
+    result[...] = x
+    result.sort(axis=axis, kind="stable" if is_long else None)
     if x.dtype.kind == "f" and _has_negative_zero(x):
         rows, sorted_rows = x.swapaxes(axis, -1), result.swapaxes(axis, -1)
         sorted_rows[sorted_rows == 0] = rows[rows == 0]
-    return np.flip(result, axis).copy() if descending else result
 
 
 def _has_negative_zero(x: Array) -> bool:

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol
+from graphir import DType, Symbol, ops
 from graphir.conversions import convert
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.kernels import KERNELS
+from graphir.semantics.sorting import sort_into
 from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
@@ -135,11 +136,15 @@ class Rows:
         if "keepdims" in settings:
             of_rows["keepdims"] = False
         self.call = caller(symbol, of_rows)
+        self.is_ascending_sort = symbol.op is ops.sort and not settings["descending"]
         self.finding: Array | None = None
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Compute the rows that elements a to b, with these values, make up."""
         matrix = values.reshape(-1, self.length)
+        if self.is_ascending_sort and matrix.dtype == self.out.dtype:  # without a temporary array
+            sort_into(self.out.reshape(-1)[a:b].reshape(matrix.shape), contiguous(matrix), 1)
+            return
         results = self.call(contiguous(matrix), *self.others).reshape(-1)
         each = len(results) // len(matrix)  # a row or one element
         start = a // self.length * each
