@@ -85,7 +85,7 @@ class CastsRun:
         self._ledger.add(self._watch.stop())
         self.finished = True
         if self._former is not None:
-            self._findings = baseline.findings(self._former, self._ledger)
+            self._findings = baseline.findings(self._former, self._ledger, self._root)
         elif self._file is not None:
             baseline.write_baseline(self._file, self._ledger, self.package)
         return bool(self._findings or forbidden_lines(self._ledger))

@@ -421,17 +421,21 @@ class FunctionWatch:
         self._side.send({"calls": [asdict(x) for x in calls], "differences": []})
 
 
+BLANK = "-"
+"""Stands for a line without code in the digests of a function's lines."""
+
+
 def source_digest(function: WatchedFunction) -> str:
     """Return short digests of a function's lines, separated by spaces."""
-    lines = (
-        source_line(function.file, i).strip() for i in range(function.line, function.end_line + 1)
-    )
-    return " ".join(line_digest(line) for line in lines if line)
+    numbers = range(function.line, function.end_line + 1)
+    return " ".join(_line_digest(source_line(function.file, number)) for number in numbers)
 
 
-def line_digest(line: str) -> str:
-    """Return a short digest of a line."""
-    return blake2s(line.strip().encode(), digest_size=3).hexdigest()
+def _line_digest(line: str) -> str:
+    text = line.strip()
+    if not text or text.startswith("#"):
+        return BLANK
+    return blake2s(text.encode(), digest_size=3).hexdigest()
 
 
 def _workers() -> int:

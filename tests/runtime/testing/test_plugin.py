@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -129,6 +131,128 @@ def test_tests_have_the_effects_of_their_functions_once(project: Project) -> Non
     report = project.report("-vv")
     assert "not seen: 1 of 1 function called" in report
     assert "lab.effects:log: it opens a file for writing" in report
+
+
+def test_tests_do_not_see_what_the_plugin_imports(project: Project) -> None:
+    project.write(
+        scales=SCALES,
+        test_hidden="""
+        import sys
+        import numpy as np
+        from lab.scales import scale
+
+        def test_hidden():
+            assert scale(np.ones(3, np.float32), 2.0)[0] == 1
+            assert "bfloat16" not in np.sctypeDict and "ml_dtypes" not in sys.modules
+            import ml_dtypes
+            assert np.dtype("bfloat16") == ml_dtypes.bfloat16
+        """,
+    )
+    assert "2 functions recorded" in project.report()
+
+
+def test_methods_properties_decorated_functions_and_generators(project: Project) -> None:
+    project.write(
+        model="""
+        import functools
+        import numpy as np
+
+        def logged(function):
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                return function(*args, **kwargs)
+            return wrapper
+
+        class Model:
+            def __init__(self, n):
+                self.weights = np.ones(n, np.float32)
+
+            @logged
+            def fit(self, x, *, rate):
+                self.weights += x.mean(axis=0) * rate
+                return self
+
+            @property
+            def total(self):
+                return self.weights.sum()
+
+            @classmethod
+            def of(cls, x):
+                return cls(len(x)).fit(x, rate=1.0)
+
+            @staticmethod
+            def mixed(x, y):
+                return x + y
+
+        def steps(n):
+            for i in range(n):
+                yield np.float32(i)
+        """,
+        test_model="""
+        import numpy as np
+        from lab.model import Model, steps
+
+        def test_model():
+            model = Model.of(np.ones((2, 2)))
+            assert model.total == 4 and model.weights.dtype == np.float32
+            assert type(model.weights) is np.ndarray
+            assert Model.mixed(np.ones(2, np.float32), np.ones(2)).tolist() == [2, 2]
+            assert list(steps(2)) == [0, 1]
+        """,
+    )
+    report = project.report("-vv")
+    assert "lab.model:steps: it is a generator" in report
+    rows = [line.split()[0:6] for line in report.splitlines() if line.startswith("lab/")]
+    assert rows == [
+        ["lab/model.py:17:9", "result", "of", "add", "float64", "float32"],
+        ["lab/model.py:17:9", "lhs", "of", "add", "float32", "float64"],
+        ["lab/model.py:30:16", "lhs", "of", "add", "float32", "float64"],
+    ]
+
+
+def test_the_package_is_that_of_the_project(project: Project) -> None:
+    project.write(scales=SCALES, test_scales=TESTS)
+    (project.folder / "pytest.ini").unlink()
+    (project.folder / "pyproject.toml").write_text(
+        '[project]\nname = "Lab"\n[tool.pytest.ini_options]\ncasts_fail = ["lossy"]\n'
+    )
+    run = project.run(package="")
+    assert run.returncode == 1
+    assert "lab: 1 cast, 1 can lose something" in run.stdout
+
+
+def test_a_baseline_follows_its_schema_and_is_the_same_again(project: Project) -> None:
+    project.write(scales=SCALES, test_scales=TESTS)
+    path = project.folder / "casts.json"
+    project.report("--casts-baseline", "casts.json")
+    text = path.read_text()
+    project.report("--casts-baseline", "casts.json", "--casts-update")
+    assert path.read_text() == text
+    schema = json.loads((ROOT / "runtime/testing/baseline.schema.json").read_text())
+    calls = json.loads(text)["functions"]["lab.scales:scale"]["calls"]
+    assert calls["float32[:], float"]["results"] == {"result": ["float32"]}
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+
+
+@pytest.mark.skipif(find_spec("jax") is None, reason="not installed: jax")
+def test_functions_of_jax(project: Project) -> None:
+    project.write(
+        scales="""
+        import jax.numpy as jnp
+
+        def mixed(x, y):
+            return x * y
+        """,
+        test_scales="""
+        import jax.numpy as jnp
+        from lab.scales import mixed
+
+        def test_mixed():
+            assert mixed(jnp.ones(2, "int32"), jnp.ones(2, "bfloat16")).tolist() == [1, 1]
+        """,
+    )
+    assert "lab/scales.py:5:12  lhs of multiply  int32  bfloat16" in project.report()
 
 
 def test_the_plugin_alone_imports_nothing() -> None:
