@@ -86,7 +86,7 @@ def _casts(args: argparse.Namespace) -> int:
 
 def _audit(args: argparse.Namespace) -> int:
     program = load_call(args)
-    blame, progress = not args.no_blame, sys.stderr.isatty()
+    blame, progress = not args.no_blame, args.watch
     if args.arguments and not isinstance(program, Script):
         raise ExecutionError(
             f"{args.program} takes no arguments after --", fix="give its inputs by --input VALUE"

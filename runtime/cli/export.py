@@ -35,7 +35,7 @@ def add_export(command: Callable[..., Any]) -> None:
     doc = (
         "Write a graph for another engine: as NumPy source, StableHLO or ONNX, every cast explicit."
     )
-    parser = command("export", _export, doc, "model.gir --to onnx -o model.onnx")
+    parser = command("export", _export, doc, "model.gir -o model.py")
     add_program(parser)
     parser.add_argument(
         "--to",

@@ -38,6 +38,7 @@ from runtime.cli.statuses import Status
 from runtime.execution import execute
 from runtime.program import Program
 from runtime.program.tier import Mode
+from runtime.progress import Pulse
 from runtime.value_files import write_outputs
 
 
@@ -56,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.arguments = arguments
     try:
         read_rule_files(args)
-        status = args.command(args)
+        with Pulse("graphir", "steps") as pulse:
+            args.watch = pulse.watch
+            status = args.command(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: also silence the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -145,7 +148,7 @@ def _lower(args: argparse.Namespace) -> None:
 def _run(args: argparse.Namespace) -> None:
     output_format(args, ("arrays",), "arrays")
     graph, values = load_run(args)
-    outputs = execute(graph, *values)
+    outputs = execute(graph, *values, progress=args.watch)
     arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
     if args.output:
         for line in write_outputs(args.output, arrays):
@@ -233,7 +236,7 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     doc = "Run a graph."
     run = command("run", _run, doc, "model.gir --input x=x.npy --input y=3 --output out.npz")
     doc = "How a graph is run: its steps, what each reads and writes, and in which tier."
-    plan = command("plan", _plan, doc, "model.gir --input x=x.npy")
+    plan = command("plan", _plan, doc, "model.gir --input x=x.npy --input y=3")
     for each in (lower, run, plan):
         add_program(each)
     lower.add_argument(

@@ -213,7 +213,7 @@ def _add_promote(command: Callable[..., Any]) -> None:
 
 def _add_table(command: Callable[..., Any]) -> None:
     doc = "All pairs of a rule set's dtypes; - stands for an error."
-    parser = command("table", _table, doc, "--rules max --format html > max.html")
+    parser = command("table", _table, doc, "--rules max -o max.html")
     add_rule_set(parser)
     add_output(parser, _TABLE_FORMATS, "text")
     parser.add_argument(
@@ -228,7 +228,7 @@ def _add_lattice(command: Callable[..., Any]) -> None:
     doc = (
         "What lies directly above what in a lattice: that of a rule set, a published one, or yours."
     )
-    parser = command("lattice", _lattice, doc, "jep_option1 --format svg > jep.svg")
+    parser = command("lattice", _lattice, doc, "jep_option1 -o jep.svg")
     which = parser.add_mutually_exclusive_group()
     add_rule_set(which)
     which.add_argument(
