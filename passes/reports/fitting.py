@@ -12,9 +12,9 @@ from graphir.rule_reports.tables import aligned
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
-_OPTIONAL = ("bytes", "rule and path", "kind", "times")
+_OPTIONAL = ("bytes", "rule and path", "kind", "times", "share", "changed", "error")
 """The columns that a narrow table leaves out, in this order."""
-_LEAST = {"where": 16, "operand": 12, "loss": 14, "layer": 12}
+_LEAST = {"where": 16, "operand": 10, "loss": 10, "layer": 12}
 """The columns that a narrow table shortens, each with its least width."""
 
 
@@ -96,7 +96,7 @@ def fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
         at_start = longest in ("where", "layer")
         columns[longest] = tuple(_cut(cell, size, at_start) for cell in columns[longest])
     lines = aligned(list(zip(*columns.values(), strict=True)))
-    note = [f"(columns without room: {', '.join(omitted)})"] if omitted else []
+    note = wrapped(f"(columns without room: {', '.join(omitted)})", width) if omitted else []
     return [*(line[:width] for line in lines), *note]
 
 

@@ -76,6 +76,18 @@ def test_lines_fit_a_terminal(command, width: int, monkeypatch: pytest.MonkeyPat
     assert lines and max(map(len, lines)) <= width, max(lines, key=len)
 
 
+def test_columns_are_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    assert main(["audit", *FUNCTION]) == 0
+    lines = screen.getvalue().splitlines()
+    (header,) = (line.split() for line in lines if line.startswith("where"))
+    assert header == ["where", "operand", "from", "to", "loss"]
+    omitted = " ".join(lines).split("(columns without room: ")[1].split(")")[0]
+    assert [*map(str.strip, omitted.split(","))][-3:] == ["share", "changed", "error"]
+
+
 def test_a_pipe_has_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     for command in (("rules",), ("table",), ("casts", GRAPH), ("laws", "numpy")):
