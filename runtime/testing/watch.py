@@ -58,6 +58,8 @@ HOT = 200
 as many in the next test that calls it so often, since the overhead would grow with the tests."""
 SECONDS = 3.0
 """The most seconds of a shadow."""
+FREE_SECONDS, WAITING = 4.0, 0.5
+"""Tests wait for shadows so many seconds, and for a part of their own time, at most."""
 
 
 @dataclass(eq=False, slots=True)
@@ -84,6 +86,7 @@ class FunctionWatch:
         self._tables: dict[int, dict[Any, _Signature]] = {}
         self._calls: dict[int, int] = {}
         self._hot_at: dict[int, int] = {}
+        self._waited, self._next_look = 0.0, 0.0
         self._hot: list[int] = []
         self._modules: set[str] = set()
         self._imports = 0
@@ -220,7 +223,7 @@ class FunctionWatch:
         ):
             return self._idle(number)
         if self._side is None and not self._claim(signature):
-            return False
+            return self._idle(number)
         return self._record(number, signature, args, keywords)
 
     def _pass_generator(self, number: int) -> bool:
@@ -262,13 +265,13 @@ class FunctionWatch:
             return False
         if self._shadow is None and signature.claims and self._starts >= REPEATING:
             return False
+        if self._shadow is None and not self._has_place():
+            return False
         signature.claims += 1
         if self._shadow is not None:
             self._claims.append(signature)
             return False
         self._starts += 1
-        while len(self._live) >= self._most_live:
-            self._collect(True, 1)
         self._tests_left = self._shadow_tests()
         side = fork(SECONDS)
         if isinstance(side, ShadowSide):
@@ -278,6 +281,19 @@ class FunctionWatch:
         self._shadow, self._claims = side, [signature]
         self._live[side.pid] = side, self._claims
         return False
+
+    def _has_place(self) -> bool:
+        """Whether a shadow may start; waits for the first one to end if the tests have the time."""
+        if len(self._live) < self._most_live:
+            return True
+        started = time.perf_counter()
+        if self._waited < FREE_SECONDS + WAITING * (self._seconds - self._waited):
+            self._collect(True, 1)
+            self._waited += time.perf_counter() - started
+        elif started > self._next_look:
+            self._next_look = started + 0.05
+            self._collect(False)
+        return len(self._live) < self._most_live
 
     def _shadow_tests(self) -> int:
         """Return the number of tests of the next shadow: those of about half a second."""
