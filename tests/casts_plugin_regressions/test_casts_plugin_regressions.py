@@ -1,4 +1,4 @@
-"""Each regression changes what its probe shows, each fix restores it, and no test notices."""
+"""Probes show each regression, which no test notices; the plugin flags its line, and no fix."""
 
 from __future__ import annotations
 
@@ -68,3 +68,48 @@ def test_the_project_does_not_import_graphir() -> None:
     sources = [Path(path).read_text(encoding="utf-8") for path in PROJECT.rglob("*.py")]
     assert len(sources) == 14 and not any("graphir" in source for source in sources)
     assert len(CASES) == len({case.thread for case in CASES}) == 12
+
+
+def run_with_casts(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a copy of the project with the plugin."""
+    return run_tests(project, "-p", "graphir.pytest_plugin", "--casts=labkit", *options)
+
+
+@pytest.fixture(scope="module")
+def compared(
+    copies: dict[State, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[State, subprocess.CompletedProcess[str]]:
+    """Runs with the plugin in each state, compared with the first one as the baseline."""
+    baseline = tmp_path_factory.mktemp("baseline") / "casts.json"
+    options = "--casts-baseline", str(baseline)
+    return {state: run_with_casts(copies[state], *options) for state in STATES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.module)
+def test_the_plugin_flags_a_regression_at_its_line(
+    case: PackageRegression, compared: dict[State, subprocess.CompletedProcess[str]]
+) -> None:
+    run = compared["after"]
+    assert run.returncode == 1, run.stdout
+    _, changes = run.stdout.split("changed dtypes since")
+    assert f"\n{case.path}:{case.line}: " in changes
+
+
+def test_the_plugin_flags_no_fix(
+    compared: dict[State, subprocess.CompletedProcess[str]],
+) -> None:
+    for state in ("before", "fix"):
+        run = compared[state]
+        assert run.returncode == 0 and "changed dtypes since" not in run.stdout, run.stdout
+
+
+@pytest.mark.parametrize("policy", sorted({case.policy for case in CASES} - {""}))
+def test_a_policy_finds_regressions_without_a_baseline(
+    policy: str, copies: dict[State, Path]
+) -> None:
+    run = run_with_casts(copies["after"], "--casts-fail", policy)
+    assert run.returncode == 1, run.stdout
+    _, casts = run.stdout.split("forbidden by --casts-fail")
+    for case in CASES:
+        if case.policy == policy:
+            assert f"\n{case.path}:{case.line}:" in casts
