@@ -103,10 +103,10 @@ class CastsPlugin:
         return self._run
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         """FunctionWatch the functions of the package, now that tests have imported it."""
         hides_dtypes = "ml_dtypes" not in sys.modules
-        self.run.start(hides_dtypes)
+        self.run.start(hides_dtypes, [item.nodeid for item in session.items])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -120,6 +120,11 @@ class CastsPlugin:
         """Record what the test calls."""
         with self.run.test(item.nodeid):
             return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        """End a shadow after its last test."""
+        self.run.leave(last=True)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

@@ -46,6 +46,7 @@ def baseline_json(ledger: Ledger, package: str) -> str:
             entry = functions.setdefault(name, {"lines": _lines(ledger, name), "calls": {}})
             entry["calls"][arguments] = {
                 "results": {path: sorted(dtypes) for path, dtypes in call.results.items()},
+                "tests": sorted(call.recorded_in),
                 "casts": [_cast_json(x) for x in sorted(_stored_casts(call.casts))],
             }
     document = {"version": VERSION, "package": package, "functions": functions}

@@ -74,6 +74,8 @@ class CallRecord:
     line: int = 0
     tests: list[str] = field(default_factory=list[str])
     recordings: int = 0
+    recorded_in: list[str] = field(default_factory=list[str])
+    """The tests whose shadows recorded the calls, in `tests` those that make them."""
     results: dict[str, dict[str, list[ResultOrigin]]] = field(
         default_factory=dict[str, dict[str, list[ResultOrigin]]]
     )
@@ -90,6 +92,7 @@ class CallRecord:
                 own[dtype] = _united(own.get(dtype, ()), origins)
         self.tests = _united(self.tests, other.tests)
         self.casts = _united(self.casts, other.casts)
+        self.recorded_in = _united(self.recorded_in, other.recorded_in)
         self.unseen = _united(self.unseen, other.unseen)
 
 

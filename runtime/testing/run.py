@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
@@ -56,17 +56,18 @@ class CastsRun:
         self._findings: list[baseline.Finding] = []
         self.finished = False
 
-    def start(self, hides_dtypes: bool) -> None:
+    def start(self, hides_dtypes: bool, tests: Sequence[str]) -> None:
         """FunctionWatch the package's functions."""
+        self._watch.recorders = _recorders(self._former or {}, set(tests))
         self._watch.start(hides_dtypes)
 
     def begin(self, writes: bool) -> None:
         """Begin a test; `writes` if it is sure to write files."""
         self._watch.begin(writes)
 
-    def leave(self) -> None:
-        """End this process if it is a shadow of a test."""
-        self._watch.leave()
+    def leave(self, last: bool = False) -> None:
+        """End this process if it is a shadow; with `last`, after the last of its tests alone."""
+        self._watch.leave(last)
 
     def test(self, name: str) -> AbstractContextManager[None]:
         """Return the context manager in which a part of a test runs."""
@@ -107,6 +108,16 @@ class CastsRun:
 
     def _display_path(self, file: Path | None) -> str:
         return str(file).removeprefix(f"{self._root}/")
+
+
+def _recorders(before: Mapping[str, Any], tests: set[str]) -> dict[tuple[str, str], set[str]]:
+    """Return, by function and signature, those of `tests` in which a baseline recorded it."""
+    pairs = (
+        ((name, arguments), tests.intersection(call["tests"]))
+        for name, function in before.items()
+        for arguments, call in function["calls"].items()
+    )
+    return {key: names for key, names in pairs if names}
 
 
 def _words(texts: Sequence[str]) -> tuple[str, ...]:

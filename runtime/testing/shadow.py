@@ -120,7 +120,6 @@ def fork(seconds: float) -> Shadow | ShadowSide:
         sys.dont_write_bytecode = True
         side = ShadowSide(writer)
         os.close(reader)
-        os.nice(5)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             with contextlib.suppress(OSError):
                 fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)

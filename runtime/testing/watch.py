@@ -68,6 +68,8 @@ class _Signature:
 
     call: CallRecord
     test: str = ""
+    tests: set[str] | None = None
+    """The tests that may record it; None: any test."""
     claims: int = 0
     misses: int = 0
 
@@ -79,6 +81,8 @@ class FunctionWatch:
         self, package: str, root: str, policy: Policy | None = None, against: Sequence[str] = ()
     ) -> None:
         self.package, self.root = package, root
+        self.recorders: dict[tuple[str, str], set[str]] = {}
+        """By function and signature, the tests that record it; other signatures: any test."""
         self.ledger = Ledger()
         self._policy, self._against = policy, against
         self._numbers = count()
@@ -137,9 +141,9 @@ class FunctionWatch:
         if self._side is not None:
             self._side.limit(SECONDS)
 
-    def leave(self) -> None:
-        """End this process if it is a shadow."""
-        if self._side is not None:
+    def leave(self, last: bool = False) -> None:
+        """End this process if it is a shadow; with `last`, after the last of its tests alone."""
+        if self._side is not None and (not last or self._tests_left <= 1):
             self._side.end()
 
     @contextlib.contextmanager
@@ -210,6 +214,7 @@ class FunctionWatch:
                 return self._idle(number)
             call = CallRecord(self._functions[number].name, arguments_text(args, keywords))
             signature = self._tables[number][key] = _Signature(call)
+            signature.tests = self.recorders.get((call.function, call.arguments))
             self._hot_at.pop(number, None)
         if signature.test is not self._test:
             signature.test = self._test
@@ -217,14 +222,16 @@ class FunctionWatch:
         if self._root is not None:
             self._open_span(number, signature)
             return False
-        if (
-            signature.claims >= MOST_RECORDINGS
-            or self._functions[number].name in self.ledger.refused
-        ):
+        if not self._records(signature) or self._functions[number].name in self.ledger.refused:
             return self._idle(number)
         if self._side is None and not self._claim(signature):
             return self._idle(number)
         return self._record(number, signature, args, keywords)
+
+    def _records(self, signature: _Signature) -> bool:
+        """Whether this test may record a signature, which needs a recording."""
+        of_test = signature.tests is None or self._test in signature.tests
+        return of_test and signature.claims < MOST_RECORDINGS
 
     def _pass_generator(self, number: int) -> bool:
         function = self._functions[number]
@@ -420,7 +427,7 @@ class FunctionWatch:
         recorder = active()
         if recorder is None:
             return
-        counts = signature.claims < MOST_RECORDINGS
+        counts = self._records(signature)
         signature.claims += counts
         span = Span(self._functions[number], signature.call.arguments, len(recorder.graph.symbols))
         span.counts = counts
@@ -434,6 +441,8 @@ class FunctionWatch:
                 calls = self.facts.calls(graph, first, self._spans, notes)
         except Exception as error:  # a fault of ours may not change the shadow's course
             self._side.end(f"its facts have a fault: {type(error).__name__}")
+        for call in calls:
+            call.recorded_in = [self._test]
         self._side.send({"calls": [asdict(x) for x in calls], "differences": []})
 
 
