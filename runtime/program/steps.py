@@ -46,6 +46,7 @@ from runtime.program.cost_model import (
     NUMPY_SORT,
     NUMPY_UFUNC,
     ONE_BLOCK,
+    RANGES_PER_THREAD,
     SECOND_THREAD,
 )
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
@@ -298,6 +299,9 @@ class RegionStep:
         self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
         if not block and self.size <= BLOCK_MOST and self.size * cost(body) < ONE_BLOCK:
             self.block = max(self.block, self.size)
+        if not block and not body.calls:  # kernels of rows alone, which need no scratch memory
+            ranges = 1 if self.threads == 1 else RANGES_PER_THREAD * self.threads
+            self.block = max(self.block, -(-self.size // ranges))
         self._take(body)
         self.writes = [(cells[each.index], each.dtype.storage) for each in body.outs]
         self.rows = [
@@ -521,8 +525,8 @@ def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
 
 def cost(body: RegionBody) -> float:
     """Return the estimated time of a body in NumPy, in nanoseconds per element."""
-    sorts = [symbol for symbol, _ in body.rows if symbol.op in _SORTS]
-    return sum([_price(function) for function, _, _ in body.calls]) + NUMPY_SORT * len(sorts)
+    rows = [NUMPY_SORT if symbol.op in _SORTS else NUMPY_CHEAP for symbol, _ in body.rows]
+    return sum([_price(function) for function, _, _ in body.calls]) + sum(rows)
 
 
 _SORTS = (ops.sort, ops.argsort)
