@@ -75,7 +75,7 @@ def _summary(report: CastReport) -> str:
     if not report.rows:
         return ("No casts." if not report.of else f"None of {report.of} uses of casts.") + steps
     counts = ", ".join(f"{count} {level}" for level, count in words.levels(report).items())
-    sentence = f"{len(report)} uses of casts: {counts}."
+    sentence = f"{words.use_count(report)}: {counts}."
     bytes_text = code(words.size_text(words.added(report)))
     return f"{sentence} They make {bytes_text} bytes of arrays.{steps}"
 

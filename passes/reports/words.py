@@ -52,8 +52,12 @@ def headline(report: CastReport) -> str:
         none = f"none of {report.of} uses of casts" if report.of else "no casts"
         return f"graph {name}: {none}{losses}"
     lossy = sum(not row.exact for row in report)
-    uses = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
-    return f"graph {name}: {uses}, {lossy} can lose something{losses}"
+    return f"graph {name}: {use_count(report)}, {lossy} can lose something{losses}"
+
+
+def use_count(report: CastReport) -> str:
+    """Return the number of uses of casts."""
+    return "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
 
 
 def steps(report: CastReport) -> str:

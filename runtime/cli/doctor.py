@@ -30,6 +30,7 @@ from runtime.interpreter import interpret
 from runtime.native.cache import directory, open_folder
 from runtime.native.probe import UnusableError, engine
 from runtime.program import Program
+from runtime.program.tier import tier
 
 Verdict: TypeAlias = Literal["ok", "note", "fails"]
 
@@ -144,6 +145,9 @@ def _is_within(version: str, bound: str) -> bool:
 
 def _tiers() -> Iterator[Diagnosis]:
     yield _attempt("NumPy tier", partial(_run, "off"), "a region of 3 ops has the values of NumPy")
+    if why := tier("auto")[1]:
+        yield Diagnosis("note", "native tier", f"no machine code: {why}")
+        return
     try:
         engine()
     except UnusableError as error:
