@@ -161,8 +161,7 @@ def test_share():
 
 
 def test_the_step_of_tests_writes_a_baseline_and_fails_where_a_dtype_widens(project: Path) -> None:
-    # By its module, also where graphir is installed and pytest has the plugin already.
-    plugin = "-p no:graphir -p graphir.pytest_plugin -p no:cacheprovider"
+    plugin = "-p graphir.pytest_plugin -p no:cacheprovider"
 
     def tests(update: str) -> tuple[int, str]:
         done = run(project, STEPS["Tests"], UPDATE=update, PYTEST_ADDOPTS=plugin)

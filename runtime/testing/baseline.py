@@ -189,8 +189,7 @@ def cast_reason(cast: CastFact) -> str:
     if cast.kind == "wrap":
         return f"computes `{cast.op}` in {cast.target}, which {cast.loss}"
     loss = f", which {cast.loss}" if cast.loss else ""
-    fix = f"; write {cast.fix}" if cast.fix else ""
-    return f"casts {cast.source} to {cast.target} ({cast.operand} of {cast.op}){loss}{fix}"
+    return f"casts {cast.source} to {cast.target} ({cast.operand} of {cast.op}){loss}"
 
 
 def _new_results(former: Mapping[str, list[str]], call: CallRecord) -> Iterator[_Change]:

@@ -142,7 +142,7 @@ def difference_lines(
     """Return a table of the lines that differ under other rules."""
     lines: list[str] = []
     for name in names:
-        own = sorted({x for x in differences if x.rules == name}, key=lambda x: (x.file, x.line))
+        own = sorted({x for x in differences if x.rules == name})
         verb = "differs" if len(own) == 1 else "differ"
         lines.append(f"under {name}, {count_text(len(own), 'step')} {verb}")
         visible = own if verbose else own[:SHORT]

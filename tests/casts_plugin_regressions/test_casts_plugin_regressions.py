@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -92,7 +93,12 @@ def test_the_plugin_flags_a_regression_at_its_line(
     run = compared["after"]
     assert run.returncode == 1, run.stdout
     _, changes = run.stdout.split("changed dtypes since")
-    assert f"\n{case.path}:{case.line}: " in changes
+    lines = (PROJECT / case.path).read_text(encoding="utf-8").splitlines()
+    (changed,) = [i for i, text in enumerate(lines, 1) if text.strip() == case.before]
+    _, finding = changes.split(f"\n{case.path}:{changed}: ")
+    if case.line != changed:  # the finding names the conversion too, unless it is a result's dtype
+        reasons = re.match(r".*((?:\n    .*)*)", finding)
+        assert reasons and f"line {case.line} casts" in reasons[1]
 
 
 def test_the_plugin_flags_no_fix(

@@ -306,8 +306,8 @@ PYTHON: Mapping[str, Row] = {
     "argmin": _located("argmin"),
     "cumulative_sum": _accumulated("np.add"),
     "cumulative_prod": _accumulated("np.multiply"),
-    "sort": _helper("_sort", "axis", "descending"),
-    "argsort": lambda line: _positions(line, _helper("_argsort", "axis", "descending")(line)),
+    "sort": _helper("sort_along", "axis", "descending"),
+    "argsort": lambda line: _positions(line, _helper("sort_places", "axis", "descending")(line)),
     "searchsorted": lambda line: _positions(line, _helper("_searchsorted", "side")(line)),
     # -- contractions
     "matmul": _call("np.matmul"),

@@ -52,3 +52,18 @@ def integers(start: Any, step: Any, size: int, least: int, greatest: int) -> Any
         if not least <= value <= greatest:
             raise ValueError(f"{value} is not in [{least}, {greatest}]")
     return np.arange(size, dtype=np.uint64) * np.uint64(step % 2**64) + np.uint64(start % 2**64)
+
+
+def sort_along(x: Any, axis: int, descending: bool) -> Any:
+    """The elements sorted along an axis, NaN last; descending, the reverse of that."""
+    # An unstable sort would order 0.0 and -0.0, which compare equal, by its implementation.
+    result = np.sort(x, axis=axis, kind="stable" if x.dtype.kind == "f" else None)
+    return np.flip(result, axis).copy() if descending else result
+
+
+def sort_places(x: Any, axis: int, descending: bool, stable: bool = True) -> Any:
+    """The indices (int64) that sort along an axis; descending puts NaN first."""
+    if descending:
+        return x.shape[axis] - 1 - np.flip(sort_places(np.flip(x, axis), axis, False), axis)
+    order = np.argsort(x, axis=axis, kind="stable" if stable else None)
+    return order.astype(np.int64, copy=False)

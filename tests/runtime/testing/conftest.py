@@ -29,7 +29,6 @@ class Project:
     def run(self, *arguments: str, package: str = "=lab") -> subprocess.CompletedProcess[str]:
         """Run pytest with --casts."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += ["-p", "no:graphir"]  # the name of the plugin where graphir is installed
         command += ["-p", "graphir.pytest_plugin", f"--casts{package}", *arguments]
         env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         env.pop("PYTEST_ADDOPTS", None)
