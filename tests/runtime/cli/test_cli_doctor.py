@@ -61,6 +61,7 @@ def test_without_machine_code_the_reason_is_told(monkeypatch: pytest.MonkeyPatch
     def fails() -> None:
         raise probe.UnusableError("no executable memory here")
 
+    monkeypatch.setattr(doctor, "tier", lambda mode: (None, ""))
     monkeypatch.setattr(doctor, "engine", fails)
     status, found = lines()
     assert status == 0
