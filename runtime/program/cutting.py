@@ -151,10 +151,13 @@ def _sink(graph: Graph, regions: Sequence[Region]) -> None:
     homes = {
         symbol.index: region for region in regions for symbol in (*region.symbols, *region.rows)
     }
+    rows = {symbol.index for region in regions for symbol in region.rows}
     users: dict[int, list[int]] = {symbol.index: [-1] for symbol in graph.outputs}
     for symbol in graph.symbols:
-        for arg in symbol.args:
-            users.setdefault(arg.index, []).append(symbol.index)
+        for k, arg in enumerate(symbol.args):
+            # A row-wise symbol reads its further operands from memory.
+            in_region = k == 0 or symbol.index not in rows
+            users.setdefault(arg.index, []).append(symbol.index if in_region else -1)
     sunk: dict[int, Region] = {}
     for region in reversed(regions):
         for symbol in reversed(region.symbols):

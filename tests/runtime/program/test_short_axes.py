@@ -102,3 +102,13 @@ def test_squares_are_products() -> None:
     g.output(x**2 + x**3)
     names = [symbol.op.name for symbol in Program(g).lowered.symbols]
     assert names.count("multiply") == 1 and names.count("pow") == 1
+
+
+def test_the_further_operands_of_rows_lie_in_memory() -> None:
+    g = Graph("norm")
+    x, scale = g.input("float16", (9,), name="x"), g.input("bool", (9,), name="scale")
+    y = ops.layer_norm(x, scale.cast("float16"), g.constant(np.ones(9, np.float16)), epsilon=1e-3)
+    g.output(y + y)
+    inputs = np.arange(9).astype(np.float16), np.arange(9) % 2 == 0
+    for native in ("off", "now"):
+        assert same(Program(g, native=native)(*inputs), interpret(g, *inputs))
