@@ -9,6 +9,7 @@ nothing, and the files that the test has open are copies or closed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import gc
 import json
@@ -115,6 +116,8 @@ def fork(seconds: float) -> Shadow | ShadowSide:
         signal.setitimer(signal.ITIMER_PROF, seconds)
         signal.setitimer(signal.ITIMER_REAL, 4 * seconds)
         gc.disable()
+        os.nice(10)  # the tests come first
+        _use_one_thread()
         sys.settrace(None)
         sys.setprofile(None)
         sys.dont_write_bytecode = True
@@ -130,6 +133,16 @@ def fork(seconds: float) -> Shadow | ShadowSide:
     except BaseException:
         os._exit(1)
     return side
+
+
+def _use_one_thread() -> None:
+    """Let NumPy's OpenBLAS use one thread: several would wait for cores that the tests use."""
+    core: Any = sys.modules.get("numpy._core._multiarray_umath")
+    if core is None:
+        return
+    for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads"):
+        with contextlib.suppress(OSError, AttributeError):
+            getattr(ctypes.CDLL(core.__file__), name)(1)
 
 
 @contextlib.contextmanager
