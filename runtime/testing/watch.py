@@ -88,6 +88,7 @@ class FunctionWatch:
         self._numbers = count()
         self._functions: dict[int, WatchedFunction] = {}
         self._tables: dict[int, dict[Any, _Signature]] = {}
+        self._by_text: dict[tuple[int, str], _Signature] = {}
         self._calls: dict[int, int] = {}
         self._hot_at: dict[int, int] = {}
         self._waited, self._next_look = 0.0, 0.0
@@ -169,9 +170,8 @@ class FunctionWatch:
         for function in self._functions.values():
             function.use(function.own)
         self._collect(True)
-        for table in self._tables.values():
-            for signature in table.values():
-                self.ledger.add_call(signature.call)
+        for signature in self._by_text.values():
+            self.ledger.add_call(signature.call)
         reached = {name for name, _ in self.ledger.calls}
         for function in self._functions.values():
             if function.name in reached:
@@ -212,10 +212,7 @@ class FunctionWatch:
         if signature is None:
             if len(self._tables[number]) >= MOST_SIGNATURES:
                 return self._idle(number)
-            call = CallRecord(self._functions[number].name, arguments_text(args, keywords))
-            signature = self._tables[number][key] = _Signature(call)
-            signature.tests = self.recorders.get((call.function, call.arguments))
-            self._hot_at.pop(number, None)
+            signature = self._tables[number][key] = self._new_signature(number, args, keywords)
         if signature.test is not self._test:
             signature.test = self._test
             signature.call.tests.append(self._test)
@@ -227,6 +224,19 @@ class FunctionWatch:
         if self._side is None and not self._claim(signature):
             return self._idle(number)
         return self._record(number, signature, args, keywords)
+
+    def _new_signature(
+        self, number: int, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> _Signature:
+        """Return the signature of a call with a new key; keys of equal texts share a signature."""
+        text = number, arguments_text(args, keywords)
+        signature = self._by_text.get(text)
+        if signature is None:
+            call = CallRecord(self._functions[number].name, text[1])
+            signature = self._by_text[text] = _Signature(call)
+            signature.tests = self.recorders.get((call.function, call.arguments))
+            self._hot_at.pop(number, None)
+        return signature
 
     def _records(self, signature: _Signature) -> bool:
         """Whether this test may record a signature, which needs a recording."""
