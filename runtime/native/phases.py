@@ -91,7 +91,8 @@ def together(
     and the bytes of a row. `count` is the number of all rows. One thread at a time may call the
     function.
     """
-    words, alive = [room, len(kernels)], list[Any]()
+    driver = _driver()
+    words, alive = [room, len(kernels)], list[Any]([driver])
     for kernel, filled, inner in kernels:
         record = (c_int64 * len(filled))(*filled)
         context = cast(kernel.compiled.context, c_void_p).value
@@ -100,16 +101,20 @@ def together(
         words += [word for operand in inner for word in operand]
         alive += [record, kernel.compiled]
     table = (c_int64 * len(words))(*words)
-    function = _driver().function
 
     def run(first: int, end: int) -> None:
-        function(table, first, end)
-        assert alive
+        driver.function(table, first, end)
+        assert alive  # the records and the code of the kernels, by address alone in the table
 
     return run
 
 
 class _Driver(NamedTuple):
+    """The function `phases`, and its code, which lives as long as a caller holds this object.
+
+    Two threads that ask for it at once may both compile it, and the cache keeps one.
+    """
+
     code: Any
     function: Callable[..., None]
 

@@ -10,6 +10,7 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from runtime import Program, interpret
+from runtime.native import phases as native_phases
 from runtime.program import phases
 from runtime.program.phases import PhasesStep
 from runtime.program.rewrites import phases as fusion
@@ -150,3 +151,15 @@ def test_the_explanation_says_which_steps_run_together() -> None:
     text = Program(g, native="off").explain(np.ones((64, 50), np.float32))
     assert "steps 0, 1 run together on the same 64 rows" in text
     assert "1 of their 2 results stay in scratch memory" in text
+
+
+def test_two_threads_have_the_bits_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phases, "NATIVE_ROWS", 1 << 14)
+    native_phases._driver.cache_clear()  # both threads compile the loop over phases
+    g = Graph("norm")
+    x = g.input("float32", (4096, 300))
+    centred = x - ops.mean(x, axis=1, keepdims=True)
+    g.output(centred / ops.sqrt(ops.mean(centred * centred, axis=1, keepdims=True)))
+    array = np.random.default_rng(0).normal(size=(4096, 300)).astype(np.float32)
+    program = Program(g, threads=2, native="now")
+    assert same(program(array), interpret(g, array)) and same(program(array), program(array))
