@@ -204,10 +204,8 @@ class PhasesStep:
             for symbol in member.body.inputs:
                 cell = member.cells[symbol.index]
                 if cell in self.aliases:
-                    source = values[self.aliases[cell]]
-                    shape = member.operand_shape(symbol)
-                    steps = [source.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
-                    values[cell] = as_strided(source, shape, steps)
+                    source = values[self.aliases[cell]]  # in C order, so this is a view
+                    values[cell] = source.reshape(member.operand_shape(symbol))
         return values
 
 

@@ -151,18 +151,19 @@ class Facts:
         verdict = self._policy.judge(row.source, row.target, loss)
         return ", ".join(verdict.why) if verdict.action == "forbid" else ""
 
+    def _at(self, location: Location) -> tuple[str, str, int, int, str]:
+        """Return the first fields of a CastFact: its function, file, line, column and text."""
+        places = self._places
+        function, file = places.function(location), places.file(location.source)
+        return function, file, location.line, location.column, places.text(location)
+
     def _fact(self, row: CastRow, forbidden: str) -> CastFact:
-        location, places = row.location, self._places
         try:
             fix = row.fix
         except Exception:  # a fix is a courtesy, and no fault of it may stop the report
             fix = ""
         return CastFact(
-            places.function(location),
-            places.file(location.source),
-            location.line,
-            location.column,
-            places.text(location),
+            *self._at(row.location),
             row.op,
             row.operand,
             str(row.source),
@@ -195,13 +196,9 @@ class Facts:
                 yield symbol, self._wrap(symbol, dtype)
 
     def _wrap(self, symbol: Symbol, dtype: DType) -> CastFact:
-        location, places, name = symbol.location, self._places, str(dtype)
+        name = str(dtype)
         return CastFact(
-            places.function(location),
-            places.file(location.source),
-            location.line,
-            location.column,
-            places.text(location),
+            *self._at(symbol.location),
             symbol.op.name,
             "result",
             name,
