@@ -219,7 +219,9 @@ class _Body(Graph):
         arguments: _Values,
         types: Sequence[TensorType],
     ) -> None:
-        super().__init__(name_of(function), rules=outer.rules, tf32=outer.tf32)
+        super().__init__(
+            name_of(function), rules=outer.rules, tf32=outer.tf32, functions=outer.functions
+        )
         self.tracing, self.numbers, self.outer = outer.tracing, outer.numbers, outer
         self.is_body, self.captures = True, dict[int, Symbol]()
         self._arguments = [self.input(type_) for type_ in types]
@@ -266,7 +268,7 @@ class _Body(Graph):
 
     def closed(self, captures: Iterable[int]) -> Graph:
         """Return a plain graph whose inputs are the arguments, and then one for each capture."""
-        new = Graph(self.name, rules=self.rules, tf32=self.tf32)
+        new = Graph(self.name, rules=self.rules, tf32=self.tf32, functions=self.functions)
         new.has_bodies = self.has_bodies
         values: dict[int, Symbol] = {}
         for symbol in self._arguments:

@@ -77,6 +77,9 @@ ArrayOrNumber: TypeAlias = (
 Ties: TypeAlias = Literal["even", "away"]
 """How tensor_float32 rounds ties."""
 
+Functions: TypeAlias = Literal["numpy", "rounded"]
+"""Which results functions of float32 have: NumPy's, or correctly rounded ones."""
+
 Number: TypeAlias = "complex | np.generic[Any]"
 Real: TypeAlias = "float | np.floating[Any] | np.integer[Any]"
 Int: TypeAlias = "int | np.integer[Any]"

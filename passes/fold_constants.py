@@ -59,7 +59,9 @@ def _fold(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
     inference = graph.infer(symbol.op, args, symbol.attrs)
     values = [arg.attrs["value"] for arg in args]
     try:
-        value = apply(symbol.op, inference, [a.dtype for a in args], values, {}, graph.tf32)
+        value = apply(
+            symbol.op, inference, [a.dtype for a in args], values, {}, graph.tf32, graph.functions
+        )
     except (ExecutionError, ShapeError):  # the op raises, or a run binds the dim
         return None
     attrs = {"dtype": symbol.dtype, "value": constant(value), "literal": None}

@@ -9,7 +9,7 @@ from graphir.gc_pause import uncollected
 from graphir.ir.inference_cache import infer
 from graphir.location import LEGALIZE
 from graphir.ops.attributes import with_dtypes
-from graphir.semantics.evaluation import machine
+from graphir.semantics.evaluation import machine, machine_of
 from passes.rewriter import Casts, Rewriter, entering_bodies, require_explicit
 
 
@@ -73,7 +73,7 @@ def _plan(graph: Graph, symbol: Symbol) -> _Plan:
     casts: list[tuple[int, str, DType, DType]] = []
     for i, arg in enumerate(symbol.args):
         if not _LEGAL[arg.dtype.code]:
-            wide = machine(arg.dtype)
+            wide = machine_of(op, arg.dtype, graph.functions)
             casts.append((i, op.operand(i), arg.dtype, wide))
             types[i] = arg.type.cast(wide)
     inference = infer(graph.rules, op, types, with_dtypes(symbol.attrs, machine))

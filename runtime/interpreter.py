@@ -124,14 +124,17 @@ class ReferenceRun:
         graph, op = self.graph, symbol.op
         sources = tuple([graph.storage_dtype(arg) for arg in symbol.args])
         if not sources:  # a constant has its own value
-            return Evaluation(op, self.concrete(symbol), sources, self.sizes, graph.tf32)
+            return self._new_evaluation(symbol, sources)
         key = graph.infer(op, symbol.args, symbol.attrs), sources
         evaluation = self._evaluations.get(key)
         if evaluation is None:
-            evaluation = self._evaluations[key] = Evaluation(
-                op, self.concrete(symbol), sources, self.sizes, graph.tf32
-            )
+            evaluation = self._evaluations[key] = self._new_evaluation(symbol, sources)
         return evaluation
+
+    def _new_evaluation(self, symbol: Symbol, sources: Sequence[DType]) -> Evaluation:
+        graph, inference = self.graph, self.concrete(symbol)
+        sizes, tf32, functions = self.sizes, graph.tf32, graph.functions
+        return Evaluation(symbol.op, inference, sources, sizes, tf32, functions)
 
     def _control_value(self, symbol: Symbol) -> Any:
         """Compute an op of control flow, a tuple of arrays, or one part of such a tuple."""

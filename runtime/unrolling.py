@@ -247,11 +247,28 @@ class _Unrolling:
     def operands(self, symbol: Symbol, args: Sequence[_Value]) -> list[Any]:
         """Return the operands in the dtypes that the graphs take."""
         dtypes = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs).operands
+        if symbol.op is control.scan:
+            for value in args:
+                self.require_rows(value)
         values = (
             self.in_dtype(value, dtype, symbol.op.operand(i))
             for i, (value, dtype) in enumerate(zip(args, dtypes, strict=True))
         )
         return list(map(self.no_number, values))
+
+    def require_rows(self, value: _Value) -> None:
+        """Raise ExecutionError for a weak array whose rows the rules would make strong."""
+        x = value.symbol
+        if x.rank and x.dtype.weak:
+            dtype = self.new.infer(ops.stack, (x,), {"axis": 0}).type.dtype
+            if dtype is not x.dtype:
+                raise ExecutionError(
+                    f"{self.what}: no run op by op has the rows of a weak array, which the rules "
+                    f"{self.graph.rules.name!r} make {dtype}",
+                    got=f"{x.type}",
+                    fix=f"make the input {DType.from_numpy(x.dtype.storage)}",
+                    location=self.here,
+                )
 
     def no_number(self, value: _Value) -> _Value:
         """Return a value that enters a graph, where it is no number whose value the rules read."""

@@ -42,8 +42,8 @@ ROOMS = """
               rule_reports drawing public
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
               dead_code legalize decompose pipeline analysis reports
-    runtime:  optional references progress binding results interpreter unrolling program native
-              execution audit jit recording array_api sources testing targets value_files cli
+    runtime:  optional references workers progress binding results interpreter unrolling program
+              native execution audit jit recording array_api sources testing targets value_files cli
               notebook
 """
 """The rooms and single modules of each floor, in order: each imports from those before it alone."""

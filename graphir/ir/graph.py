@@ -14,7 +14,7 @@ from graphir import ops
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError
 from graphir.escape import printable
-from graphir.hints import ArrayOrNumber, Ties
+from graphir.hints import ArrayOrNumber, Functions, Ties
 from graphir.ir.creation import Makers
 from graphir.ir.facade import GraphFacade
 from graphir.ir.op_builder import OpBuilder
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _NO_ATTRS: dict[str, Any] = {}
 _TIES: Callable[..., Ties] = choice(*get_args(Ties))
+_FUNCTIONS: Callable[..., Functions] = choice(*get_args(Functions))
 
 
 class GraphPolicy(Protocol):
@@ -52,8 +53,10 @@ class Graph(Makers, GraphFacade, BodyGraph):
     `out_types` and never casts to them. `rules` is a rule set or its name; the default is the rule
     set of the innermost `with rules(...)`, or "max". `tf32` is the rounding of ties in
     tensor_float32: "even", or "away" from zero as NVIDIA's cvt.rna. `policy`, such as a
-    passes.Policy, judges the graph when `output` names its outputs. Methods that add an op raise
-    PromotionError, ShapeError or GraphError at the user's line of that op.
+    passes.Policy, judges the graph when `output` names its outputs. With `functions="rounded"`,
+    `exp expm1 log log1p log2 sin cos tanh erf sigmoid` of floats up to float32 are correctly
+    rounded; by default they have NumPy's results. Methods that add an op raise PromotionError,
+    ShapeError or GraphError at the user's line of that op.
     """
 
     def __init__(
@@ -64,12 +67,14 @@ class Graph(Makers, GraphFacade, BodyGraph):
         rules: RulesLike | None = None,
         tf32: Ties = "even",
         policy: GraphPolicy | None = None,
+        functions: Functions = "numpy",
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError("the name of a graph must be text", got=repr(name))
         self.name = name
         self.builder = OpBuilder(rules_named(rules))
         self.tf32 = _TIES(tf32, ())
+        self.functions: Functions = _FUNCTIONS(functions, ())
         self.policy = policy
         self.rules_before: str | None = None
         self.symbols: list[Symbol] = []
@@ -146,6 +151,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
     def inherit(self, graph: Graph) -> None:
         """Take over the facts besides symbols and rules of the graph that this one derives from."""
         self.policy, self.has_bodies = graph.policy, graph.has_bodies
+        self.functions = graph.functions
         self.library, self.notes, self.defaults = graph.library, graph.notes, graph.defaults
 
     def concrete_dtype(self, dtype: DType) -> DType:

@@ -65,6 +65,9 @@ def _verify_bodies(graph: Graph, symbol: Symbol) -> None:
     for body in cast("Iterator[Graph]", bodies(symbol.attrs)):
         if body.rules is not graph.rules or body.tf32 != graph.tf32:
             raise GraphError(f"{place}: its graphs must have the same rules", got=body.rules.name)
+        if body.functions != graph.functions:
+            problem = f"{place}: its graphs must have the same functions"
+            raise GraphError(problem, got=body.functions)
         try:
             verify(body)
         except GraphirError as error:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, PromotionError
-from graphir.hints import Number
+from graphir.hints import Functions, Number
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
@@ -171,6 +171,7 @@ def trace(
     /,
     *types: Any,
     rules: RulesLike | None = None,
+    functions: Functions = "numpy",
     **keywords: Any,
 ) -> Trace:
     """Return the graph of a function's computation on symbols of these types, under these rules.
@@ -185,13 +186,15 @@ def trace(
     Static(value). Inputs have the names of the parameters: `x`, and `params_w` for params["w"].
 
     The function returns symbols (its inputs too), arrays and numbers, which become constants, or
-    None; or tuples, lists and dicts of those. `trace` raises GraphError if a result is none of
+    None; or tuples, lists and dicts of those. `functions` is the setting of the graph: NumPy's
+    functions of floats, or "rounded" ones. `trace` raises GraphError if a result is none of
     these, if no result is a symbol or constant, or if the arguments do not match the function's
     parameters.
     """
     rule_set = rules_in_force(_usual_rules((types, keywords))) if rules is None else rules
     try:
-        return trace_into(function, types, keywords, Graph(name_of(function), rules=rule_set))
+        graph = Graph(name_of(function), rules=rule_set, functions=functions)
+        return trace_into(function, types, keywords, graph)
     except GraphirError as error:
         raise error.at(user_location(), "trace") from None
 

@@ -50,6 +50,20 @@ class ControlCall(NamedTuple):
         """Return a place for so many rows of a result, of which `row` is one."""
         return np.empty((length, *row.shape), row.dtype)
 
+    def length(self, operands: Sequence[Any]) -> int:
+        """Return the number of rows of a `scan`. Raises ExecutionError unless it is one number."""
+        carries = self.attrs["carries"]
+        rows = operands[carries : carries + self.attrs["scanned"]]
+        length = len(rows[0]) if rows else evaluate(self.attrs["length"], self.sizes)
+        if any(len(row) != length for row in rows):
+            lengths = ", ".join(str(len(row)) for row in rows)
+            raise ExecutionError("all that scan scans must have the same length", got=lengths)
+        return length
+
+    def no_rows(self) -> list[Array]:
+        """Return the stacked results of a `scan` over no rows."""
+        return [_empty(self, type_) for type_ in self.types[self.attrs["carries"] :]]
+
 
 def _cond(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     place = min(max(int(operands[0]), 0), len(call.bodies) - 1)
@@ -70,10 +84,7 @@ def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     carries, scanned = attrs["carries"], attrs["scanned"]
     rows = [*map(call.scanned, operands[carries : carries + scanned])]
     captured = operands[carries + scanned :]
-    length = len(rows[0]) if rows else evaluate(attrs["length"], call.sizes)
-    if any(len(row) != length for row in rows):
-        lengths = ", ".join(str(len(row)) for row in rows)
-        raise ExecutionError("all that scan scans must have the same length", got=lengths)
+    length = call.length(operands)
     values, stacked = list(operands[:carries]), list[Any]()
     for step in range(length):
         place = length - 1 - step if attrs["reverse"] else step
@@ -84,7 +95,7 @@ def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
         for whole, y in zip(stacked, outputs, strict=True):
             whole[place] = y
     if not length:
-        stacked = [_empty(call, type_) for type_ in call.types[carries:]]
+        stacked = call.no_rows()
     return (*values, *stacked)
 
 

@@ -20,7 +20,8 @@ from graphir.errors import ExecutionError
 from graphir.ops.dims import Dim, evaluate
 from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import scalar
-from graphir.semantics.kernels import KERNELS
+from graphir.semantics.kernels import KERNEL_TABLES
+from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
 
 
 def machine(dtype: DType) -> DType:
@@ -46,6 +47,18 @@ def _computes_in(dtype: DType) -> DType:
 _MACHINE = [_computes_in(dtype) for dtype in DType]
 
 
+def machine_of(op: Op, dtype: DType, functions: str) -> DType:
+    """Return the dtype in which an op computes on values of `dtype`, by a graph's `functions`.
+
+    Correctly rounded functions of narrow floats compute in float64. Of no value of such a dtype
+    does the exact result lie so near to the middle of two neighbours that rounding float64 fails,
+    whereas a result rounded to float32 may lie in the middle itself.
+    """
+    wide = machine(dtype)
+    is_rounded = functions == "rounded" and op.name in ROUNDED_FUNCTIONS
+    return DType.float64 if is_rounded and wide is not dtype and dtype.is_float else wide
+
+
 def apply(
     op: Op,
     inference: Inference,
@@ -53,9 +66,10 @@ def apply(
     values: Sequence[NDArray[Any]],
     sizes: Mapping[str, int],
     tf32: str = "even",
+    functions: str = "numpy",
 ) -> NDArray[Any]:
     """Compute an op on arrays, whose dtypes are `sources`; see Evaluation."""
-    return Evaluation(op, inference, sources, sizes, tf32)(values)
+    return Evaluation(op, inference, sources, sizes, tf32, functions)(values)
 
 
 class Evaluation:
@@ -63,7 +77,7 @@ class Evaluation:
 
     `sources` are the dtypes of the operands. Each operand is converted to the dtype that the op's
     signature demands, and widened to a machine dtype if the op computes. The result is rounded
-    once. `sizes` maps symbolic dims to ints.
+    once. `sizes` maps symbolic dims to ints. `tf32` and `functions` are settings of the graph.
     """
 
     __slots__ = ("_casts", "_computes", "_kernel", "_made_as", "_result", "_settings", "_tf32")
@@ -75,6 +89,7 @@ class Evaluation:
         sources: Sequence[DType],
         sizes: Mapping[str, int],
         tf32: str = "even",
+        functions: str = "numpy",
     ) -> None:
         self._result, self._tf32, self._computes = inference.type.dtype, tf32, op.computes
         pairs = [*enumerate(zip(sources, inference.operands, strict=True))]
@@ -82,12 +97,15 @@ class Evaluation:
             self._kernel, self._settings = _the_operand, {}
             pairs.append((0, (inference.operands[0], self._result)))
         else:
-            self._kernel = KERNELS[op.name]
+            self._kernel = KERNEL_TABLES[functions][op.name]
             self._settings = settings_of(op, self._result, inference.attrs, sizes, tf32)
         if op.computes:
-            pairs += [(i, (dtype, machine(dtype))) for i, dtype in enumerate(inference.operands)]
+            pairs += [
+                (i, (dtype, machine_of(op, dtype, functions)))
+                for i, dtype in enumerate(inference.operands)
+            ]
         self._casts = [(i, *pair) for i, pair in pairs if pair[0] is not pair[1]]
-        self._made_as = machine(self._result) if op.computes else self._result
+        self._made_as = machine_of(op, self._result, functions) if op.computes else self._result
 
     def __call__(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the result for some operands, C-contiguous in the storage of the result's dtype.

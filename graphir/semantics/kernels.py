@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ from graphir.semantics import products, sorting, sums
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
 from graphir.semantics.kernel_table import Kernel, KernelTable
+from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS, multiply_add, rounded_erf
+
+if TYPE_CHECKING:
+    from graphir.ir.symbol import Symbol
 
 Array: TypeAlias = NDArray[Any]
 
@@ -226,7 +230,7 @@ class ArrayPrimitives:
         kernel = self.kernels[name]
         if name in ("reshape", "permute"):
             kernel = partial(_move, kernel)
-        elif name in _FLOAT_UFUNCS:  # no cast can occur
+        elif name in _FLOAT_UFUNCS and kernel is PRIMITIVES[name]:  # no cast can occur
             kernel = _FLOAT_UFUNCS[name]
         setattr(self, name, kernel)
         return kernel
@@ -259,10 +263,33 @@ def _move(kernel: Kernel, x: Array, **attrs: Any) -> Array:
     return np.asarray(kernel(x, **attrs), order="C")
 
 
-def gelu_kernel(by_tail: Kernel, x: Array, approximate: str) -> Array:
+def gelu_kernel(by_tail: Kernel, x: Array, approximate: str, primitives: Any = None) -> Array:
     """Compute gelu by its decomposition, or by the exact `by_tail` where there is none."""
-    approximation = decompositions.gelu(ARRAYS, x, approximate)
+    approximation = decompositions.gelu(primitives or ARRAYS, x, approximate)
     return by_tail(x) if approximation is None else approximation
+
+
+def of_float32(function: Kernel, other: Kernel, x: Any) -> Any:
+    """Compute one function of float32 and another of other dtypes.
+
+    The first has many temporary arrays of float64. It computes large arrays block by block, so that
+    these arrays stay in the cache.
+    """
+    if x.dtype != np.float32:
+        return other(x)
+    if not isinstance(x, np.ndarray) or x.size <= _BLOCK:
+        return function(x)
+    array = cast(Array, x)
+    result = np.empty(array.shape, array.dtype)
+    flat, out = array.reshape(-1), result.reshape(-1)
+    for start in range(0, x.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out[part] = function(flat[part])
+    return result
+
+
+_BLOCK = 8192
+"""The elements of a block."""
 
 
 PRIMITIVES: dict[str, Kernel] = {
@@ -309,7 +336,7 @@ PRIMITIVES: dict[str, Kernel] = {
     "asinh": ufunc(np.arcsinh),
     "acosh": ufunc(np.arccosh),
     "atanh": ufunc(np.arctanh),
-    "erf": functions.erf,
+    "erf": partial(of_float32, rounded_erf, functions.erf),
     "gelu": partial(gelu_kernel, functions.gelu),
     "atan2": whole(np.arctan2),
     "hypot": whole(np.hypot),
@@ -398,3 +425,34 @@ KERNELS = KernelTable(PRIMITIVES, ArrayPrimitives)
 """The kernel of each op by name: its primitive, else its decomposition on arrays."""
 
 ARRAYS: ArrayPrimitives = KERNELS.primitives
+
+
+def rounded_table(
+    kernels: Mapping[str, Kernel],
+    primitives: Callable[[Any], Any],
+    fma: Callable[..., Any] = multiply_add,
+    take: Callable[..., Any] = np.ndarray.take,
+) -> KernelTable:
+    """Return a table of kernels whose functions of float32 are correctly rounded.
+
+    Composite ops call these functions too. `fma` computes x * y + z, and `take` looks up indices in
+    a table: see graphir.semantics.rounded_functions.
+    """
+    table = KernelTable(kernels, primitives)
+    for name, function in ROUNDED_FUNCTIONS.items():
+        tools = {"fma": fma, "take": take} if name in ("sin", "cos") else {"fma": fma}
+        table[name] = partial(of_float32, partial(function, **tools), table[name])
+    table["gelu"] = partial(kernels["gelu"], primitives=table.primitives)
+    return table
+
+
+KERNEL_TABLES: Mapping[str, KernelTable] = {
+    "numpy": KERNELS,
+    "rounded": rounded_table(PRIMITIVES, ArrayPrimitives),
+}
+"""The tables of kernels by the setting `functions` of a graph."""
+
+
+def kernel_of(symbol: Symbol) -> Kernel:
+    """Return the kernel of a symbol's op under the settings of its graph."""
+    return KERNEL_TABLES[symbol.graph.functions][symbol.op.name]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,17 +21,18 @@ Layout: TypeAlias = tuple[str, Strides, Strides, bool]
 _MATRIX = 2
 
 
-def matmul(x: Array, y: Array, layout: Layout | None = None) -> Array:
+def matmul(x: Array, y: Array, layout: Layout | None = None, out: Array | None = None) -> Array:
     """Return NumPy's product of x and y, from copies in the layout where they lie in another.
 
-    Large products of integers, whose bits no layout changes, are computed by BLAS.
+    Large products of integers, whose bits no layout changes, are computed by BLAS. A product by
+    NumPy's matmul goes into `out`, if there is such an array, which is in C order.
     """
     if layout is None:
         if x.dtype == y.dtype and integer_products.pays(x.shape, y.shape, x.dtype):
             exact = integer_products.product(x, y)
             if exact is not None:
                 return exact
-        return np.matmul(x, y, casting="no")
+        return np.matmul(x, y, out, casting="no")
     function, left, right, is_gram = layout
     x_laid = laid_out(x, left)
     if is_gram:  # NumPy calls another function of BLAS for x @ x.mT of one memory
@@ -40,7 +44,11 @@ def matmul(x: Array, y: Array, layout: Layout | None = None) -> Array:
         y_laid = laid_out(y, right)
         if may_be_gram(x_laid, y_laid) and address(x_laid) == address(y_laid):
             y_laid = y_laid.copy("K")
-    return np.dot(x_laid, y_laid) if function == "dot" else np.matmul(x_laid, y_laid, casting="no")
+    return (
+        np.dot(x_laid, y_laid)
+        if function == "dot"
+        else np.matmul(x_laid, y_laid, out, casting="no")
+    )
 
 
 def laid_out(array: Array, strides: Strides) -> Array:
@@ -71,6 +79,34 @@ def laid_out(array: Array, strides: Strides) -> Array:
 def uses_blas(dtype: np.dtype[Any]) -> bool:
     """Whether NumPy computes products of a dtype by BLAS; other products add in index order."""
     return dtype.char in "fdFD"
+
+
+def blas_threads() -> int | None:
+    """Return the number of threads that NumPy's BLAS uses for large products.
+
+    The answer is None unless the BLAS is an OpenBLAS, which NumPy's extension module links to.
+    """
+    library = _blas()
+    for name in _THREAD_COUNTS:
+        if function := getattr(library, name, None):
+            return int(function())
+    return None
+
+
+@cache
+def _blas() -> ctypes.CDLL | None:
+    """Return the functions of NumPy's extension module and of the libraries that it links to."""
+    try:
+        return ctypes.CDLL(import_module("numpy._core._multiarray_umath").__file__)
+    except (ImportError, OSError):
+        return None
+
+
+_THREAD_COUNTS = [
+    f"{prefix}openblas_get_num_threads{suffix}"
+    for prefix in ("scipy_", "")
+    for suffix in ("64_", "")
+]
 
 
 def layout_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Layout | None:

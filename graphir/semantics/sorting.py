@@ -8,6 +8,8 @@ ones are ordered by place in a second sort, after an unstable argsort.
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +19,10 @@ Array: TypeAlias = NDArray[Any]
 
 _SHORT = 16
 """The most elements of a row of bytes that insertion sort sorts faster than radix sort: kernels,
+sorts."""
+
+_FEW = 256
+"""The most floats that a stable sort orders before the repair of zeros would be done: kernels,
 sorts."""
 
 _LONG = 500
@@ -36,12 +42,28 @@ def sort(x: Array, axis: int, descending: bool) -> Array:
 
 def sort_into(result: Array, x: Array, axis: int) -> None:
     """Sort along an axis as `sort` does, ascending, and write the elements into an array."""
+    if x.dtype.char in "hH" and _widens_16_bits():
+        result[...] = np.sort(x.astype(np.int32), axis=axis)
+        return
     is_long = x.itemsize == 1 and x.shape[axis] > _SHORT
+    is_few = x.dtype.kind == "f" and x.size <= _FEW
     result[...] = x
-    result.sort(axis=axis, kind="stable" if is_long else None)
-    if x.dtype.kind == "f" and _has_negative_zero(x):
+    result.sort(axis=axis, kind="stable" if is_long or is_few else None)
+    if x.dtype.kind == "f" and not is_few and _has_negative_zero(x):
         rows, sorted_rows = x.swapaxes(axis, -1), result.swapaxes(axis, -1)
         sorted_rows[sorted_rows == 0] = rows[rows == 0]
+
+
+@cache
+def _widens_16_bits() -> bool:
+    """Whether NumPy's vectorized sorts take 32 bits, but not 16, on this processor.
+
+    Integers of 16 bits then take 0.1 to 0.4 times as long if they are sorted as integers of 32
+    bits: kernels, sorts.
+    """
+    module: Any = import_module("numpy._core._multiarray_umath")
+    features: dict[str, bool] = getattr(module, "__cpu_features__", {})
+    return features.get("AVX2", False) and not features.get("AVX512_ICL", False)
 
 
 def _has_negative_zero(x: Array) -> bool:

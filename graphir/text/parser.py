@@ -130,6 +130,12 @@ class Parser(Values):
             self.expect("=")
             start = self.at
             graph.tf32 = self.attempt(start, choice("even", "away"), self.name("even or away"))
+        if self.take("functions"):
+            self.expect("=")
+            start = self.at
+            graph.functions = self.attempt(
+                start, choice("numpy", "rounded"), self.name("numpy or rounded")
+            )
         return graph
 
     def _rules(self) -> PromotionRules:

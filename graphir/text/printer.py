@@ -182,10 +182,11 @@ def names_of(graph: Graph) -> dict[int, str]:
 
 
 def _settings(graph: Graph) -> str:
-    """Format the rules of a graph, and its rounding of tensor_float32."""
+    """Format the rules of a graph, its rounding of tensor_float32, and its functions."""
     before = f" from={_label(graph.rules_before)}" if graph.rules_before else ""
     tf32 = f" tf32={graph.tf32}" if graph.tf32 != "even" else ""
-    return f" rules={_label(graph.rules.name)}{before}{tf32}"
+    functions = f" functions={graph.functions}" if graph.functions != "numpy" else ""
+    return f" rules={_label(graph.rules.name)}{before}{tf32}{functions}"
 
 
 def _large(graph: Graph) -> dict[str, Symbol]:

@@ -8,7 +8,7 @@ pays about 20 ns for each guard.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
@@ -231,6 +231,20 @@ class Guards:
         exec(_GUARDING.format(arguments=arguments, text=text), names)
         return names["guarding"]
 
+    def direct(
+        self, program: Any, condition: str, values: Mapping[str, Any], fits: str = "True"
+    ) -> Callable[..., Any]:
+        """Return a function of arguments that are inputs of a Program: its results, or None.
+
+        The answer is None if a guard or the `condition` does not hold, and for arguments of other
+        types. Machine code checks that they are contiguous, and the Program's Python function runs
+        if `fits`. Both are expressions, with the names of `values`; `fits` has the name `args` too.
+        """
+        text, names = self._expression()
+        names |= {"program": program, "attempt": program.attempt, **values}
+        exec(_DIRECT.format(text=f"{condition} and {text}", fits=fits), names)
+        return names["direct"]
+
     def _compile(self) -> Callable[[], bool]:
         text, names = self._expression()
         return eval(f"lambda: {text}", names)
@@ -258,6 +272,22 @@ def guarding({arguments}):
     except Exception:
         holds = False
     return run({arguments}) if holds else otherwise({arguments})
+"""
+
+
+_DIRECT = """
+def direct(*args):
+    try:
+        if not ({text}):
+            return None
+    except Exception:
+        return None
+    native = program.machine_code
+    if native is not None:
+        results = native(*args)
+        if results is not None:
+            return results
+    return attempt(*args) if {fits} else None
 """
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from graphir import DType, GraphError, PromotionRules
 from graphir.gc_pause import uncollected
+from graphir.hints import Functions
 from graphir.ir.literals import literal_array
 from graphir.location import CALLERS
 from graphir.numpy_api.arrays.memory import LayoutUse
@@ -25,6 +26,7 @@ from graphir.numpy_api.trace import ArgumentLayout, Slot, Trace, trace_into
 from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
+from graphir.promotion.defaults import default
 from runtime.jit.call_signatures import (
     NUMBERS,
     Reader,
@@ -71,6 +73,7 @@ def jit(
     *,
     rules: RulesLike | None = None,
     static: str | Sequence[str] = (),
+    functions: Functions = "numpy",
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -78,12 +81,14 @@ def jit(
     *,
     rules: RulesLike | None = None,
     static: str | Sequence[str] = (),
+    functions: Functions = "numpy",
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
     function: Callable[P, R] | None = None,
     *,
     rules: RulesLike | None = None,
     static: str | Sequence[str] = (),
+    functions: Functions = "numpy",
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of arrays: `@jit` or `@jit(rules="jax")`.
 
@@ -103,7 +108,8 @@ def jit(
     values, which must be hashable, are part of the signature.
 
     `rules` names the rule set. Without it, the rules of an enclosing `with rules(...)` or of
-    set_default_rules hold, else "numpy": arrays promote as in NumPy.
+    set_default_rules hold, else "numpy": arrays promote as in NumPy. `functions` is the setting of
+    the graph: NumPy's functions of floats, or "rounded" ones.
 
     At every call, guards compare the outside state that the traced code loaded with its present
     state, and jit traces the function again after a change. The guards cover globals, closure
@@ -119,8 +125,8 @@ def jit(
     concurrently; threads that meet a new signature at the same time may each trace the function.
     """
     if function is None:
-        return partial(Jitted, rules=rules, static=static)
-    return Jitted(function, rules, static)
+        return partial(Jitted, rules=rules, static=static, functions=functions)
+    return Jitted(function, rules, static, functions)
 
 
 class Jitted(Generic[P, R]):
@@ -133,19 +139,27 @@ class Jitted(Generic[P, R]):
         function: Callable[P, R],
         rules: RulesLike | None = None,
         static: str | Sequence[str] = (),
+        functions: Functions = "numpy",
     ) -> None:
         update_wrapper(self, function)
         self._static = static
+        self._functions: Functions = functions
         self._statics = Statics(function, static) if static else None
         # None: the rules in force at the call
         self._rules = None if rules is None else rules_named(rules)
         self._cache: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
+        self._direct: Callable[..., Any] | None = None
         self._lock = Lock()
         self._layout_use = LayoutUse.NONE  # what signatures have beside the arguments' types
 
     def __call__(self, /, *args: P.args, **keywords: P.kwargs) -> R:
         """Run the function's Program for these arguments; trace the function if necessary."""
+        direct = self._direct
+        if direct is not None and not keywords and not WATCHING:
+            result = direct(*args)
+            if result is not None:
+                return result
         places: Any = args
         names: Any = keywords
         if self._statics:
@@ -174,7 +188,7 @@ class Jitted(Generic[P, R]):
         What is unpickled traces again, at its calls.
         """
         name = name_of(self)
-        return name or (Jitted, (self.__wrapped__, self._rules, self._static))
+        return name or (Jitted, (self.__wrapped__, self._rules, self._static, self._functions))
 
     def __repr__(self) -> str:
         return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"
@@ -255,7 +269,7 @@ class Jitted(Generic[P, R]):
         """Trace the function and compile its Program; share the Program of an equal graph."""
         way = entry(rules)
         types, by_name = types_of(tuple(args), way), types_of(dict(keywords), way)
-        graph = WatchedGraph(self.__wrapped__, rules)
+        graph = WatchedGraph(self.__wrapped__, rules, self._functions)
         trace_result = trace_into(self.__wrapped__, types, by_name, graph, layouts)
         captures, guards = graph.finish()
         trace_result = trace_result._replace(captured=captures)
@@ -284,6 +298,9 @@ class Jitted(Generic[P, R]):
                     self._quick[inner] = self._quick_call(inner, node, compiled, args)
                     lies_usually = USUAL[compiled.trace.layout_use]
                     self._quick[quick] = partial(self._usually, inner, lies_usually)
+                is_usual = len(key) == _PLAIN_KEY or key[-1] is None
+                if is_usual and compiled.is_direct and all(map(is_plain, args)):
+                    self._direct = self._direct_call(compiled)
             for table in (self._cache, self._quick):
                 while len(table) > _MOST_SIGNATURES:
                     del table[next(iter(table))]
@@ -310,6 +327,17 @@ class Jitted(Generic[P, R]):
             len(args),
         )
         return NumberCalls(node, places, self._slowly, partial(self._quick.__setitem__, key))
+
+    def _direct_call(self, compiled: _Compiled) -> Callable[..., Any]:
+        """Return the function that the next calls try first, without a signature.
+
+        It returns None for arguments of another signature, and if a guard does not hold.
+        """
+        condition = "True" if self._rules else "default() is rules"
+        names: dict[str, Any] = {"default": default, "rules": default()}
+        names["lie_usually"] = USUAL[compiled.trace.layout_use]
+        fits = "True" if compiled.trace.layout_use is LayoutUse.NONE else "lie_usually(args)"
+        return compiled.guards.direct(compiled.program, condition, names, fits)
 
     def _call_guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
         """Run the first call after a trace; compile its guards into the fast path."""
@@ -345,13 +373,18 @@ class _Compiled:
         plain |= type(tree) is tuple and len(slots) > 1 and tree == slots
         plain = plain and not trace.writes and not trace.aliases
         self.results: Callable[..., Any] = self.program if plain else self._call_structured
+        converts = trace.captured or numbers or self._numbers
+        self.is_direct = plain and not converts
+        """Whether the arguments are the Program's inputs, and its outputs the results."""
         if trace.captured:
             self.results = partial(self._with_captured, self.results)
         self.quick: Callable[..., Any] = self._converting if self._numbers else self.results
 
     def is_input(self, value: Any) -> bool:
-        """Whether an argument suits the fast path: a plain array, a weak number, or static."""
+        """Whether an argument suits the fast path: a plain array, a scalar, or static."""
         kind: Any = cast("object", type(value))
+        if issubclass(kind, np.generic):
+            return self.trace.numbers is None
         weak = bool(self._numbers or self.trace.numbers)
         return is_plain(value) or kind is Fixed or (weak and kind in NUMBERS)
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import Graph, PromotionRules, Symbol, TensorType
+from graphir.hints import Functions
 from graphir.ir.literals import array_of
 from graphir.location import CALLERS
 from graphir.numpy_api.trace import name_of
@@ -24,8 +25,13 @@ CALLERS.add(__name__)  # so that ops have the location of the user's line
 class WatchedGraph(Graph):
     """A Graph under trace; an array that user code loads by name becomes an input of the graph."""
 
-    def __init__(self, function: Callable[..., Any], rules: PromotionRules) -> None:
-        super().__init__(name_of(function), rules=rules)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        rules: PromotionRules,
+        functions: Functions = "numpy",
+    ) -> None:
+        super().__init__(name_of(function), rules=rules, functions=functions)
         self.watch = Watch(self.name, function)
         self.captures: dict[int, tuple[Any, Symbol]] = {}
         self._constants: dict[int, Any] = {}

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, cast
 
 from graphir import ExecutionError
-from runtime.program.tier import CompiledRegion, Mode, Tier, provide
+from graphir.lazy import lazy
+from runtime.program.cost_model import COMPILE_COST, IMPORT_COST
+from runtime.program.tier import CompiledLoop, CompiledRegion, Mode, SequencePart, Tier, provide
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from graphir import Symbol
     from runtime.program.cutting import Region
+    from runtime.program.program import Program
+    from runtime.program.rows import ColumnSpace
 
 PROCESSORS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
@@ -52,10 +58,11 @@ def tier(mode: Mode) -> tuple[Tier | None, str]:
 
 
 class NativeTier:
-    """The compiler of regions and of integer products; with `now` the first use compiles them."""
+    """The compiler of regions and of ops on whole arrays; with `now` it compiles at first use."""
 
     def __init__(self, now: bool) -> None:
         self.now = now
+        self._column_time = 0.0
 
     def __call__(
         self,
@@ -66,17 +73,130 @@ class NativeTier:
         /,
     ) -> CompiledRegion:
         """Return a region as a compiled region (see `Tier`)."""
-        from runtime.native.kernels import Kernels
+        kernels = _LazyKernels(region, materialized, on_eviction, shared, self.now)
+        return cast("CompiledRegion", kernels)
 
-        return Kernels(region, materialized, on_eviction, shared, self.now)
+    def loop(self, symbol: Symbol, program: Program, /) -> CompiledLoop:
+        """Return an op of control flow as a loop over scalars (see `Tier`)."""
+        from runtime.native.loops.scalar_loop import ScalarLoop
+
+        return ScalarLoop(symbol, program, self.now)
 
     def product(
         self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
     ) -> Callable[[Any, Any], Any]:
         """Return the product of matrices of integers by machine code (see `Tier`)."""
-        from runtime.native.products import products
+        from runtime.native.calls.products import products
 
         return functools.partial(products(self.now).product, multiply, dtype, threads)
+
+    def search(
+        self, search: Callable[[Any, Any], Any], side: str, threads: int, /
+    ) -> Callable[[Any, Any], Any]:
+        """Return the search in sorted vectors by machine code (see `Tier`)."""
+        from runtime.native.calls.searches import searches
+
+        return functools.partial(searches(self.now).search, search, side, threads)
+
+    def pays(self, time: float, /) -> bool:
+        """Whether a plan is worth machine code after some nanoseconds in NumPy (see `Tier`)."""
+        return self.now or time > COMPILE_COST
+
+    def sequence(
+        self,
+        parts: Sequence[SequencePart],
+        arrays: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
+        inputs: int,
+        scratch: int,
+        apart: Sequence[tuple[int, int]],
+        long: bool,
+        /,
+    ) -> Callable[..., Any] | None:
+        """Return a built-in function that runs kernels and products (see `Tier`)."""
+        from runtime.native.sequences import are_ready, sequence_entry
+
+        if not are_ready(parts, self.now):
+            return None
+        return sequence_entry(parts, arrays, inputs, scratch, apart, long)
+
+    def columns(
+        self,
+        reduce: Callable[[Any], Any],
+        symbol: Symbol,
+        space: ColumnSpace,
+        shape: tuple[int, ...],
+        threads: int,
+        /,
+    ) -> Callable[[Any], Any]:
+        """Return a reduction of outer axes by machine code (see `Tier`)."""
+
+        def compute(x: Any) -> Any:
+            if not self.now and self._column_time < COMPILE_COST:
+                start = perf_counter_ns()
+                result = reduce(x)
+                self._column_time += perf_counter_ns() - start
+                return result
+            from runtime.native.columns import column_reductions
+
+            reduction = column_reductions(self.now, symbol.op.name, symbol.dtype)
+            return reduction.reduce(reduce, symbol, space, shape, threads, x)
+
+        return compute
+
+
+class _LazyKernels:
+    """The kernels of a region, whose modules are imported once the program has run for a while.
+
+    Until then the region has no machine code, and the object only adds up the time in NumPy. Any
+    attribute besides those below imports the modules.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        materialized: Collection[int],
+        on_eviction: Callable[[], Callable[[], None] | None],
+        shared: dict[Any, Any],
+        now: bool,
+    ) -> None:
+        self._args = region, materialized, on_eviction, shared, now
+        self._time = 0.0
+        self._program_time: list[float] = shared.setdefault("time", [0.0])
+        self._now = now
+
+    @lazy
+    def _kernels(self) -> Any:
+        from runtime.native.kernels import Kernels
+
+        return Kernels(*self._args)
+
+    @property
+    def _is_due(self) -> bool:
+        return self._now or self._program_time[0] > IMPORT_COST
+
+    def spend(self, time: float) -> None:
+        """Charge nanoseconds that NumPy has spent on the region."""
+        self._program_time[0] += time
+        self._time += time
+        if self._is_due and self._time:
+            self._kernels.spend(self._time)
+            self._time = 0.0
+
+    @property
+    def worth(self) -> bool:
+        """Whether the region has machine code, or has earned it."""
+        return self._is_due and self._kernels.worth
+
+    def task(self, step: Any, values: Any) -> Any:
+        """Return a task for the layouts of `values`; None if the region stays in NumPy."""
+        return self._kernels.task(step, values) if self._is_due else None
+
+    def placed(self, step: Any, values: Any, copies: bool = True) -> Any:
+        """Return the kernel of a region, without addresses; None if there is none."""
+        return self._kernels.placed(step, values, copies) if self._is_due else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernels, name)
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from graphir.conversions import (
     same_value,
     upper_half,
 )
-from runtime.native.code import NativeConversion
+from runtime.native.code import NarrowFunction, NativeConversion
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import (
     STORES,
@@ -47,6 +47,15 @@ def emit_conversion(conversion: NativeConversion, x: Any) -> Any:
     return RegisterConversions(conversion).convert(
         x, conversion.source, conversion.target, conversion.tf32
     )
+
+
+def emit_narrow(function: NarrowFunction, x: Any) -> Any:
+    """Emit a function of float32 values that are exact in a narrower dtype, as a look-up."""
+    if function.half:
+        pattern = _store(DType.float16, x).view(_U16).astype(_U32)
+    else:
+        pattern = x.view(_U32) >> 16
+    return pattern.gather_from(function.table)
 
 
 # -- storage

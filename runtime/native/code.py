@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol, ops
+from graphir import DType, Op, Symbol, ops
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernel_table import KernelTable
-from graphir.semantics.kernels import PRIMITIVES, ArrayPrimitives, gelu_kernel
+from graphir.semantics.kernels import (
+    KERNEL_TABLES,
+    PRIMITIVES,
+    ArrayPrimitives,
+    gelu_kernel,
+    of_float32,
+    rounded_table,
+)
+from graphir.semantics.rounded_functions import rounded_erf
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
-from runtime.program.codegen.instructions import RegionCode, entering, scalar_of
-from runtime.program.codegen.tracing import KernelTrace, Storage, UfuncStep, UntraceableError
-from runtime.program.cutting import Region, source_of
+from runtime.program.codegen.instructions import Attributes, RegionCode, entering, scalar_of
+from runtime.program.codegen.tracing import (
+    KernelTrace,
+    Storage,
+    TracedKernel,
+    UfuncStep,
+    UntraceableError,
+)
+from runtime.program.cutting import Region, row_axes, source_of
 
 
 class NativeConversion(NamedTuple):
@@ -33,6 +47,30 @@ class NativeConversion(NamedTuple):
     target: DType
     tf32: str = "even"
     quiet: bool = False
+
+
+class NarrowFunction(NamedTuple):
+    """A function of float32 values that are exact in a narrower dtype: a table of its results.
+
+    The table has the result for each pattern of the upper 16 bits of a float32, in which all
+    narrower floats but float16 are exact, or for each pattern of a float16.
+    """
+
+    table: ConstantTable
+    half: bool
+
+
+@cache
+def _narrow_function(op: Op, attributes: Attributes, half: bool, functions: str) -> NarrowFunction:
+    patterns = np.arange(1 << 16, dtype=np.uint16)
+    if half:
+        x = patterns.view(np.float16).astype(np.float32)
+    else:
+        x = (patterns.astype(np.uint32) << 16).view(np.float32)
+    with np.errstate(all="ignore"):
+        results = np.asarray(KERNEL_TABLES[functions][op.name](x, **dict(attributes)))
+    results[np.isnan(results)] = np.nan  # with spare bits: a rounding keeps it
+    return NarrowFunction(ConstantTable.of(results), half)
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -68,21 +106,33 @@ class NativePrimitives(ArrayPrimitives):
         return _power(x, y)
 
 
-_KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
-    PRIMITIVES
-    | {
-        "pow": _power,
-        "erf": partial(functions.erf_by, _take),
-        "gelu": partial(gelu_kernel, partial(functions.gelu_by, _take)),
-        "atan2": np.arctan2,
-        "hypot": np.hypot,
-        "logaddexp": np.logaddexp,
-        "real": partial(_part, np.real),
-        "imag": partial(_part, np.imag),
-        "as_complex": as_complex,
-    },
-    NativePrimitives,
-)
+def fused_multiply_add(x: Any, y: Any, z: Any) -> Any:
+    """Return x * y + z as a traced step, with one rounding where the processor has such code."""
+    tracer = next(each.tracer for each in (x, y, z) if isinstance(each, TracedKernel))
+    args = [tracer.read(each, _FLOAT64) for each in (x, y, z)]
+    return tracer.emit(fused_multiply_add, args, _FLOAT64)
+
+
+_FLOAT64 = np.dtype(np.float64)
+_PRIMITIVES = PRIMITIVES | {
+    "pow": _power,
+    "erf": partial(
+        of_float32,
+        partial(rounded_erf, fma=fused_multiply_add),
+        partial(functions.erf_by, _take),
+    ),
+    "gelu": partial(gelu_kernel, partial(functions.gelu_by, _take)),
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "real": partial(_part, np.real),
+    "imag": partial(_part, np.imag),
+    "as_complex": as_complex,
+}
+_TABLES = {
+    "numpy": KernelTable(_PRIMITIVES, NativePrimitives),
+    "rounded": rounded_table(_PRIMITIVES, NativePrimitives, fused_multiply_add, _take),
+}
 """The kernels of ops; a kernel that cannot be traced has a traceable replacement."""
 
 
@@ -109,7 +159,8 @@ def structure(region: Region, materialized: Collection[int]) -> tuple[Any, ...]:
         places[symbol.index] = k
         attrs = [(name, repr(value)) for name, value in symbol.attrs.items()]
         entries.append((symbol.op, symbol.dtype, symbol.index in materialized, *attrs, *args))
-    return len(region.symbols), region.axes, *entries
+    settings = [(each.graph.tf32, each.graph.functions) for each in symbols[:1]]
+    return len(region.symbols), region.axes, *settings, *entries
 
 
 class NativeCode(RegionCode):
@@ -122,13 +173,14 @@ class NativeCode(RegionCode):
     symbols. The kernel is `alone` if it computes all row-wise symbols without NumPy.
     """
 
-    kernels = _KERNELS
+    tables: Mapping[str, Mapping[str, Callable[..., Any]]] = _TABLES
 
     def __init__(self, region: Any, materialized: Any) -> None:
         super().__init__(region, materialized, bits=False)
         output_bases = {self.bases[register] for register in self.outs.values()}
         sums = [(register, each.op.name) for each, register in self.rows if is_reduced(each)]
         self.sums = list(dict.fromkeys(sums))
+        self.has_several_rows = len(region.shape) > region.axes
         others = [register for symbol, register in self.rows if not is_reduced(symbol)]
         self.buffered = [
             register
@@ -144,6 +196,51 @@ class NativeCode(RegionCode):
         )
         self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == sum_dtypes
         self.places = [*self.inputs.values(), *self.outs, *[symbol for symbol, _ in self.rows]]
+
+    def register(self, symbol: Symbol) -> int:
+        """Return the register of a symbol of the region."""
+        return self._value(symbol)
+
+    def _add(self, symbols: Sequence[Symbol]) -> None:
+        """Append the instructions of symbols; costly functions of narrow values are look-ups."""
+        inside = set(symbols)
+        for symbol in symbols:
+            narrow = self._narrow_operand(symbol) if symbol.args[0] in inside else None
+            if narrow is None:
+                super()._add([symbol])
+                continue
+            single = np.dtype(np.float32)
+            attributes = tuple(symbol.attrs.items())
+            function: Any = _narrow_function(
+                symbol.op, attributes, narrow is DType.float16, symbol.graph.functions
+            )
+            trace = KernelTrace(
+                (UfuncStep(function, ((0, single),), single),), (1, single), (), False
+            )
+            result = self._run(trace, [self._value(symbol.args[0])], symbol)
+            self._values[symbol] = result
+            self._spare[result] = DType.float32.mantissa_bits - 1
+
+    def _narrow_operand(self, symbol: Symbol) -> DType | None:
+        """Return the narrow dtype in which all operands of a costly function are exact, if any."""
+        operand = symbol.args[0]
+        if symbol.op.kind != "elementwise" or len(symbol.args) > 1 or operand.op is not ops.cast:
+            return None
+        source, single = operand.args[0].dtype, DType.float32
+        is_narrow = source.is_float and source.bits <= _NARROW and source.exact_in(single)
+        if not is_narrow or (symbol.dtype, operand.dtype) != (single, single):
+            return None
+        trace = self._trace_op(
+            symbol.op, tuple(symbol.attrs.items()), [single.storage], symbol.dtype
+        )
+        functions_called = {function for function, _, _ in trace.steps}
+        if len(trace.steps) == 1 and functions_called <= {np.exp, np.log}:
+            return None
+        is_costly = len(trace.steps) > _LONG or any(
+            function in _LOOPS or isinstance(function, ConstantTable)
+            for function in functions_called
+        )
+        return source if is_costly else None
 
     def _load(self, symbol: Symbol) -> KernelTrace:
         dtype = symbol.dtype
@@ -164,9 +261,29 @@ class NativeCode(RegionCode):
         return _conversion_trace(conversion, register(source), register(target))
 
 
+_NARROW = 16
+"""The most bits of a dtype with a table of results."""
+
+_LONG = 20
+"""The steps of a function above which a look-up in a table takes less time: native, W2 in bfloat16.
+"""
+
+_LOOPS = frozenset(
+    {
+        *(np.exp, np.expm1, np.log, np.log1p, np.log2, np.log10, np.cbrt, np.sin, np.cos, np.tan),
+        *(np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh),
+        *(np.arcsinh, np.arccosh, np.arctanh),
+    }
+)
+"""The ufuncs that take longer than a look-up in a table, on their own or, exp and log, with the
+steps around them: native, W2 in bfloat16 and float16."""
+
+
 def is_reduced(symbol: Symbol) -> bool:
     """Whether machine code reduces the rows of a symbol: see `runtime.native.rows`."""
     name, dtype = symbol.op.name, symbol.args[0].dtype
+    if not row_axes(symbol):
+        return False
     if name in ("sum", "mean"):
         return dtype is not DType.bool and not dtype.is_complex
     if name in ("max", "min"):

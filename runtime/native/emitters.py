@@ -14,22 +14,29 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from runtime.native.casts import emit_conversion
-from runtime.native.code import NativeConversion, as_complex
+from runtime.native.casts import emit_conversion, emit_narrow
+from runtime.native.code import (
+    NarrowFunction,
+    NativeConversion,
+    as_complex,
+    fused_multiply_add,
+)
+from runtime.native.functions import INLINE, inline
 from runtime.native.vectors import ConstantTable, Vectors, lane, splat, where
 from runtime.program.codegen.tracing import Storage, assign, select
 
 UnaryEmitter: TypeAlias = Callable[[Any], Any]
 BinaryEmitter: TypeAlias = Callable[[Any, Any], Any]
-Emitter: TypeAlias = (
-    BinaryEmitter | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]
-)
+TernaryEmitter: TypeAlias = Callable[[Any, Any, Any], Any]
+Emitter: TypeAlias = BinaryEmitter | TernaryEmitter | Callable[[Any, Any, Any, Any], Any]
 
 
 def emitted(function: Any, result: Storage, args: Sequence[LlvmValue]) -> LlvmValue | None:
     """Emit an instruction on some operands and return its result; None if it has no emitter."""
     if isinstance(function, NativeConversion):
         return emit_conversion(function, *args)
+    if isinstance(function, NarrowFunction):
+        return emit_narrow(function, *args)
     if isinstance(function, ConstantTable):
         return args[0].gather_from(function)
     emitter: Any = EMITTERS.get(function)
@@ -140,6 +147,46 @@ class LlvmValue(NDArrayOperatorsMixin):
         arguments = f"{code.of('ptr')} {at}, i32 {table.dtype.itemsize}, {every}, {vector} poison"
         return self.emit_value(f"call {vector} @llvm.masked.gather({arguments})", table.dtype)
 
+    def gather_pairs(self, table: ConstantTable) -> tuple[LlvmValue, LlvmValue]:
+        """Emit a gather of the elements at the indices that this value has, and of the next ones.
+
+        One load has both elements of a lane.
+        """
+        code, element = self.code, lane(table.dtype)
+        base, pair = code.pointer(table.address), f"<2 x {element}>"
+        pairs: list[str] = []
+        for k in range(code.width):
+            index = f"$(extractelement {self}, i64 {k})"
+            at = f"$(getelementptr {element}, ptr {base}, i64 {index})"
+            pairs.append(code.op(f"load {pair}, ptr {at}, align 8"))
+        # In this order of the lanes, one instruction takes the same half of four pairs.
+        order = [[k + i for i in (0, 2, 1, 3)] for k in range(0, code.width, 4)]
+        lanes = [k for four in order for k in four if k < code.width]
+        whole = code.concatenate(pair, [pairs[k] for k in lanes])
+        firsts = [2 * lanes.index(k) for k in range(code.width)]
+        both = f"<{2 * code.width} x {element}>"
+        first, second = (
+            LlvmValue(
+                code, code.shuffled(both, whole, "poison", [at + i for at in firsts]), table.dtype
+            )
+            for i in (0, 1)
+        )
+        return first, second
+
+    def in_parts(self, width: int, emit: Callable[..., LlvmValue], *others: LlvmValue) -> LlvmValue:
+        """Emit a function on `width` lanes at a time, whose values fit the registers."""
+        code, operands = self.code, (self, *others)
+        if code.width <= width:
+            return emit(*operands)
+        narrow, results = code.narrowed(width), list[LlvmValue]()
+        for k in range(0, code.width, width):
+            lanes = range(k, k + width)
+            parts = [code.shuffled(each.type, each.name, "poison", lanes) for each in operands]
+            results.append(emit(*[LlvmValue(narrow, part, self.dtype) for part in parts]))
+        first = results[0]
+        whole = code.concatenate(first.type, [each.name for each in results])
+        return LlvmValue(code, whole, first.dtype)
+
     def part(self, imaginary: bool) -> LlvmValue:
         """Emit the real or the imaginary parts of complex numbers."""
         code, part = self.code, np.dtype(f"f{self.dtype.itemsize // 2}")
@@ -166,7 +213,7 @@ _FLAGS = {"abs": ["i1 false"]}
 # -- kinds of emitters
 
 
-def of(**by_kinds: str | UnaryEmitter | BinaryEmitter) -> Emitter:
+def of(**by_kinds: str | UnaryEmitter | BinaryEmitter | TernaryEmitter) -> Emitter:
     """Return an emitter that dispatches on the dtype kind of its operands.
 
     The operands must share a dtype; otherwise the emitter returns None. Each keyword is a string of
@@ -253,6 +300,10 @@ def _zero(x: Any) -> Any:
     return x.dtype.type(0)
 
 
+def _multiply_add(x: Any, y: Any, z: Any) -> Any:
+    return x.intrinsic("fma", y, z) if x.code.has("fma", "neon") else x * y + z
+
+
 def always(value: bool) -> UnaryEmitter:
     """Return the emitter of a predicate that is constant: true of all numbers, or of none."""
     return lambda x: x.constant(value, bool)
@@ -302,7 +353,9 @@ EMITTERS: dict[Any, Emitter] = {
     np.right_shift: shift("ashr", "lshr", _all_signs),
     np.real: of(c=lambda x: x.part(False), biuf=_same),
     np.imag: of(c=lambda x: x.part(True), biuf=lambda x: x.constant(0, x.dtype)),
+    fused_multiply_add: of(f=_multiply_add),
     as_complex: lambda to, x, y: x.with_imaginary(y, to),
     select: lambda to, condition, x, y: where(condition, x, y),
     assign: lambda to, x: x.astype(to),
+    **{function: inline(function) for function, _ in INLINE},
 }

@@ -19,10 +19,12 @@ from graphir.lazy import lazy
 from runtime.native.abi.entry import Spec
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_reduced, structure
+from runtime.native.columns import column_fold, columns_together
 from runtime.native.emitters import EMITTERS
+from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
 from runtime.native.phases import PlacedKernel, together
-from runtime.native.probe import engine, failure_reason
+from runtime.native.probe import engine, extensions, failure_reason
 from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cost_model import (
@@ -35,6 +37,7 @@ from runtime.program.cost_model import (
     NATIVE_LOOP,
     NATIVE_ROW,
     NATIVE_ROW_LOOP,
+    PYTHON_STEP,
     RANGE,
     RANGES_PER_THREAD,
     RELEASED_LOCK,
@@ -43,6 +46,7 @@ from runtime.program.cost_model import (
 )
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
+from runtime.program.rows import ColumnSpace
 from runtime.program.steps import CHEAP
 
 if TYPE_CHECKING:
@@ -129,7 +133,9 @@ class Kernels:
             return kernel
 
     def _write_kernel(self, kinds: Kinds) -> Kernel:
-        return ModuleWriter(self.code, kinds, engine().processor().features).kernel()
+        dtypes = self.code.dtypes
+        calls = [(each, dtypes[args[0]].char) for each, args, *_ in self.code.instructions if args]
+        return ModuleWriter(self.code, kinds, extensions(calls)).kernel()
 
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
@@ -249,22 +255,45 @@ class Kernels:
         long = step.size * self.cost > RELEASED_LOCK
         return kernel.entry(specs, len(reads), record, step.size, long)
 
-    def placed(self, step: RegionStep, values: Sequence[Any]) -> PlacedKernel | None:
+    def placed(
+        self, step: AnyStep, values: Sequence[Any], copies: bool = True
+    ) -> PlacedKernel | None:
         """Return the kernel of a region for operands of which the caller sets the addresses.
 
-        `values` have the layouts of all operands. The answer is None if there is no kernel yet, and
-        if the kernel would read copies or leaves rows to NumPy.
+        `values` have the layouts of all operands. With `copies`, small strided operands are copied.
+        The answer is None if there is no kernel yet, and if the kernel would read further copies or
+        leaves rows to NumPy.
         """
-        code = self.code
-        if not (self.worth and code.alone and len(code.sums) == len(step.rows)):
+        if not (self.worth and self.code.alone and len(self.code.sums) == len(self.code.rows)):
+            return None
+        arrays, layout = self._read(step, values, copies)
+        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
+            return None
+        cells = [step.cells[symbol.index] for symbol in self.code.places]
+        return PlacedKernel(kernel, layout.record, cells, arrays, step.size)
+
+    together = staticmethod(together)
+
+    def column_fold(self, symbol: Symbol) -> Callable[..., None] | None:
+        """Return the function that reduces the rows of a matrix into an array (see `Tier`)."""
+        return column_fold(symbol) if self.worth else None
+
+    def columns(
+        self,
+        step: RegionStep,
+        space: ColumnSpace,
+        values: Sequence[Any],
+        outs: Sequence[Array],
+        sums: Sequence[Array],
+    ) -> Callable[[int, int], None] | None:
+        """Return the function that computes and reduces a range of rows (see `Tier`)."""
+        if not self.worth:
             return None
         arrays, layout = self._read(step, values, copies=True)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
-        cells = [step.cells[symbol.index] for symbol in code.places]
-        return PlacedKernel(kernel, layout.record, cells, arrays, step.size)
-
-    together = staticmethod(together)
+        placed = PlacedKernel(kernel, layout.record, (), arrays, step.size)
+        return columns_together(placed, self.code, step.shape, space, outs, sums)
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""
@@ -294,12 +323,17 @@ class Kernels:
                 array = array.copy()
             arrays.append(array)
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
-        short = max(1, int(min(step.price, COPIED_INPUTS) / self.row))
+        price = step.price + (0 if copies else PYTHON_STEP)
+        short = max(1, int(min(price, COPIED_INPUTS) / self.row))
         return arrays, stride_layout(step.shape, step.axes, operands, self.code.sizes, short)
 
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""
-        return step.threads if step.size * self.cost > SECOND_THREAD else 1
+        return step.threads if self.price(step) > SECOND_THREAD else 1
+
+    def price(self, step: AnyStep) -> float:
+        """Return the estimated time of a step in machine code, in nanoseconds."""
+        return step.size * self.cost
 
     @lazy
     def cost(self) -> float:
@@ -360,9 +394,11 @@ class KernelCall:
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             record = (c_int64 * len(self.record))(*self.record)
+            buffers: dict[int, Array] = {}
             for i in numbers:
                 a, b = ranges[i]
-                buffers = {each: np.empty(b - a, code.dtypes[each]) for each in code.buffered}
+                if any(each.size < b - a for each in buffers.values()) or not buffers:
+                    buffers = {each: np.empty(b - a, code.dtypes[each]) for each in code.buffered}
                 leaf = i - a // step.length if trees else 0
                 bases = addresses + [
                     _address(each) - a * each.itemsize for each in buffers.values()
@@ -371,7 +407,9 @@ class KernelCall:
                 record[: len(bases)] = bases
                 kernel.function(record, kernel.context, a, b)
                 for taker, register, operand in reads:
-                    taker.take(i, a, b, operand.block(a, b) if operand else buffers[register])
+                    taker.take(
+                        i, a, b, operand.block(a, b) if operand else buffers[register][: b - a]
+                    )
 
         return work
 
@@ -382,7 +420,7 @@ def _address(array: Array) -> int:
 
 def _price(function: Any, size: int) -> float:
     """Return the estimated nanoseconds of a function per element of `size` bytes."""
-    if function in EMITTERS:
+    if function in EMITTERS and (function, "f") not in INLINE:
         return NATIVE_LANE_BYTE * size
     return NATIVE_LOOP if isinstance(function, np.ufunc) else NATIVE_CONVERSION
 

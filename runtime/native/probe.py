@@ -1,25 +1,31 @@
 """The probe of the native tier: on first use it verifies the tier's assumptions on this machine.
 
 The probe compiles a small kernel with vectors and a NumPy inner loop, runs it, and compares its
-results with NumPy's.
+results with NumPy's. A second kernel does the same for each function of runtime/native/functions.py
+that a region needs.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir.gc_pause import uncollected
 from runtime.native.abi.entry import Spec, assembly
 from runtime.native.abi.loops import loop_of
 from runtime.native.abi.structs import arrays_are_as_declared, ufuncs_are_as_declared
 from runtime.native.background import LOCK
+from runtime.native.emitters import LlvmValue
+from runtime.native.functions import INLINE, extension_of, inline
 from runtime.native.regions import Kernel
-from runtime.native.vectors import words_of
+from runtime.native.vectors import Vectors, words_of
+from runtime.program.cost_model import NATIVE_VECTOR
 
 _TEXT = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
@@ -108,3 +114,92 @@ def _problem(module: Any) -> str:
         if any(np.asarray(entry(x)).tobytes() != expected for _ in range(3)):
             module.call = None
     return ""
+
+
+# -- functions in vector code
+
+_FUNCTION = """
+define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
+entry:
+  %from = get ptr, %record[0]
+  %other = get ptr, %record[1]
+  %to = get ptr, %record[2]
+  br label %vector
+vector:
+  %i = phi i64 [ %first, %entry ], [ %next, %last ]
+  %x = load {T}, ptr $(getelementptr {element}, ptr %from, i64 %i), align 4
+  %z = load {T}, ptr $(getelementptr {element}, ptr %other, i64 %i), align 4
+{lines}
+  store {T} {y}, ptr $(getelementptr {element}, ptr %to, i64 %i), align 4
+  br label %last
+last:
+  %next = add i64 %i, {width}
+  br i1 $(icmp ult i64 %next, %end), label %vector, label %exit
+exit:
+  ret void
+}}
+"""
+
+
+def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
+    """Return the extensions of the processor, with the functions whose emitters have NumPy's bits.
+
+    `calls` are the functions that a region calls, with the code of the operand's dtype; the first
+    question about each runs its emitter on 200,000 numbers. The caller must hold background.LOCK.
+    """
+    features = engine().processor().features
+    return features | {
+        extension_of(*call)
+        for call in calls
+        if call in INLINE and "fma" in features and _has_the_bits_of_numpy(*call)
+    }
+
+
+@cache
+def _has_the_bits_of_numpy(function: np.ufunc, code: str) -> bool:
+    vectors = Vectors(NATIVE_VECTOR, ["fma", extension_of(function, code)])
+    x = function_inputs(code)
+    operands = [x, function_exponents(x)][: function.nin]
+    values = [LlvmValue(vectors, name, x.dtype) for name in ("%x", "%z")]
+    y = inline(function)(x.dtype, *values[: function.nin])
+    names = {"T": y.type, "element": y.lane, "y": y.name, "width": NATIVE_VECTOR}
+    text = _FUNCTION.format(lines="\n".join(vectors.lines), **names)
+    kernel = engine().Compiled(Kernel(words_of(text), tuple(vectors.context)))
+    output = np.empty_like(x)
+    arrays = (x, operands[-1], output)
+    record = (ctypes.c_void_p * 3)(*[array.ctypes.data for array in arrays])
+    kernel.function(record, kernel.context, 0, x.size)
+    with np.errstate(all="ignore"):
+        expected = function(*operands)
+    word = f"i{x.itemsize}"
+    unequal = output.view(word) != expected.view(word)
+    return bool(np.isnan(output[unequal]).all() and np.isnan(expected[unequal]).all())
+
+
+def function_inputs(code: str) -> NDArray[Any]:
+    """Return floats of all magnitudes, most where exp is finite or log is small."""
+    dtype = np.dtype(code)
+    word, width = np.dtype(f"u{dtype.itemsize}"), 8 * dtype.itemsize
+    patterns = np.arange(1 << 16).astype(word) * word.type(65_521 << (width - 32))
+    limits = np.finfo(dtype)
+    bounds = [0, limits.smallest_subnormal, limits.tiny, limits.max, np.inf, 1, 2**0.5, 2**-0.5]
+    logs = np.log(np.array([limits.max, limits.tiny, limits.smallest_subnormal], np.float64))
+    logs = np.append(logs, logs[2] - np.log(2)).astype(dtype)
+    edges = np.concatenate([np.array(bounds, dtype), logs])
+    near = edges.view(word)[:, None] + np.arange(-8, 8).astype(word)
+    signs = np.concatenate([near, near ^ word.type(1 << (width - 1))]).reshape(-1)
+    ranges = (logs[2] - 2, logs[0] + 2), (0.5, 2), (-1, 1)
+    usual = [np.linspace(a, b, 1 << 16, dtype=dtype) for a, b in ranges]
+    powers = np.ldexp(np.ones(1, dtype), np.arange(-64, 64))
+    x = np.concatenate([patterns.view(dtype), signs.view(dtype), *usual, powers, powers - 1])
+    return x[: x.size // NATIVE_VECTOR * NATIVE_VECTOR]
+
+
+def function_exponents(x: NDArray[Any]) -> NDArray[Any]:
+    """Return an exponent for each base: usual ones, any float, and those with finite powers."""
+    usual = np.resize(np.array([3, -1, 0.5, -2, 1.5, 2.2, -0.5, 7], x.dtype), x.size)
+    wide = x[np.arange(x.size) * 7919 % x.size]
+    kind = np.arange(x.size) % 4
+    with np.errstate(all="ignore"):
+        finite = (20 / np.log2(np.abs(x) + 2)).astype(x.dtype) * np.sin(wide)
+    return np.where(kind == 0, wide, np.where(kind == 1, finite, usual))

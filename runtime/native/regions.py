@@ -7,7 +7,7 @@ Values between the two lie in scratch memory on the stack.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from runtime.native.abi.loops import loop_of
 from runtime.native.code import NativeCode
 from runtime.native.emitters import LlvmValue, emitted, has_code
-from runtime.native.rows import ARGS, Reduction, rows
+from runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, rows
 from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.codegen.instructions import Instruction
 from runtime.program.codegen.tracing import Storage
@@ -23,6 +23,7 @@ from runtime.program.cost_model import (
     INSTRUCTIONS,
     NATIVE_BLOCK,
     NATIVE_BLOCK_LEAST,
+    NATIVE_SIDE,
     NATIVE_STACK,
     NATIVE_VECTOR,
 )
@@ -152,13 +153,18 @@ class ModuleWriter:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
         self.text = Vectors(NATIVE_VECTOR, features)
         self.same: dict[int, LlvmValue] = {}
+        self.row, self.side = "", 1
 
     def kernel(self) -> Kernel:
         """Return the whole module, with a body by vectors and a body by elements."""
         text = self.text
         for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
-        lines = [*text.lines, *rows(len(self.places), [each for _, each in self.sums], self.block)]
+        if self.sums and not self.blocks and self.code.has_several_rows:
+            self.side = NATIVE_SIDE
+            self._body_of_several()
+        reductions = [each for _, each in self.sums]
+        lines = [*text.lines, *rows(len(self.places), reductions, self.block, self.side)]
         return Kernel(words_of("\n".join(lines)), tuple(text.context))
 
     # -- operands in memory
@@ -196,7 +202,8 @@ class ModuleWriter:
             pointer, stride = f"%n{base}", "0"
         else:
             place, kind = self.places[base], self.kinds.get(base, 1)
-            pointer, stride = f"%p{place}", f"%st{place}" if kind is None else f"{kind * size}"
+            pointer = f"%p{place}{self.row}"
+            stride = f"%st{place}" if kind is None else f"{kind * size}"
         unit = stride
         if not stride.isdigit():
             unit, at = "1", f"$(mul i64 {at}, {stride})"
@@ -226,25 +233,62 @@ class ModuleWriter:
         It allocates scratch memory, loads addresses and strides, and fills vectors with constants
         and with inputs of stride 0.
         """
-        text, lines = self.text, self.text.lines
+        lines = self.text.lines
         for base, slot in self.scratch.items():
             size = room * self.dtypes[base].itemsize
             lines.append(f"%s{slot} = alloca [{size} x i8], align 64")
-        for base, place in self.places.items():
-            lines.append(f"%p{place} = get ptr, %now[{place}]")
-            kind, dtype = self.kinds.get(base, 1), _stored_type(self.dtypes[base])
-            if kind is None:
-                lines.append(f"%st{place} = get i64, %strides[{place}]")
-            elif kind == 0:
-                element = f"<1 x {lane(dtype)}>"
-                x = f"$(load {element}, ptr %p{place}, align 1)"
-                name = text.shuffled(element, x, "poison", [0] * text.width)
-                self.same[base] = LlvmValue(text, name, dtype).view(self.dtypes[base])
+        self._addresses()
+        self.same = self._uniform()
         for base, value in self.code.constants.items():
-            self.same[base] = LlvmValue(text, splat(value, value.dtype), value.dtype, value)
             bits = int.from_bytes(value.tobytes(), "little")
             lines.append(f"%n{base} = alloca i{8 * value.itemsize}, align 16")
             lines.append(f"store i{8 * value.itemsize} {bits}, ptr %n{base}")
+
+    def _addresses(self) -> None:
+        """Write the loads of the addresses of operands in each row, and of their strides."""
+        count = len(self.places) + len(self.sums)
+        for base, place in self.places.items():
+            for k, row in enumerate(self._rows()):
+                self.text.lines.append(f"%p{place}{row} = get ptr, %now[{k * count + place}]")
+            if self.kinds.get(base, 1) is None:
+                self.text.lines.append(f"%st{place} = get i64, %strides[{place}]")
+
+    def _rows(self) -> Sequence[str]:
+        """Return the suffixes of the addresses of the rows that the body computes."""
+        return [f"r{k}" for k in range(self.side)] if self.side > 1 else [""]
+
+    def _uniform(self) -> dict[int, LlvmValue]:
+        """Return vectors of the operands whose elements are equal: constants, and stride 0."""
+        text, same = self.text, dict[int, LlvmValue]()
+        for base, place in self.places.items():
+            if self.kinds.get(base, 1) != 0:
+                continue
+            dtype = _stored_type(self.dtypes[base])
+            kind = lane(dtype)
+            x = [text.op(f"load <1 x {kind}>, ptr %p{place}{row}, align 1") for row in self._rows()]
+            lanes = [k for k in range(self.side) for _ in range(text.width // self.side)]
+            whole = text.concatenate(f"<1 x {kind}>", x)
+            name = text.shuffled(f"<{self.side} x {kind}>", whole, "poison", lanes)
+            same[base] = LlvmValue(text, name, dtype).view(self.dtypes[base])
+        for base, value in self.code.constants.items():
+            same[base] = LlvmValue(text, splat(value, value.dtype), value.dtype, value)
+        return same
+
+    def _body_of_several(self) -> None:
+        """Write the body for rows side by side, whose vectors have the same lanes of each row."""
+        text, lines = self.text, self.text.lines
+        lines.append(f"define internal void @bodies({ARGS}, i64 %begin, i64 %n, ptr %sums) {{")
+        lines.append("entry:")
+        self._addresses()
+        codes: list[VectorCode] = []
+        for n in (8, 1):
+            text.lines, text.width = lines, n * NATIVE_SIDE
+            self.same, text.lines = self._uniform(), []
+            value = self._vectors(n, self.segments[0].vectors, ())
+            names = [value(base).view(reduction.dtype).name for base, reduction in self.sums]
+            codes.append(VectorCode(text.lines, names))
+        text.lines = lines
+        lines += body_of_several([each for _, each in self.sums], *codes)
 
     def _segment(self, n: int, segment: Segment, before: str) -> str:
         """Write a segment after the basic block `before`, and return the label of its last block.
@@ -272,7 +316,8 @@ class ModuleWriter:
 
     def _vectors(
         self, n: int, instructions: Sequence[Instruction], bases_given: Sequence[int]
-    ) -> None:
+    ) -> Callable[[int], LlvmValue]:
+        """Write instructions on vectors; return the function from registers to their vectors."""
         values = dict(self.same)
 
         def value(register: int) -> LlvmValue:
@@ -287,15 +332,33 @@ class ModuleWriter:
             result = emitted(function, self.dtypes[out], [value(arg) for arg in args])
             assert result is not None
             values[out] = result
-            if out in self.outs or out in self.scratch:
+            if out in self.outs or (out in self.scratch and self.side == 1):
                 self._store(out, result, n)
+        return value
 
     def _load_vector(self, base: int, n: int) -> LlvmValue:
         """Return a vector of an input, or of a value that another segment computes."""
+        text, dtype = self.text, _stored_type(self.dtypes[base])
+        parts: list[str] = []
+        text.width //= self.side
+        for row in self._rows():
+            self.row = row
+            parts.append(self._load(base, n))
+        vector = text.concatenate(text.of(lane(dtype)), parts)
+        text.width *= self.side
+        return LlvmValue(text, vector, dtype).view(self.dtypes[base])
+
+    def _load(self, base: int, n: int) -> str:
+        """Return a vector of consecutive elements of a row."""
         text, dtype, kind = self.text, _stored_type(self.dtypes[base]), self.kinds.get(base, 1)
         element, whole, w = lane(dtype), text.of(lane(dtype)), text.width
         at, stride = self._operand(base, f"%at{n}", f"%in{n}", base in self.kinds)
-        if base in self.kinds and kind is not None and (self.blocks or self.sums):
+        if (
+            base in self.kinds
+            and kind is not None
+            and self.side == 1
+            and (self.blocks or self.sums)
+        ):
             self._prefetch(at, int(stride))
 
         def load(after: int) -> str:
@@ -308,14 +371,13 @@ class ModuleWriter:
                 x = f"$(load {element}, ptr {at}, align 1)"
                 vector = text.op(f"insertelement {whole} {vector}, {element} {x}, i64 {k}")
                 at = text.op(f"getelementptr i8, ptr {at}, i64 {stride}")
-        elif kind == 2:  # the second load ends with the last live element, not beyond the input
+            return vector
+        if kind == 2:  # the second load ends with the last live element, not beyond the input
             lanes = (*range(0, w, 2), *range(w + 1, 2 * w, 2))
-            vector = text.shuffled(whole, load(0), load(w - 1), lanes)
-        elif kind == -1:
-            vector = text.shuffled(whole, load(1 - w), "poison", range(w - 1, -1, -1))
-        else:
-            vector = load(0)
-        return LlvmValue(text, vector, dtype).view(self.dtypes[base])
+            return text.shuffled(whole, load(0), load(w - 1), lanes)
+        if kind == -1:
+            return text.shuffled(whole, load(1 - w), "poison", range(w - 1, -1, -1))
+        return load(0)
 
     def _prefetch(self, at: str, stride: int) -> None:
         """Prefetch the next block while inner loops and sums work on the current block."""
@@ -324,8 +386,15 @@ class ModuleWriter:
             self.text.lines.append(f"call void @llvm.prefetch(ptr {ahead}, i32 0, i32 3, i32 1)")
 
     def _store(self, base: int, value: LlvmValue, n: int) -> None:
-        at, _ = self._operand(base, f"%at{n}", f"%in{n}")
-        self.text.lines.append(f"store {value.view(_stored_type(value.dtype))}, ptr {at}, align 1")
+        text, vector = self.text, value.view(_stored_type(value.dtype))
+        w = text.width // self.side
+        for k, row in enumerate(self._rows()):
+            self.row = row
+            at, _ = self._operand(base, f"%at{n}", f"%in{n}")
+            part = vector.name
+            if self.side > 1:
+                part = text.shuffled(vector.type, part, "poison", range(k * w, (k + 1) * w))
+            text.lines.append(f"store <{w} x {vector.lane}> {part}, ptr {at}, align 1")
 
     def _call(self, instruction: Instruction) -> None:
         """Write the call of NumPy's inner loop over the block."""
@@ -343,5 +412,5 @@ class ModuleWriter:
 
 
 def _stored_type(dtype: Storage) -> Storage:
-    """Return the dtype of an element in memory: a bool is stored as a uint8, others as they are."""
+    """Return the dtype of an element in memory: a bool is vector as a uint8, others as they are."""
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype

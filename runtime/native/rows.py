@@ -2,10 +2,12 @@
 
 `kernel` computes the address of each row of each operand. `tree` halves a row that is reduced, and
 calls the body of the region: the body by vectors, or the body by elements if there are fewer
-elements than a vector has. Sums have NumPy's pairwise order: NumPy halves a row down to 128
-elements, which it adds in eight lanes (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum).
-The other reductions have the same result in any order: maxima and minima are those of IEEE
-754-2019, 9.6, with 0.0 above -0.0. `StrideLayout` defines the record of a kernel.
+elements than a vector has. `trees` does so for NATIVE_SIDE rows side by side, whose body reduces
+its values in registers: a vector has eight lanes of each row. Sums have NumPy's pairwise order:
+NumPy halves a row down to 128 elements, which it adds in eight lanes
+(numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). The other reductions have the same result
+in any order: maxima and minima are those of IEEE 754-2019, 9.6, with 0.0 above -0.0. `StrideLayout`
+defines the record of a kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 
 from runtime.native.vectors import lane
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import NATIVE_VECTOR
+from runtime.program.cost_model import NATIVE_SIDE, NATIVE_VECTOR
 
 ARGS = "ptr %now, ptr %strides, ptr %context"
 
@@ -117,25 +119,17 @@ exit:
   put {T} %t, %sums[0]"""
 """The leaf of a reduction whose result is the same in any order."""
 
-_KERNEL = """
-define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
+_ADDRESS = """
+define internal void @address(ptr %record, i64 %a, ptr %now) {{
 entry:
-  put i64 1, %context[-1]
-  %now = alloca [{places} x i64], align 64
-  %sums = alloca [{sums} x i64], align 16
   %bases = get {P}, %record[0]
   %axes = get i64, %record[{places}]
   %outer = getelementptr i64, ptr %record, i64 {words}
-  %unit = get i64, %outer[0]
-  %strides = getelementptr i64, ptr %outer, i64 1
-  br i1 $(icmp ult i64 %first, %end), label %row, label %exit
-row:
-  %a = phi i64 [ %first, %entry ], [ %next, %ready ]
   br label %axis
 axis:
-  %d = phi i64 [ 0, %row ], [ %d1, %axis ]
-  %q = phi i64 [ %a, %row ], [ %q1, %axis ]
-  %at = phi {P} [ %bases, %row ], [ %at1, %axis ]
+  %d = phi i64 [ 0, %entry ], [ %d1, %axis ]
+  %q = phi i64 [ %a, %entry ], [ %q1, %axis ]
+  %at = phi {P} [ %bases, %entry ], [ %at1, %axis ]
   %size = get i64, %outer[$(mul i64 %d, {words})]
   %steps = get {P}, %size_at[1]
   %q1 = udiv i64 %q, %size
@@ -143,26 +137,65 @@ axis:
   %indices = shufflevector <1 x i64> %index, <1 x i64> poison, <{places} x i32> zeroinitializer
   %at1 = add {P} %at, $(mul {P} %steps, %indices)
   %d1 = add i64 %d, 1
-  br i1 $(icmp ult i64 %d1, %axes), label %axis, label %ready
-ready:
-  store {P} %at1, ptr %now, align 64
-  %room = sub i64 %unit, $(urem i64 %a, %unit)
+  br i1 $(icmp ult i64 %d1, %axes), label %axis, label %exit
+exit:
+  store {P} %at1, ptr %now, align 8
+  ret void
+}}"""
+"""The addresses of the operands at element %a."""
+
+_KERNEL = """
+define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
+entry:
+  put i64 1, %context[-1]
+  %now = alloca [{now} x i64], align 64
+  %sums = alloca [{sums} x i64], align 32
+  %unit = get i64, %record[{words}]
+  %strides = getelementptr i64, ptr %record, i64 {steps}
+  br i1 $(icmp ult i64 %first, %end), label %row, label %exit
+row:
+  %a = phi i64 [ %first, %entry ], [ %next, %done ]
   %left = sub i64 %end, %a
-  %n = call i64 @llvm.umin(i64 %room, i64 %left)
-  call void @tree({args}, i64 0, i64 %n, ptr %sums)
-  %is_whole = icmp eq i64 %n, %unit
+  %part = urem i64 %a, %unit
+{choice}
+single:
+  call void @address(ptr %record, i64 %a, ptr %now)
+  %n1 = call i64 @llvm.umin(i64 $(sub i64 %unit, %part), i64 %left)
+  call void @tree({args}, i64 0, i64 %n1, ptr %sums)
+  %is_whole = icmp eq i64 %n1, %unit
   %divisor_i = select i1 %is_whole, i64 %unit, i64 1  ; parts of a row are divided when added up
   %divisor = sitofp i64 %divisor_i to double
 {finished}
+  br label %done
+{several}
+done:
+  %n = phi i64 [ %n1, %single ]{elements}
   %next = add i64 %a, %n
   br i1 $(icmp ult i64 %next, %end), label %row, label %exit
 exit:
   ret void
 }}"""
 
+_SEVERAL = """\
+several:
+  %elements = mul i64 %unit, {side}
+{addresses}
+  call void @trees({args}, i64 0, i64 %unit, ptr %sums)
+  %length = insertelement <1 x double> poison, double $(sitofp i64 %unit to double), i64 0
+  %lengths = shufflevector <1 x double> %length, <1 x double> poison, <{side} x i32> zeroinitializer
+{finished}
+  br label %done"""
+
+
+class VectorCode(NamedTuple):
+    """Straight-line code, and the names of vectors that it computes."""
+
+    lines: Sequence[str]
+    names: Sequence[str]
+
 
 class Reduction(NamedTuple):
-    """A reduction of rows: `sum mean max min any all`, and the dtype of its elements in memory.
+    """A reduction: `sum mean prod max min any all`, and the dtype of its elements in memory.
 
     `mean` is the sum of a whole row, divided by its number of elements.
     """
@@ -205,11 +238,18 @@ class Reduction(NamedTuple):
         limits = np.iinfo(self.dtype)
         return str(limits.min if least else limits.max)
 
-    def join(self, x: str, y: str) -> str:
-        """Return the instruction that combines two results."""
+    def kinds(self, lanes: int) -> str:
+        """Return the LLVM type of an element, or of a vector of several elements."""
+        return self.kind if lanes == 1 else f"<{lanes} x {self.kind}>"
+
+    def join(self, x: str, y: str, lanes: int = 1) -> str:
+        """Return the instruction that combines two results, or two vectors of results."""
+        kind = self.kinds(lanes)
         if self.is_sum:
-            return f"{_adding(self.kind)[0]} {self.kind} {x}, {y}"
-        return f"call {self.kind} @llvm.{self._intrinsic}({self.kind} {x}, {self.kind} {y})"
+            return f"{_adding(self.kind)[0]} {kind} {x}, {y}"
+        if self.name == "prod":
+            return f"{'f' if self.dtype.kind == 'f' else ''}mul {kind} {x}, {y}"
+        return f"call {kind} @llvm.{self._intrinsic}({kind} {x}, {kind} {y})"
 
     @property
     def _intrinsic(self) -> str:
@@ -225,27 +265,114 @@ class Reduction(NamedTuple):
         return _LANES.format(**names, join=self._intrinsic)
 
 
-def rows(first: int, reductions: Sequence[Reduction], block: int) -> Iterator[str]:
+def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> Iterator[str]:
     """Yield the functions around the bodies of a region.
 
     `first` is the number of places before those of the reductions. `block` is the number of
-    elements above which a reduced row is halved.
+    elements above which a reduced row is halved. `side` is the number of rows side by side.
     """
     places = first + len(reductions)
-    full = f"<{places} x i64>"
+    names = {"args": ARGS, "places": places, "words": places + 1, "P": f"<{places} x i64>"}
     for each in {each.function: each for each in reductions}.values():
         long = "$(icmp ugt i64 %upper, 128)" if each.is_sum else "false"
         yield _halves(each.function, "ptr %x", long, each.leaf(), [each])
     long = f"$(icmp ugt i64 %n, {block})" if reductions else "false"
     yield _halves("tree", ARGS, long, _BODY, reductions)
+    yield _ADDRESS.format(**names)
+    several = ""
+    if side > 1:
+        is_sum = any(each.is_sum for each in reductions)
+        long = "$(icmp ugt i64 %n, 128)" if is_sum else "false"
+        leaf = f"  call void @bodies({ARGS}, i64 %begin, i64 %n, ptr %sums)"
+        yield _halves("trees", ARGS, long, leaf, reductions, side)
+        several = _several(first, reductions, places, side)
+    choice = "  br label %single"
+    if several:
+        fits = f"$(icmp ule i64 $(mul i64 %unit, {side}), %left)"
+        choice = (
+            f"  %both = and i1 $(icmp eq i64 %part, 0), {fits}\n"
+            "  br i1 %both, label %several, label %single"
+        )
     yield _KERNEL.format(
-        args=ARGS,
-        places=places,
-        words=places + 1,
-        sums=max(1, len(reductions)),
-        P=full,
+        **names,
+        steps=places + 2,
+        now=side * places,
+        sums=max(1, side * len(reductions)),
+        choice=choice,
+        several=several,
+        elements=", [ %elements, %several ]" if several else "",
         finished="\n".join(_finish(k, first + k, each) for k, each in enumerate(reductions)),
     )
+
+
+def _several(first: int, reductions: Sequence[Reduction], places: int, side: int) -> str:
+    """Return the part of the kernel for rows side by side, whose addresses follow one another."""
+    addresses: list[str] = []
+    for k in range(side):
+        element = f"$(add i64 %a, $(mul i64 %unit, {k}))"
+        to = f"$(getelementptr i64, ptr %now, i64 {k * places})"
+        addresses.append(f"  call void @address(ptr %record, i64 {element}, ptr {to})")
+    lines: list[str] = []
+    for k, each in enumerate(reductions):
+        total = _total(each, f"$(get {each.kinds(side)}, %sums[{side * k}])", "%lengths", side)
+        lines.append(f"  %all{k} = freeze {each.kinds(side)} {total}")
+        for row in range(side):
+            result = f"$(extractelement {each.kinds(side)} %all{k}, i64 {row})"
+            to = f"$(get ptr, %now[{row * places + first + k}])"
+            lines.append(f"  store {each.kind} {result}, ptr {to}, align 1")
+    names = {"addresses": "\n".join(addresses), "finished": "\n".join(lines)}
+    return _SEVERAL.format(args=ARGS, side=side, **names)
+
+
+def body_of_several(
+    reductions: Sequence[Reduction], eights: VectorCode, ones: VectorCode
+) -> Iterator[str]:
+    """Yield the body for rows side by side, after its entry block.
+
+    `eights` are the instructions on eight elements of each row, from element %at8 on, `ones` those
+    on element %at1 of each row, both with the names of the vectors to reduce. They may branch, so
+    the last block of a loop has a label of its own.
+    """
+    both, side, lanes = list(enumerate(reductions)), NATIVE_SIDE, 8 * NATIVE_SIDE
+    yield "%whole = and i64 %n, -8"
+    yield "br i1 $(icmp ult i64 0, %whole), label %eight, label %lanes\neight:"
+    yield "%i8 = phi i64 [ 0, %entry ], [ %next8, %last8 ]"
+    yield from (_phi(f"%a{k}", each, lanes, f"%y{k}") for k, each in both)
+    yield from ("%at8 = add i64 %begin, %i8", *eights.lines, "br label %last8\nlast8:")
+    for k, each in both:
+        yield f"%y{k} = {each.join(f'%a{k}', eights.names[k], lanes)}"
+    yield "%next8 = add i64 %i8, 8"
+    yield "br i1 $(icmp ult i64 %next8, %whole), label %eight, label %lanes\nlanes:"
+    yield from (_phi(f"%l{k}_{lanes}", each, lanes, f"%y{k}") for k, each in both)
+    for k, each in both:
+        for n in (4 * side, 2 * side, side):
+            even, odd = _neighbours(each, f"%l{k}_{2 * n}", n)
+            yield f"%l{k}_{n} = {each.join(even, odd, n)}"
+    yield "br label %one\none:"
+    yield "%i1 = phi i64 [ %whole, %lanes ], [ %next1, %last1 ]"
+    for k, each in both:
+        yield f"%t{k} = phi {each.kinds(side)} [ %l{k}_{side}, %lanes ], [ %u{k}, %last1 ]"
+    yield "br i1 $(icmp ult i64 %i1, %n), label %more, label %exit\nmore:"
+    yield from ("%at1 = add i64 %begin, %i1", *ones.lines, "br label %last1\nlast1:")
+    for k, each in both:
+        yield f"%u{k} = {each.join(f'%t{k}', ones.names[k], side)}"
+    yield "%next1 = add i64 %i1, 1\nbr label %one\nexit:"
+    yield from (f"put {each.kinds(side)} %t{k}, %sums[{side * k}]" for k, each in both)
+    yield "ret void\n}"
+
+
+def _neighbours(reduction: Reduction, vector: str, n: int) -> Iterator[str]:
+    """Yield the `n` lanes of a vector with even numbers, and then those with odd numbers."""
+    whole = reduction.kinds(2 * n)
+    for first in (0, 1):
+        mask = ", ".join(f"i32 {number}" for number in range(first, 2 * n, 2))
+        yield f"$(shufflevector {whole} {vector}, {whole} poison, <{n} x i32> <{mask}>)"
+
+
+def _phi(name: str, reduction: Reduction, lanes: int, last: str) -> str:
+    """Return the value of a reduction at the start of a block: neutral elements, or `last`."""
+    neutral = f"splat ({reduction.kind} {reduction.zero})"
+    return f"{name} = phi {reduction.kinds(lanes)} [ {neutral}, %entry ], [ {last}, %last8 ]"
 
 
 def _pairs(kind: str, add: str) -> Iterator[str]:
@@ -259,33 +386,44 @@ def _pairs(kind: str, add: str) -> Iterator[str]:
         x, y = f"%v{n}", "poison"
 
 
-def _halves(of: str, args: str, long: str, leaf: str, reductions: Sequence[Reduction]) -> str:
+def _halves(
+    of: str, args: str, long: str, leaf: str, reductions: Sequence[Reduction], side: int = 1
+) -> str:
     """Return a recursive function that reduces: the results of two halves for long rows, or a leaf.
 
-    `long` is the condition for halving.
+    `long` is the condition for halving, and `side` the number of rows that it reduces.
     """
     joins: list[str] = []
     for k, each in enumerate(reductions):
-        x, y = (f"$(get {each.kind}, {of_half}[{k}])" for of_half in ("%sums", "%right"))
-        joins.append(f"  put {each.kind} $({each.join(x, y)}), %sums[{k}]")
+        kind, at = each.kinds(side), side * k
+        x, y = (f"$(get {kind}, {of_half}[{at}])" for of_half in ("%sums", "%right"))
+        joins.append(f"  put {kind} $({each.join(x, y, side)}), %sums[{at}]")
     names = {"of": of, "args": args, "long": long, "leaf": leaf}
-    return _HALVES.format(**names, count=len(reductions), added="\n".join(joins))
+    return _HALVES.format(**names, count=side * len(reductions), added="\n".join(joins))
 
 
 def _finish(k: int, place: int, reduction: Reduction) -> str:
-    """Return the code that finishes and stores a reduction as NumPy does.
+    """Return the code that finishes and stores a reduction."""
+    total = _total(reduction, f"$(get {reduction.kind}, %sums[{k}])", "%divisor", 1)
+    return f"  store {reduction.kind} {total}, ptr $(get ptr, %now[{place}]), align 1"
+
+
+def _total(reduction: Reduction, total: str, divisor: str, lanes: int) -> str:
+    """Return the result of a reduction, or of several, from what `tree` leaves, as NumPy does.
 
     NumPy's sum starts from 0, so it is never -0.0. A mean divides in double precision.
     """
-    kind, total = reduction.kind, f"$(get {reduction.kind}, %sums[{k}])"
+    kind, double = reduction.kinds(lanes), "double" if lanes == 1 else f"<{lanes} x double>"
     if reduction.is_sum:
-        total = f"$({reduction.join(total, reduction.zero.strip('-'))})"
-    if reduction.name == "mean" and kind == "double":
-        total = f"$(fdiv double {total}, %divisor)"
+        zero = reduction.zero.strip("-")
+        zero = zero if lanes == 1 else f"splat ({reduction.kind} {zero})"
+        total = f"$({reduction.join(total, zero, lanes)})"
+    if reduction.name == "mean" and kind == double:
+        total = f"$(fdiv {double} {total}, {divisor})"
     elif reduction.name == "mean":
-        wide = f"$(fdiv double $(fpext {kind} {total} to double), %divisor)"
-        total = f"$(fptrunc double {wide} to {kind})"
-    return f"  store {kind} {total}, ptr $(get ptr, %now[{place}]), align 1"
+        wide = f"$(fdiv {double} $(fpext {kind} {total} to {double}), {divisor})"
+        total = f"$(fptrunc {double} {wide} to {kind})"
+    return total
 
 
 def _adding(kind: str) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -112,6 +113,27 @@ class Vectors:
         """Whether the processor has at least one of some extensions."""
         return not self.features.isdisjoint(extensions)
 
+    def narrowed(self, width: int) -> Vectors:
+        """Return a writer of vectors of another width into the same list."""
+        narrow = copy(self)
+        narrow.width = width
+        return narrow
+
+    def rarely(self, condition: Any, usual: Any, emit: Callable[[], Any]) -> Any:
+        """Emit a branch: if a condition holds in any lane, the result is that of `emit`.
+
+        Otherwise the result is `usual`, of the same type. A value that `emit` emits has no use
+        outside of the branch.
+        """
+        n = next(self._names)
+        self.lines.append(f"br label %usual{n}\nusual{n}:")
+        some = self.op(f"call i1 @llvm.vector.reduce.or({condition})")
+        self.lines.append(f"br i1 {some}, label %rare{n}, label %join{n}\nrare{n}:")
+        result = emit()
+        self.lines.append(f"br label %end{n}\nend{n}:\nbr label %join{n}\njoin{n}:")
+        incoming = f"[ {usual.name}, %usual{n} ], [ {result.name}, %end{n} ]"
+        return usual.emit_value(f"phi {usual.type} {incoming}", usual.dtype)
+
     def shuffled(self, kind: str, x: str, y: str, lanes: Iterable[int]) -> str:
         """Return the vector of chosen lanes of x and y, whose type is `kind`.
 
@@ -120,6 +142,18 @@ class Vectors:
         indices = [f"i32 {number}" for number in lanes]
         both, mask = f"{kind} {x}, {kind} {y}", ", ".join(indices)
         return self.op(f"shufflevector {both}, <{len(indices)} x i32> <{mask}>")
+
+    def concatenate(self, kind: str, values: Sequence[str]) -> str:
+        """Return the lanes of several vectors of type `kind`, a power of 2 of them, as one."""
+        names = [*values]
+        while len(names) > 1:
+            width = int(kind[1:].split()[0])
+            names = [
+                self.shuffled(kind, x, y, range(2 * width))
+                for x, y in zip(names[::2], names[1::2], strict=True)
+            ]
+            kind = kind.replace(str(width), str(2 * width), 1)
+        return names[0]
 
 
 def splat(value: Any, dtype: Storage) -> str:

@@ -10,7 +10,6 @@ import itertools
 import math
 import operator
 import os
-from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any, TypeAlias, overload
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from graphir import ExecutionError
 from runtime.program.memory import Lane, take
+from runtime.workers import run_aside
 
 Array: TypeAlias = NDArray[Any]
 Range: TypeAlias = tuple[int, int]
@@ -176,7 +176,7 @@ class _Helpers:
         self._idle.acquire()
         try:
             for _ in range(count):
-                start_new_thread(self._help, ())
+                run_aside(self._help)
         except RuntimeError:  # the system has no more threads: the caller does their share
             return
 

@@ -11,7 +11,9 @@ A `call` may bind dims. A program with such a call has no plan: it binds and run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,13 +21,16 @@ import numpy as np
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
 from graphir.semantics.control import ControlCall
+from graphir.semantics.evaluation import contiguous
 from passes.rewriter import bodies_of
+from runtime.program.codegen.turns import Statements, scan_turns, while_turns
+from runtime.program.cost_model import LOOP_LOOK
 from runtime.program.memory import Lane, take
 from runtime.program.steps import CallStep, shape_of
+from runtime.program.tier import CompiledLoop
 from runtime.results import REFUSAL_ERRORS, refused
 
 if TYPE_CHECKING:
-    from runtime.program.plans import Plan
     from runtime.program.program import Program
 
 Values: TypeAlias = Sequence[Any]
@@ -35,7 +40,7 @@ class ControlStep(CallStep):
     """A call of an op of control flow, whose value is a tuple, or of `part`.
 
     `bodies` are the programs of the graphs among the op's attributes, each bound to sizes. `free`
-    are the free lanes of the program.
+    are the free lanes of the program. `loop` is the op in the tier, as a loop over scalars.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class ControlStep(CallStep):
         sizes: dict[str, int],
         bodies: Sequence[BoundBody],
         free: list[Lane],
+        loop: CompiledLoop | None = None,
     ) -> None:
         self.symbol, self._sizes = symbol, sizes
         self.reads = [cells[arg.index] for arg in symbol.args]
@@ -55,23 +61,132 @@ class ControlStep(CallStep):
         shapes = [shape_of(symbol, sizes, part) for part in parts if not late]
         self.shape = max(shapes, key=np.prod, default=())  # of the largest part
         self._bodies, self._free = bodies, free
+        self._inlined: tuple[list[Statements | None], Any] = [], None
+        self.loop = None if late or (loop and loop.why) else loop
         is_part = symbol.op is ops.control.part
         self.kernel = itemgetter(symbol.attrs["index"]) if is_part else self._results
 
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)
-        functions = [body.on(lane) for body in self._bodies]
-        run = ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, functions)
-        values = _unboxed(operands) if functions else list(operands)
-        for place in {place for body in self._bodies for place in body.donated}:
-            values[place] = np.array(values[place], order="C")
+        values = _unboxed(operands) if self._bodies else list(operands)
+        call = ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, ())
+        results: Sequence[Any]
         try:
-            results = run(values)
+            if symbol.op is ops.control.while_loop:
+                results = self._while_loop(call, values, lane)
+            elif symbol.op is ops.control.scan:
+                results = self._scan(call, values, lane)
+            else:
+                functions = [body.on(lane) for body in self._bodies]
+                results = call._replace(bodies=functions)(values)
         except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
         finally:
             self._free.append(lane)
-        return tuple([np.asarray(x) if isinstance(x, np.generic) else x for x in results])
+        return tuple([np.asarray(x) if _is_scalar(x) else x for x in results])
+
+    def _native(self, values: Values, length: int | None = None) -> Values | None:
+        """Return the results by machine code, if the loop has it, and if no op refuses."""
+        if self.loop and self.loop.is_compiled:
+            results = self.loop.run(values, length)
+            if results is None:
+                self.loop = None  # Python raises the error
+            return results
+        return None
+
+    def _owned(self, values: list[Any]) -> list[Any]:
+        """Return operands with copies of those to which the bodies may write."""
+        for place in {place for body in self._bodies for place in body.donated}:
+            values[place] = np.array(values[place], order="C")
+        return values
+
+    def _while_loop(self, call: ControlCall, values: list[Any], lane: Lane) -> Values:
+        results = self._native(values)
+        if results is not None:
+            return results
+        condition, body = self._bodies
+        runs = [each.on(lane) for each in self._bodies]
+        values, count = self._owned(values), len(call.types)
+        captured = values[count:]
+        while True:
+            turns = min(LOOP_LOOK, condition.turns, body.turns)
+            run = self._turns(partial(while_turns, carries=count)) if turns else None
+            if run:
+                start = perf_counter_ns()
+                carries, ends = run(lane, turns, *values)
+                if ends:
+                    return carries
+                values = [*carries, *captured]
+                results = self._spend(turns, start, values, None)
+                if results is not None:
+                    return results
+            if not runs[0](values)[0]:
+                return values[:count]
+            values = [*runs[1](values), *captured]
+
+    def _scan(self, call: ControlCall, operands: list[Any], lane: Lane) -> Values:
+        attrs, (body,) = call.attrs, self._bodies
+        carries, end = attrs["carries"], attrs["carries"] + attrs["scanned"]
+        length = call.length(operands)
+        results = self._native(operands, length)
+        if results is not None:
+            return results
+        operands, run = self._owned(operands), body.on(lane)
+        rows, captured = [*map(contiguous, operands[carries:end])], operands[end:]
+        values: Values = operands[:carries]
+        places = range(length)[::-1] if attrs["reverse"] else range(length)
+        stacked = call.no_rows() if not length else list[Any]()
+        number = 0
+        while number < length:
+            turns = min(LOOP_LOOK, body.turns, length - number) if number else 0
+            write = partial(scan_turns, carries=carries, scanned=end - carries)
+            function = self._turns(write) if turns else None
+            if function:
+                start = perf_counter_ns()
+                part = places[number : number + turns]
+                values = function(lane, part, rows, stacked, *values, *captured)
+                number += turns
+                rest = slice(None, length - number) if attrs["reverse"] else slice(number, None)
+                values = [*values, *[x[rest] for x in rows], *captured]
+                results = self._spend(turns, start, values, length - number)
+                values = values[:carries]
+                if results is not None:
+                    for whole, ys in zip(stacked, results[carries:], strict=True):
+                        whole[rest] = ys
+                    return [*results[:carries], *stacked]
+                continue
+            place = places[number]
+            outputs = run([*values, *[x[place] for x in rows], *captured])
+            if not number:
+                stacked = [call.stack(length, y) for y in outputs[carries:]]
+            for whole, y in zip(stacked, outputs[carries:], strict=True):
+                whole[place] = y
+            values, number = outputs[:carries], number + 1
+        return [*values, *stacked]
+
+    def _turns(self, write: Callable[..., Any]) -> Any:
+        """Return the function of several turns, if the bodies have functions that can be inlined.
+
+        `write` returns the function for the statements of the bodies.
+        """
+        statements = [body.statements for body in self._bodies]
+        before, function = self._inlined
+        if not before or any(a is not b for a, b in zip(before, statements, strict=True)):
+            function = write(*statements) if all(statements) else None
+            self._inlined = statements, function
+        return function
+
+    def _spend(self, turns: int, start: int, values: Values, length: int | None) -> Values | None:
+        """Count turns in Python; return the results of the turns to come if the loop is compiled.
+
+        `start` is the time at which the turns began, in nanoseconds of `perf_counter_ns`. `values`
+        and `length` are those of the turns to come.
+        """
+        for body in self._bodies:
+            body.spend(turns)
+        if self.loop:
+            self.loop.spend(perf_counter_ns() - start)
+        return self._native(values, length)
 
 
 class BoundBody:
@@ -87,31 +202,32 @@ class BoundBody:
         cells = self._plan.donated if self._plan else ()
         self.donated = [place for place, cell in enumerate(program.entry) if cell in cells]
 
+    @property
+    def statements(self) -> Statements | None:
+        """The statements of the function that runs the program as a whole, if there is one."""
+        plan = self._plan
+        return plan.straight.statements if plan and plan.straight and not plan.stepwise else None
+
+    @property
+    def turns(self) -> int:
+        """The number of runs of `statements` before the next look for machine code."""
+        return max(0, self._plan.left) if self._plan else 0
+
+    def spend(self, turns: int) -> None:
+        """Count runs of `statements`."""
+        if self._plan:
+            self._plan.left -= turns
+
     def on(self, lane: Lane) -> Callable[[Values], Values]:
         """Return the function of operands that runs the program with a lane.
 
         Operands have the right types; 0-d values come and go as NumPy scalars. Outputs may share
         memory with operands and with each other.
         """
-        plan, outputs_of = self._plan, self._program.outputs_of
+        plan, program = self._plan, self._program
         if plan is None:
-            return lambda values: _unboxed(self._program.bind_and_run(lane, values, self._sizes))
-        function = _function_of(plan)
-
-        def run(values: Values) -> Values:
-            nonlocal function
-            if function and plan.left > 0:
-                plan.left -= 1
-                try:
-                    return function(lane, *values)
-                except MemoryError:
-                    if plan.donated:
-                        raise  # step by step, the error names the op, but operands may have changed
-            outputs = outputs_of(plan, lane, values)
-            function = _function_of(plan)
-            return outputs
-
-        return run
+            return lambda values: _unboxed(program.bind_and_run(lane, values, self._sizes))
+        return partial(program.outputs_of, plan, lane)
 
 
 def binds_dims(graph: Graph) -> bool:
@@ -134,16 +250,15 @@ def _names(type_: TensorType) -> Iterator[str]:
             yield from dim.names()
 
 
-def _function_of(plan: Plan) -> Callable[..., Any] | None:
-    """Return the function that runs all steps of a plan, unless they had better run one by one."""
-    return plan.straight.function if plan.straight and not plan.stepwise else None
-
-
 def carries_of(symbol: Symbol) -> Sequence[int]:
     """Return the numbers of carries of the graphs of an op of control flow, in order."""
     if symbol.op is ops.control.while_loop:
         return 0, len(symbol.type.parts)
     return [symbol.attrs.get("carries", 0)] * len(bodies_of(symbol))
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, np.generic)
 
 
 def _unboxed(values: Values) -> list[Any]:

@@ -30,7 +30,8 @@ NATIVE_LANE_BYTE: Final = 0.0025
 """Nanoseconds of an instruction per byte of its result: native, W1, 10,000."""
 
 NATIVE_LOOP: Final = 0.5
-"""Nanoseconds per element of a NumPy inner loop that a kernel calls: native, W2, 10,000."""
+"""Nanoseconds per element of a NumPy inner loop that a kernel calls, or of exp and log in vector
+code: native, W2, 10,000."""
 
 NATIVE_CONVERSION: Final = 0.04
 """Nanoseconds per element of a conversion or a table lookup: native, W4 and W5, 10,000."""
@@ -45,7 +46,39 @@ grids."""
 PRODUCT_TERM: Final = 0.01
 """Nanoseconds per term of a product of integers in machine code: kernels, products."""
 
+PYTHON_STEP: Final = 2000
+"""Nanoseconds that the Python function of a plan takes for a small step: calls, softmax."""
+
+NUMPY_TERM: Final = 0.05
+"""Nanoseconds per term of a small product of floats by BLAS: calls, products."""
+
+SEARCH_STEP: Final = 0.6
+"""Nanoseconds per step and value of a search in machine code: kernels, searches."""
+
+SEARCHED: Final = 1024
+"""The fewest values of a search that may become machine code: kernels, searches."""
+
+BLAS_TERM: Final = 0.005
+"""Nanoseconds per multiplication in a product by BLAS on one core, and per byte of an element:
+whole_programs, attention."""
+
+BLAS_THREADS: Final = 1 << 19
+"""The most multiplications of a product that OpenBLAS computes on one thread:
+whole_programs, attention."""
+
+COLUMN_BYTE: Final = 0.05
+"""Nanoseconds per byte of a reduction of outer axes in machine code: whole_programs,
+standardized_columns."""
+
+COLUMN_ELEMENTS: Final = 1 << 14
+"""The least elements of a reduction of outer axes in machine code, since its call costs 10
+microseconds more than NumPy's: whole_programs, column_moments."""
+
 # -- blocks
+
+BATCH: Final = 6 << 20
+"""The most bytes of the values between the products of some matrices of a batch:
+whole_programs, causal_attention."""
 
 CACHE: Final = 3 << 19
 """The most bytes that all slots of a block take together: execution, W1 to W6, 10,000,000."""
@@ -70,6 +103,10 @@ steps between blocks cost more than memory outside of the inner cache: updates, 
 NATIVE_VECTOR: Final = 32
 """Elements of a vector in machine code, which are four AVX2 registers of float32: native, W1."""
 
+NATIVE_SIDE: Final = 4
+"""Rows side by side in machine code that reduces rows; a vector has eight lanes of each, which is
+how NumPy adds: whole_programs, layer_norm and rms_norm."""
+
 NATIVE_BLOCK: Final = 1024
 """The most elements of a block in machine code, which lies on the stack for NumPy's inner loops
 and for sums: native, W2 and W7."""
@@ -88,6 +125,9 @@ execution, W4 to W6, 1,000 and 10,000."""
 ROW_START: Final = 40
 """Elements that take as long as the start of a row in NumPy's loops: updates, heat_3d."""
 
+SEARCH_BLOCK: Final = 128
+"""The vectors of values that a thread takes at once in a search: kernels, searches."""
+
 # -- threads
 
 SECOND_THREAD: Final = 300_000
@@ -101,8 +141,14 @@ RANGES_PER_THREAD: Final = 8
 RANGE: Final = 50_000
 """The least nanoseconds of work of a range: native, --threads 2."""
 
+BATCH_PART: Final = 500_000
+"""The least nanoseconds of work on some matrices of a batch: whole_programs, attention."""
+
 RELEASED_LOCK: Final = 10_000
 """Nanoseconds of a kernel call above which it releases the interpreter lock: native, W1, 100."""
+
+SEQUENCE_SCRATCH: Final = 64 << 10
+"""The most bytes of scratch memory of a sequence, which lies on the stack: calls, layers."""
 
 # -- when a plan is compiled
 
@@ -129,9 +175,22 @@ SCALAR_BODY: Final = 16
 """The fewest 0-d values of a region in a graph of control flow that become machine code. The Python
 expressions of fewer cost less than a call of a kernel with its 0-d arrays: control_flow."""
 
+LOOP_STEPS: Final = 1 << 16
+"""Steps of loops over scalars in machine code between two looks for signals: control_flow."""
+
+INLINED_LINES: Final = 200
+"""The most statements of the bodies of a loop that becomes one Python function: control_flow."""
+
+LOOP_LOOK: Final = 256
+"""Iterations of a loop in Python between two looks for machine code: control_flow."""
+
 WRITTEN_SYMBOLS: Final = 400
 """The most symbols of a region that becomes Python source; to compile a line takes as long as to
 run it 50 times: compile, the plan."""
+
+IMPORT_COST: Final = 2e6
+"""Nanoseconds in NumPy after which a program imports the modules that write machine code; in a new
+process the import takes ten milliseconds: calls, fresh."""
 
 COMPILE_COST: Final = 10e6
 """Nanoseconds in NumPy after which the tier compiles a region, since the compilation takes as

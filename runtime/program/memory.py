@@ -154,6 +154,15 @@ class Need:
     def __init__(self, views: Iterable[ScratchView]) -> None:
         self.views = tuple(views)
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all slots together."""
+        slots: dict[int, int] = {}
+        for view in self.views:
+            size = math.prod(view.shape) * view.dtype.itemsize
+            slots[view.slot] = max(size, slots.get(view.slot, 0))
+        return sum(slots.values())
+
 
 class Lane:
     """The working state of one thread at a time: scratch memory, and a context without warnings.

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from graphir.semantics.evaluation import contiguous
 from runtime.program.blocks import Entering, FlatSpace, Operand, Uniform, laid_out, share
-from runtime.program.cost_model import CACHE, NATIVE_LONG_ROWS, NATIVE_ROWS, RANGES_PER_THREAD
+from runtime.program.cost_model import (
+    CACHE,
+    NATIVE_LONG_ROWS,
+    NATIVE_ROWS,
+    NATIVE_SIDE,
+    RANGES_PER_THREAD,
+    SECOND_THREAD,
+)
 from runtime.program.memory import Lane, Need, ScratchView
 from runtime.program.rows import Rows
 from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
@@ -90,7 +97,7 @@ class PhasesStep:
         read_cells = [cell for member in members for cell in member.reads]
         self.reads = list(dict.fromkeys([cell for cell in read_cells if cell not in inside]))
         self.price = sum(member.price for member in members)
-        self.threads = max(member.threads for member in members)
+        self.threads = self._threads(self.price)
         sizes = {cell: math.prod(n) * dtype.itemsize for cell, (n, dtype) in self.writes.items()}
         for member in members:
             sizes |= self._operand_sizes(member)
@@ -99,6 +106,8 @@ class PhasesStep:
         scratch = max(sum(member.body.widths) for member in members)
         self.room = int(CACHE / (row + scratch * space.length))
         self.native_room = int(NATIVE_ROWS / row) or max(1, int(NATIVE_LONG_ROWS / row))
+        if NATIVE_SIDE * row <= NATIVE_LONG_ROWS:
+            self.native_room = -(-self.native_room // NATIVE_SIDE) * NATIVE_SIDE
         self.blocks = -(-space.rows // max(1, self.room))
         self.needs: list[dict[int, Need]] = [{} for _ in members]
 
@@ -114,6 +123,11 @@ class PhasesStep:
                 sizes[cell] = math.prod(shape) * symbol.dtype.storage.itemsize
         return sizes
 
+    def _threads(self, price: float) -> int:
+        """Return the number of threads that nanoseconds of work in all phases justify."""
+        member = self.members[0]
+        return member.most_threads if price > SECOND_THREAD or member.threads > 1 else 1
+
     # -- running
 
     def run(self, run: PlanRun) -> None:
@@ -125,7 +139,7 @@ class PhasesStep:
         native, count, threads = all(kernels), self.space.rows, self.threads
         room = self.native_room if native else self.room
         if native:
-            threads = max(member.native.threads(member) for member in self.members)
+            threads = self._threads(sum(member.native.price(member) for member in self.members))
         ranges = -(-count // (RANGES_PER_THREAD * threads))
         blocks = Uniform(count, max(room, ranges) if native else room)
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from graphir import ops
 from graphir.lazy import lazy
+from runtime.program.batches import BatchStep
+from runtime.program.codegen.sequences import ArrayCell, View, is_sequential, sequence_of
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from runtime.program.cost_model import (
     BLOCK_MOST,
@@ -29,6 +31,8 @@ from runtime.program.cost_model import (
 )
 from runtime.program.cutting import UPDATES
 from runtime.program.phases import PhasesStep
+from runtime.program.rewrites.batches import fuse_batches
+from runtime.program.rewrites.columns import fuse_columns
 from runtime.program.rewrites.copies import limit_copies, read_inputs
 from runtime.program.rewrites.flattening import Flattener
 from runtime.program.rewrites.operands import read_narrow
@@ -40,6 +44,13 @@ from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
+
+
+_FIRST_LOOKS = 2
+"""The looks of a plan after which its price is the least of two calls at least."""
+
+_MOST_LOOKS = 200
+"""The most looks of a plan for a sequence, by which the background has compiled its kernels."""
 
 
 class Plan:
@@ -84,14 +95,19 @@ class Plan:
             steps = merge_views(steps, self.exit)
         self.bound = steps
         # Updates in place rely on the order of the steps.
-        self.fused = [*steps] if updates else fuse_phases(steps, self.exit)
+        self.fused = [*steps]
+        if not updates:
+            phases = fuse_phases(fuse_batches(steps, self.exit), self.exit)
+            self.fused = fuse_columns(phases, self.exit, program)
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
-        self.price = 0.0
+        self.price = self._time = 0.0
+        self._looks = 0
         self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
-        self._sizes, self._views = sizes, list[Any]()
+        self._sizes, self._values = sizes, list[Any]()
+        self._views: dict[int, View] = {}
         self._empty = empty
         is_straight = fits(steps) and len(self.fused) == len(steps)
         self.straight = self._write_straight(program) if is_straight else None
@@ -104,17 +120,20 @@ class Plan:
     def look(self, program: Program) -> None:
         """Charge the calls since the last look to the regions, and adopt new machine code.
 
-        In a plan of one step machine code replaces the whole plan; in a plan of several steps it
-        replaces single steps of the Python function.
+        In a plan of one step, or of steps that are a sequence, machine code replaces the whole
+        plan; in other plans it replaces single steps of the Python function.
         """
         if not self.straight and (self._large or len(self.bound) > 1):
             self.left = LOOK_CALLS
             return
         regions = self._compiled_regions
-        if not regions:
-            self.left = LOOK_CALLS
-            return
         time_spent = self._calls_counted * self.price
+        self._time += time_spent
+        self._looks += 1
+        self._adopt_sequence(program)
+        if not regions:
+            self.left = self._calls_counted = LOOK_CALLS
+            return
         prices = sum(step.price for step in regions) or 1
         for step in regions:
             step.native.spend(time_spent * step.price / prices)
@@ -125,7 +144,9 @@ class Plan:
             return
         values = self._layouts(program)
         self._take_entries(program, [step for step in regions if not _is_large(step)], values)
-        if self.price > self._stepwise_price and time_spent > LOOK_TIME / 2 and not self._apart:
+        # The first price is that of the first call, which fills caches.
+        is_long = self.price > self._stepwise_price and time_spent > LOOK_TIME / 2
+        if is_long and self._looks > _FIRST_LOOKS and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
             self._apart = any(step.native.task(step, values) for step in others)
 
@@ -151,13 +172,38 @@ class Plan:
         elif entries:
             self.native = entries[self.bound[0]]
 
+    @lazy
+    def _is_sequence(self) -> bool:
+        """Whether machine code of a sequence can replace the whole plan."""
+        if not self._owns or self._inner or self._large or self.origins:
+            return False
+        is_region = len(self.bound) == 1 and not isinstance(self.bound[0], CallStep)
+        return not is_region and all(map(is_sequential, self.bound))
+
+    def _adopt_sequence(self, program: Program) -> None:
+        """Adopt the plan as a sequence, once all of its regions have earned machine code."""
+        tier, regions = program.native, self._compiled_regions
+        if tier is None or self.native or self._looks > _MOST_LOOKS or not self._is_sequence:
+            return
+        if not all(step.native.worth for step in regions) or not tier.pays(self._time):
+            return
+        values, lowered = self._layouts(program), program.lowered
+        inputs = zip(program.entry, lowered.inputs, self.inputs, strict=True)
+        outputs = zip(program.exit, lowered.outputs, self.shapes, strict=True)
+        arrays = [
+            ArrayCell(cell, lowered.concrete_dtype(symbol.dtype).storage, shape)
+            for cell, symbol, shape in (*inputs, *outputs)
+        ]
+        operands = program.constants, values, self._views
+        self.native = sequence_of(self.bound, tier, arrays, len(program.entry), *operands)
+
     def _layouts(self, program: Program) -> list[Any]:
         """Return the cells with constants, and with views in arrays without values.
 
         Machine code needs the strides of views; all other cells are contiguous, and None.
         """
-        if self._views:
-            return self._views
+        if self._values:
+            return self._values
         symbols, indices = program.lowered.symbols, [*program.cells]
         values = program.values([None] * len(program.entry), len(self.origins))
         layouts = values.copy()
@@ -172,8 +218,10 @@ class Plan:
                 layouts[cell] = np.empty(shape_of(symbol, self._sizes), symbol.dtype.storage)
             is_reshape = isinstance(step, CallStep) and step.symbol.op is ops.reshape
             if not is_reshape or layouts[cell].flags.c_contiguous:  # else NumPy may copy
-                layouts[step.write] = values[step.write] = step.call(layouts[cell])
-        self._views = values
+                view = layouts[step.write] = values[step.write] = step.call(layouts[cell])
+                offset = view.ctypes.data - layouts[cell].ctypes.data
+                self._views[step.write] = View(cell, offset)
+        self._values = values
         return values
 
     @property
@@ -225,9 +273,9 @@ class Plan:
         return cells_by_step
 
     @lazy
-    def steps(self) -> list[Straight | RegionStep | PhasesStep]:
+    def steps(self) -> list[Straight | RegionStep | PhasesStep | BatchStep]:
         """The steps in the form in which they run one by one; small steps in a row are one step."""
-        forms: list[Straight | RegionStep | PhasesStep] = []
+        forms: list[Straight | RegionStep | PhasesStep | BatchStep] = []
         last = _last_reads(self.fused)
         for (is_small, _), group in groupby(range(len(self.fused)), self._group):
             numbers = list(group)
@@ -237,7 +285,7 @@ class Plan:
             for step in [self.fused[number] for number in numbers]:
                 if isinstance(step, RegionStep) and step.blocks == 1:
                     step.small = alone(step, self._empty)
-                if not isinstance(step, (RegionStep, PhasesStep)):
+                if not isinstance(step, (RegionStep, PhasesStep, BatchStep)):
                     step = alone(step, self._empty)
                 forms.append(step)
         return forms
@@ -249,7 +297,7 @@ class Plan:
         step and a step would cost more than the region.
         """
         step = self.fused[number]
-        if isinstance(step, PhasesStep):
+        if isinstance(step, (PhasesStep, BatchStep)):
             return False, number
         is_small = step.blocks == 1 and math.prod(step.shape) <= BLOCK_MOST
         if isinstance(step, RegionStep) and step.native:
@@ -262,7 +310,9 @@ class Plan:
 
         `last` has the number of the last step that reads each cell.
         """
-        steps = [step for step in self.fused[begin:end] if not isinstance(step, PhasesStep)]
+        steps = [
+            step for step in self.fused[begin:end] if not isinstance(step, (PhasesStep, BatchStep))
+        ]
         reads: dict[int, None] = {}
         writes: dict[int, None] = {}
         for step in steps:
@@ -283,6 +333,6 @@ def _is_large(step: ScalarStep | RegionStep) -> bool:
     return max(sizes, default=0) >= RECYCLED
 
 
-def _last_reads(steps: Iterable[Step | PhasesStep | Straight]) -> dict[int, int]:
+def _last_reads(steps: Iterable[Step | PhasesStep | BatchStep | Straight]) -> dict[int, int]:
     """Return the number of the last step that reads each cell."""
     return {cell: number for number, step in enumerate(steps) for cell in step.reads}

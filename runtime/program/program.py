@@ -9,7 +9,7 @@ code, one Python function for small steps, or the steps one by one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
@@ -19,7 +19,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from graphir import Graph, ops
+from graphir import Graph, Symbol, ops
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
@@ -40,16 +40,17 @@ from runtime.program.cost_model import (
     SCALAR_KERNELS,
 )
 from runtime.program.cutting import Call, Region, cut
-from runtime.program.expansion import expanded, multiply_squares
-from runtime.program.hoisting import hoisted
-from runtime.program.memory import Lane, Recycler
+from runtime.program.graph_rewrites.expansion import expanded, multiply_squares
+from runtime.program.graph_rewrites.hoisting import hoisted
+from runtime.program.graph_rewrites.short_axes import split_short_axes
+from runtime.program.graph_rewrites.vector_products import sum_vector_products
+from runtime.program.memory import Lane, Recycler, take
 from runtime.program.outputs import check_outputs, writable_at_once
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.rewrites.ownership import FRESH
-from runtime.program.short_axes import split_short_axes
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
-from runtime.program.tier import CompiledRegion, Mode, tier
+from runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
 from runtime.results import Out, owned, require_outputs
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -83,7 +84,10 @@ class Program:
         beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
-        self.graph, lowered_graph = graph, multiply_squares(hoisted(lower(graph)))
+        self.graph, lowered_graph = (
+            graph,
+            sum_vector_products(multiply_squares(hoisted(lower(graph)))),
+        )
         self.threads = require_count("threads", threads) or cores()
         self.block = require_count("block", block)
         self._options = threads, block, native
@@ -113,13 +117,15 @@ class Program:
         self._bodies: dict[tuple[int, bool, frozenset[int]], RegionBody] = {}
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, CompiledRegion] = {}
+        self._loops: dict[int, CompiledLoop] = {}
         self._shared: dict[Any, Any] = {}
         self._body_programs: dict[Graph, Program] = {}
         self.binds_late = binds_dims(self.lowered)
         self._outside: Program | None = None  # of the graph around a graph of control flow
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None
-        self._native: Callable[..., Any] | None = None
+        self.machine_code: Callable[..., Any] | None = None
+        """The machine code of the plan of the last call, which returns None for other inputs."""
         self._free: list[Lane] = beside._free if beside else []
         self._recycler = beside._recycler if beside else Recycler()
 
@@ -174,26 +180,36 @@ class Program:
         returns `out`. Raises ExecutionError for unfit inputs or `out`, and if a kernel refuses
         its operands.
         """
-        native = self._native
-        if native is not None and out is None and not keywords:
-            outputs = native(*inputs)
+        if out is None and not keywords:
+            native = self.machine_code
+            outputs = None if native is None else native(*inputs)
+            if outputs is None:
+                outputs = self.attempt(*inputs)
             if outputs is not None:
                 return outputs
-        free = self._free
+        lane = take(self._free)
         try:
-            lane = free.pop()
-        except IndexError:
-            lane = Lane()
-        try:
-            recent = self._recent
-            if recent and recent.left > 0 and recent.straight and out is None and not keywords:
-                outputs = lane.run(recent.straight.function, lane, *inputs)
-                if outputs is not None:
-                    recent.left -= 1
-                    return outputs[0] if self._single else outputs
             return lane.run(self._run, lane, inputs, keywords, out, None)
         finally:
-            free.append(lane)
+            self._free.append(lane)
+
+    def attempt(self, *inputs: Any) -> Any:
+        """Return the outputs by the Python function of the plan of the last call, without errors.
+
+        The answer is None if there is no such function, and if the inputs have other types.
+        """
+        recent = self._recent
+        if recent is None or recent.left <= 0 or recent.straight is None:
+            return None
+        lane = take(self._free)
+        try:
+            outputs = lane.run(recent.straight.function, lane, *inputs)
+        finally:
+            self._free.append(lane)
+        if outputs is None:
+            return None
+        recent.left -= 1
+        return outputs[0] if self._single else outputs
 
     def watched(self, progress: Progress, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
         """Return the outputs as a call does, and report progress.
@@ -346,12 +362,12 @@ class Program:
 
     def _use(self, plan: Plan) -> None:
         """Let the next calls try this plan first; it must take inputs without conversion."""
-        self._native = plan.native
+        self.machine_code = plan.native
         self._recent = None if plan.stepwise else plan
 
     def _plan_anew(self) -> None:
         """Drop all plans, because they may reference a kernel that the tier evicts."""
-        self._native = self._recent = None
+        self.machine_code = self._recent = None
         self._plans.clear()
         if self._outside:
             self._outside._plan_anew()
@@ -404,7 +420,8 @@ class Program:
             programs = map(self.body_program, bodies_of(step.symbol))
             counts = carries_of(step.symbol)
             bodies = [BoundBody(*each, sizes) for each in zip(programs, counts, strict=True)]
-            return ControlStep(step.symbol, self.cells, sizes, bodies, self._free)
+            loop = self.loop(number, step.symbol)
+            return ControlStep(step.symbol, self.cells, sizes, bodies, self._free, loop)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)
             pays = len(self.steps) <= SCALAR_KERNELS
@@ -414,7 +431,17 @@ class Program:
         bits = math.prod(shape) > BIT_ARITHMETIC or bool(self.block)
         native = self.kernels(number)
         body = partial(self.body, number, bits)
-        return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block, native)
+        options = threads, self.block, native
+        return RegionStep(step, body, shape, self.cells, sizes, *options)
+
+    def loop(self, number: int, symbol: Symbol) -> CompiledLoop | None:
+        """Return an op of control flow as a loop over scalars, by its step; None without a tier."""
+        if self.native is None or symbol.op not in (ops.control.while_loop, ops.control.scan):
+            return None
+        loop = self._loops.get(number)
+        if loop is None:
+            loop = self._loops[number] = self.native.loop(symbol, self)
+        return loop
 
     def body_program(self, graph: Graph) -> Program:
         """Return the program of a graph of control flow."""
@@ -434,16 +461,22 @@ class Program:
 
     def kernels(self, number: int) -> CompiledRegion | None:
         """Return the compiled region of a step, by the step's number; None without a tier."""
-        if self.native is None:
-            return None
         compiled_region = self._kernels.get(number)
         if compiled_region is None:
-            region, anew = self.steps[number], WeakMethod(self._plan_anew)
+            region = self.steps[number]
             assert isinstance(region, Region)
-            compiled_region = self._kernels[number] = self.native(
-                region, self.materialized, anew, self._shared
-            )
+            compiled_region = self.compiled(region, self.materialized)
+            if compiled_region:
+                self._kernels[number] = compiled_region
         return compiled_region
+
+    def compiled(self, region: Region, materialized: Collection[int]) -> CompiledRegion | None:
+        """Return a compiled region; None without a tier.
+
+        `materialized` are the indices of symbols whose values lie in memory.
+        """
+        anew = WeakMethod(self._plan_anew)
+        return self.native(region, materialized, anew, self._shared) if self.native else None
 
     def body(self, number: int, bits: bool, slice_outs: frozenset[int] = frozenset()) -> RegionBody:
         """Return the body of a region, by its step number.

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import ExecutionError, Symbol, TensorType
+from graphir import ExecutionError, Symbol, TensorType, ops
 from graphir.escape import brief, printable
 from graphir.markup import fragment, paragraphs, verbatim
+from graphir.semantics.products import uses_blas
 from passes.rewriter import bodies_of
 from runtime.binding import bind
+from runtime.program.batches import BatchStep
 from runtime.program.codegen.assembly import RegionBody, prepared
 from runtime.program.codegen.straight import alone
 from runtime.program.cutting import UPDATES, Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.phases import PhasesStep
 from runtime.program.plans import Plan
+from runtime.program.rewrites.columns import ColumnsStep
 from runtime.program.rewrites.views import view_steps
 from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
 
@@ -228,17 +231,22 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
     steps: Sequence[Any] = [*program.bound(args_bound[1])] if args_bound else [None] * count
     values = _values(program, *args_bound) if args_bound else []
     graph = program.lowered
+    functions = ", rounded functions" if graph.functions == "rounded" else ""
     where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
     lines = [
         f"program {printable(graph.name)}: {count} steps, {len(graph.symbols)} symbols, "
-        f"{program.threads} threads{where}"
+        f"{program.threads} threads{functions}{where}"
     ]
     for number, (step, bound) in enumerate(zip(program.steps, steps, strict=True)):
         if isinstance(step, Call):
             lines.append(f"{number:4} {_call_text(step.symbol)}")
+            if bound is not None and (way := _way(program, bound)):
+                lines.append(f"       {way}")
             for body in bodies_of(step.symbol):
                 text = explain(program.body_program(body), (), {})
                 lines += [f"       {line}" for line in text.split("\n")]
+            if loop := program.loop(number, step.symbol):
+                lines.append(f"       {loop.status}")
             continue
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
@@ -267,9 +275,26 @@ def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
 
 
 def _phases_text(program: Program, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield a line for each step of a plan that runs several regions on each block of rows."""
+    """Yield a line for each step of a plan that runs several steps on some rows or matrices."""
     bound = [*program.bound(sizes)]
     for step in Plan(bound, sizes, program, np.empty).fused:
+        if isinstance(step, BatchStep):
+            numbers = ", ".join(str(bound.index(x)) for x in step.members if x in bound)
+            threads = "BLAS has the threads" if step.is_serial else f"{step.threads} threads"
+            inner = len(step.writes) - len(step.results)
+            yield (
+                f"steps {numbers} run together on the same matrices, in {step.blocks} parts of the "
+                f"batch {list(step.lead)}, {threads}; {inner} of their {len(step.writes)} results "
+                f"stay in scratch memory, {step.bytes:,} B a matrix at most"
+            )
+        if isinstance(step, ColumnsStep):
+            numbers = ", ".join(map(str, sorted(bound.index(member) for member in step.members)))
+            count = len(step.source.writes)
+            yield (
+                f"steps {numbers} run together on blocks of {step.longest // step.space.lanes} "
+                f"rows, which enter the reductions in their order; {count - len(step.writes)} of "
+                f"{count} results of the region stay in scratch memory"
+            )
         if isinstance(step, PhasesStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)
             inner = len(step.writes) - len(step.results)
@@ -282,23 +307,33 @@ def _phases_text(program: Program, sizes: Mapping[str, int]) -> Iterator[str]:
 
 def _call_text(symbol: Symbol) -> str:
     kinds = {"movement": "view or copy", "control": "control flow"}
-    kind = kinds.get(symbol.op.kind, "kernel")
+    is_blas = symbol.op is ops.matmul and uses_blas(symbol.dtype.storage)
+    kind = "BLAS" if is_blas else kinds.get(symbol.op.kind, "kernel")
     operand_types = ", ".join(str(arg.type) for arg in symbol.args)
     return f"{symbol.op.name}({operand_types}) -> {symbol.type}    {kind}    {symbol.location}"
 
 
+def _way(program: Program, bound: CallStep) -> str:
+    """Return how a call runs, as text, if not by NumPy's function."""
+    if bound.is_large_product:
+        way = "exact products of floats by BLAS"
+        return f"blocks in machine code once it pays, or {way}" if program.native else way
+    is_search = bound.is_large_search and program.native
+    return "a search in machine code once it pays, if the vector is sorted" if is_search else ""
+
+
 def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
-    ops = _count_names([symbol.op.name for symbol in (*region.symbols, *region.rows)])
+    op_names = _count_names([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
     if not region.shape and not region.rows:
-        return [f"{number:4} scalars: {ops}"]
+        return [f"{number:4} scalars: {op_names}"]
     body = program.body(number, bits=True) if bound is None else bound.body
     bytes_read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)
     bytes_written = sum(each.dtype.storage.itemsize for each in body.outs)
     calls = _count_names([_name(function, symbol) for function, _, symbol in body.calls])
     scratch = sum(body.widths)
     lines = [
-        f"{number:4} region {shape}: {ops}",
+        f"{number:4} region {shape}: {op_names}",
         f"       {len(body.calls)} instructions ({calls})",
         f"       an element: {bytes_read} B read, {bytes_written} B written, {scratch} B of "
         f"scratch in {len(body.widths)} slots",

@@ -8,9 +8,11 @@ bits of np.add.reduce, whichever thread adds them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, TypeAlias
+from threading import Lock
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +20,19 @@ from numpy.typing import NDArray
 from graphir import DType, Symbol, ops
 from graphir.conversions import convert
 from graphir.semantics.evaluation import contiguous
-from graphir.semantics.kernels import KERNELS
+from graphir.semantics.kernels import KERNELS, kernel_of
 from graphir.semantics.sorting import sort_into
 from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
+Fold: TypeAlias = Callable[[Array, Array], None]
+"""A function that reduces the rows of its second operand into its first operand."""
 
 LEAF = 128
 """The most elements that NumPy's pairwise summation adds directly."""
 
+_IN_ORDER = {"sum": np.add, "mean": np.add, "prod": np.multiply}
 _SUMS = ("sum", "mean")
 _IN_ANY_ORDER = ("max", "min", "any", "all")
 
@@ -78,6 +83,39 @@ def _combine(tree: Tree, results: Sequence[Any], join: Callable[[Any, Any], Any]
     return join(_combine(tree[0], results, join), _combine(tree[1], results, join))
 
 
+class ColumnSpace(NamedTuple):
+    """A shape as three axes, of which reductions reduce the middle one.
+
+    `lead` is the number of elements of the axes before the reduced ones, `rows` that of the reduced
+    axes, and `lanes` that of the axes after them.
+    """
+
+    lead: int
+    rows: int
+    lanes: int
+
+
+def column_space(symbol: Symbol, shape: Sequence[int]) -> ColumnSpace | None:
+    """Return the space of a reduction of outer axes, whose operand has `shape`; None for others.
+
+    The reduced axes are neighbours, and more than one element is after them, since NumPy adds
+    floats along a contiguous axis pairwise.
+    """
+    if symbol.op.name not in _IN_ORDER and symbol.op.name not in _IN_ANY_ORDER:
+        return None
+    dtype, axes = symbol.args[0].dtype, symbol.attrs["axis"]
+    if dtype is not symbol.dtype or dtype is DType.tensor_float32:
+        return None
+    if dtype.storage.char not in "?bBhHiIlLqQfd" or not axes:
+        return None
+    first, end = axes[0], axes[-1] + 1
+    if tuple(axes) != tuple(range(first, end)):
+        return None
+    parts = shape[:first], shape[first:end], shape[end:]
+    lead, rows, lanes = [math.prod(part) for part in parts]
+    return ColumnSpace(lead, rows, lanes) if lead and rows and lanes > 1 else None
+
+
 class Parts:
     """The reduction of long rows: a partial result for each leaf, and their combination at the end.
 
@@ -94,9 +132,9 @@ class Parts:
         """Reduce the leaf with number `index`, whose elements are `values`."""
         self.finding[index] = self._reduce(contiguous(values))
 
-    def expect(self, sums: Array) -> None:
+    def expect(self, results: Array) -> None:
         """Read the sums of the leaves from an array that machine code fills before `result`."""
-        self.finding = sums
+        self.finding = results
 
     def _reduce(self, values: Array) -> Any:
         if self.sums:
@@ -167,6 +205,73 @@ class Rows:
         return self.out
 
 
+class Columns:
+    """The results of a reduction over outer axes, into which blocks go in their order.
+
+    A thread that has a block before its turn leaves a copy of the block.
+    """
+
+    def __init__(self, symbol: Symbol, space: ColumnSpace, out: Array, fold: Fold | None) -> None:
+        self.symbol, self.space, self.out = symbol, space, out
+        self.fold = fold or partial(fold_rows, symbol.op.name)
+        self.sums = out.reshape(space.lead, space.lanes)
+        self.sums[...] = neutral(symbol)
+        self._next = [0] * space.lead
+        self._early: dict[int, tuple[int, Array]] = {}
+        self._lock = Lock()
+
+    def take(self, index: int, a: int, b: int, values: Array) -> None:
+        """Reduce elements a to b, which are `values`, as soon as all before them are done."""
+        rows = np.broadcast_to(values, (b - a,)).reshape(-1, self.space.lanes)
+        lead, _ = divmod(a, self.space.rows * self.space.lanes)
+        with self._lock:
+            start = self._next[lead] * self.space.lanes + lead * self.space.rows * self.space.lanes
+            if a != start:
+                self._early[a] = b, rows.copy()
+                return
+            block: tuple[int, Array] | None = (b, rows)
+            while block:
+                end, rows = block
+                self.fold(self.sums[lead], rows)
+                self._next[lead] += len(rows)
+                block = self._early.pop(end, None) if self._next[lead] < self.space.rows else None
+
+    def expect(self, results: Array) -> None:
+        """Raise, since machine code reduces no rows of outer axes."""
+        raise AssertionError(results)
+
+    def result(self, shape: tuple[int, ...]) -> Array:
+        """Return the results, of `shape`, once all blocks are done."""
+        finish_columns(self.symbol, self.space, self.out)
+        return self.out
+
+
+def fold_rows(name: str, sums: Array, rows: Array) -> None:
+    """Reduce the rows of a matrix into an array, in their order, by NumPy."""
+    both = np.concatenate([sums[None], rows])
+    if name in _IN_ORDER:
+        _IN_ORDER[name].reduce(both, axis=0, dtype=both.dtype, out=sums)
+    else:
+        sums[...] = KERNELS[name](both, axis=(0,), keepdims=False)
+
+
+def neutral(symbol: Symbol) -> Any:
+    """Return the number from which NumPy starts a reduction, or one that changes no result."""
+    name, dtype = symbol.op.name, symbol.dtype.storage
+    if name in ("max", "min") and dtype.kind == "f":
+        return -np.inf if name == "max" else np.inf
+    if name in ("max", "min") and dtype != np.bool_:
+        limits = np.iinfo(dtype)
+        return limits.min if name == "max" else limits.max
+    return name in ("prod", "all", "min")
+
+
+def finish_columns(symbol: Symbol, space: ColumnSpace, sums: Array) -> None:
+    """Make sums means, if the symbol is a mean, as np.mean does."""
+    if symbol.op is ops.mean:
+        np.true_divide(sums, np.intp(space.rows), out=sums, casting="unsafe")
+
+
 def caller(symbol: Symbol, settings: Mapping[str, Any]) -> Callable[..., Array]:
     """Return the kernel of a symbol as a function of contiguous operands.
 
@@ -174,7 +279,7 @@ def caller(symbol: Symbol, settings: Mapping[str, Any]) -> Callable[..., Array]:
     results, for example, are int64. It raises a kernel's refusal again with the source line of the
     symbol.
     """
-    kernel, dtype = partial(KERNELS[symbol.op.name], **settings), symbol.dtype
+    kernel, dtype = partial(kernel_of(symbol), **settings), symbol.dtype
 
     def call(*operands: Array) -> Array:
         try:

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError, Op, Symbol, TensorType, ops
+from graphir import DType, GraphirError, Op, Symbol, TensorType, ops
 from graphir.lazy import lazy
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
@@ -47,16 +47,44 @@ from runtime.program.cost_model import (
     NUMPY_UFUNC,
     ONE_BLOCK,
     RANGES_PER_THREAD,
+    SEARCHED,
     SECOND_THREAD,
 )
+from runtime.program.cutting import Region
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
-from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
+from runtime.program.rows import (
+    LEAF,
+    Parts,
+    Rows,
+    Tree,
+    caller,
+    column_space,
+    halves,
+    in_parts,
+)
 from runtime.program.tier import Tier
 from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]
-Taker: TypeAlias = "Parts | Rows"
+
+
+class Taker(Protocol):
+    """What takes the operand of a row-wise symbol, a range of elements at a time."""
+
+    def take(self, index: int, a: int, b: int, values: Array) -> None:
+        """Take elements a to b, the range with number `index`."""
+        ...
+
+    def expect(self, results: Array) -> None:
+        """Read the results from an array that machine code fills before `result`."""
+        ...
+
+    def result(self, shape: tuple[int, ...]) -> Array:
+        """Return the value of the symbol, of `shape`."""
+        ...
+
+
 Partition: TypeAlias = tuple[Sequence[Range], list[Tree]]
 Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
 
@@ -152,11 +180,15 @@ class CallStep:
         self.kernel = caller(symbol, self.settings)
         self.fits = _fits(symbol, self.settings, sizes)
         self.shape = shape_of(symbol, sizes)
-        self._sizes = sizes
+        self._sizes, self.most_threads = sizes, threads
         if self.is_large_product:
             self.kernel = partial(_call_in, self.kernel, symbol.dtype.storage)
             if tier:
                 self.kernel = tier.product(self.kernel, symbol.dtype.storage, threads)
+        elif tier and self.is_large_search:
+            self.kernel = tier.search(self.kernel, self.settings["side"], threads)
+        elif tier and symbol.args and (space := column_space(symbol, self.source_shape)):
+            self.kernel = tier.columns(self.kernel, symbol, space, self.shape, threads)
 
     @lazy
     def is_large_product(self) -> bool:
@@ -169,6 +201,21 @@ class CallStep:
             return False
         left, right = self.operand_shapes
         return integer_products.pays(left, right, symbol.dtype.storage)
+
+    @lazy
+    def multiplies(self) -> bool:
+        """Whether NumPy's product of the operands is the result, without conversion."""
+        symbol = self.symbol
+        if symbol.op is not ops.matmul or self.is_large_product:
+            return False
+        return {operand.dtype for operand in symbol.args} == {symbol.dtype}
+
+    @property
+    def is_large_search(self) -> bool:
+        """Whether the kernel is a search for values that are many and give int64 places."""
+        if self.symbol.op is not ops.searchsorted or self.symbol.dtype is not DType.int64:
+            return False
+        return math.prod(self.operand_shapes[1]) >= SEARCHED
 
     @property
     def operand_shapes(self) -> list[tuple[int, ...]]:
@@ -271,7 +318,7 @@ class RegionStep:
     `native` is the compiled region. `small` is the function that runs a region of one block.
     `assemble` returns the body of the region; its argument are the numbers of the results that the
     region stores into slices. `stores` has these slices, by the number of the result (see
-    stores.py).
+    stores.py). `shapes` has the shapes of symbols that differ from those of the graph, by index.
     """
 
     small: Any = None
@@ -279,22 +326,24 @@ class RegionStep:
 
     def __init__(
         self,
+        region: Region,
         assemble: Callable[[frozenset[int]], RegionBody],
         shape: tuple[int, ...],
-        axes: int,
         cells: Mapping[int, int],
         sizes: Mapping[str, int],
         threads: int,
         block: int | None,
         native: Any = None,
+        shapes: Mapping[int, tuple[int, ...]] | None = None,
     ) -> None:
-        body = assemble(frozenset())
+        body, axes = assemble(frozenset()), region.axes
+        self.region = region
         self.assemble, self.shape, self.native = assemble, shape, native
-        self.cells, self.sizes = cells, sizes
+        self.cells, self.sizes, self._shapes = cells, sizes, shapes or {}
         self.stores: dict[int, Store] = {}
         self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
-        self._threads_given, self._block_given = threads, block
+        self.most_threads, self._block_given = threads, block
         self.block = block or _block(body)
         self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
         if not block and self.size <= BLOCK_MOST and self.size * cost(body) < ONE_BLOCK:
@@ -310,7 +359,7 @@ class RegionStep:
                 place,
                 cells[symbol.index],
                 tuple(cells[arg.index] for arg in symbol.args[1:]),
-                shape_of(symbol, sizes),
+                self.operand_shape(symbol),
                 _settings(symbol, sizes),
             )
             for symbol, place in body.rows
@@ -351,14 +400,31 @@ class RegionStep:
 
     def reshaped(self, shape: tuple[int, ...], cells: Mapping[int, int]) -> RegionStep:
         """Return the region with an iteration space of another shape, and operands to match."""
-        options = self._threads_given, self._block_given, self.native
-        step = RegionStep(self.assemble, shape, self.axes, cells, self.sizes, *options)
+        symbols = (*self.body.inputs, *self.body.outs)
+        shapes = {symbol.index: shape for symbol in symbols if symbol.rank}
+        step = self.resized(shape, shapes, self.most_threads, cells)
         step.is_reshaped = True
         return step
 
+    def resized(
+        self,
+        shape: tuple[int, ...],
+        shapes: Mapping[int, tuple[int, ...]],
+        threads: int,
+        cells: Mapping[int, int] | None = None,
+    ) -> RegionStep:
+        """Return the region with another shape, on at most `threads` threads.
+
+        `shapes` are the new shapes of its operands and of the results of its row-wise symbols, by
+        the index of the symbol. `cells` are the new cells, if they differ.
+        """
+        space, memory = (self.region, self.assemble, shape), (cells or self.cells, self.sizes)
+        return RegionStep(*space, *memory, threads, self._block_given, self.native, shapes)
+
     def operand_shape(self, symbol: Symbol) -> tuple[int, ...]:
         """Return the shape of an operand or a result."""
-        return self.shape if self.is_reshaped and symbol.rank else shape_of(symbol, self.sizes)
+        shape = self._shapes.get(symbol.index)
+        return shape_of(symbol, self.sizes) if shape is None else shape
 
     @property
     def stored_cells(self) -> list[tuple[int, Store]]:

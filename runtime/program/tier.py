@@ -7,13 +7,15 @@ imported. Without a tier every region runs in NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
 
     from graphir import Symbol
     from runtime.program.cutting import Region
+    from runtime.program.program import Program
+    from runtime.program.rows import ColumnSpace
     from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
@@ -46,6 +48,38 @@ class PlacedRegion(Protocol):
     def arrays(self) -> Sequence[Any]: ...  # noqa: D102
 
 
+class ProductOperand(NamedTuple):
+    """An operand of a product: its shape, and its strides in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Product(NamedTuple):
+    """NumPy's product (np.matmul) of two arrays of a dtype, as a contiguous array."""
+
+    dtype: np.dtype[Any]
+    left: ProductOperand
+    right: ProductOperand
+
+
+class MemoryPlace(NamedTuple):
+    """Where an operand lies: `offset` bytes after the start of an array, by its number.
+
+    The number -1 stands for scratch memory.
+    """
+
+    array: int
+    offset: int
+
+
+class SequencePart(NamedTuple):
+    """A kernel or a product of a sequence, with the places of its operands, or constant arrays."""
+
+    kernel: PlacedRegion | Product
+    places: Sequence[Any]
+
+
 class CompiledRegion(Protocol):
     """One region in the tier: a kernel for each layout of the inputs, compiled once it pays."""
 
@@ -62,10 +96,13 @@ class CompiledRegion(Protocol):
         """Return a task for the layouts of `values`; None if the region stays in NumPy."""
         ...
 
-    def placed(self, step: RegionStep, values: Sequence[Any]) -> PlacedRegion | None:
+    def placed(
+        self, step: RegionStep | ScalarStep, values: Sequence[Any], copies: bool = True
+    ) -> PlacedRegion | None:
         """Return the kernel of a region for operands of which the caller sets the addresses.
 
-        `values` have the layouts of all operands. The answer is None if there is no such kernel.
+        `values` have the layouts of all operands. With `copies`, the kernel may read copies of
+        small strided operands. The answer is None if there is no such kernel.
         """
         ...
 
@@ -97,8 +134,38 @@ class CompiledRegion(Protocol):
         """
         ...
 
+    def column_fold(self, symbol: Symbol, /) -> Callable[[Any, Any], None] | None:
+        """Return the function that reduces the rows of a matrix into an array, row by row.
+
+        The function takes the array and the matrix. `symbol` is the reduction. The answer is None
+        if the region has no machine code yet.
+        """
+        ...
+
+    def columns(
+        self,
+        step: RegionStep,
+        space: ColumnSpace,
+        values: Sequence[Any],
+        outs: Sequence[Any],
+        sums: Sequence[Any],
+        /,
+    ) -> Callable[[int, int], None] | None:
+        """Return the function that computes a range of rows and reduces them into `sums`.
+
+        The function computes a few rows of `space` at a time. `sums` are matrices with a row for
+        each leading element of the space, one for each row-wise symbol, and their elements have
+        their first values. One thread at a time may call the function. The answer is None if there
+        is no kernel for these operands yet.
+        """
+        ...
+
     def threads(self, step: RegionStep | ScalarStep) -> int:
         """Return the number of threads that the work of a step justifies."""
+        ...
+
+    def price(self, step: RegionStep | ScalarStep, /) -> float:
+        """Return the estimated time of a step in machine code, in nanoseconds."""
         ...
 
     def status(self, step: Any, values: Sequence[Any]) -> str:
@@ -113,6 +180,36 @@ class CompiledRegion(Protocol):
         self, step: RegionStep | ScalarStep | None, values: Sequence[Any]
     ) -> tuple[str, str] | None:
         """Return the kernel as LLVM IR and as assembly; None if the tier cannot compile it."""
+        ...
+
+
+class CompiledLoop(Protocol):
+    """A loop over scalars in the tier, compiled once it pays."""
+
+    def spend(self, time: float, /) -> None:
+        """Charge nanoseconds that Python has spent on the loop."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """The reason if the loop cannot be compiled, else ""."""
+        ...
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is machine code; a loop that has earned it is compiled soon."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """What runs the loop, as text, with the reason if that is Python."""
+        ...
+
+    def run(self, operands: Sequence[Any], length: int | None, /) -> list[Any] | None:
+        """Return the results for operands; `length` is the number of rows of a `scan`.
+
+        The answer is None if an op refuses its operands; Python then raises the error.
+        """
         ...
 
 
@@ -136,6 +233,10 @@ class Tier(Protocol):
         """
         ...
 
+    def loop(self, symbol: Symbol, program: Program, /) -> CompiledLoop:
+        """Return an op of control flow of a program as a loop over scalars."""
+        ...
+
     def product(
         self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
     ) -> Callable[[Any, Any], Any]:
@@ -143,6 +244,56 @@ class Tier(Protocol):
 
         The product converts its operands to `dtype`. It calls `multiply`, which does the same, as
         long as there is no machine code, and where that is faster. No operand may be empty.
+        """
+        ...
+
+    def search(
+        self, search: Callable[[Any, Any], Any], side: str, threads: int, /
+    ) -> Callable[[Any, Any], Any]:
+        """Return the search for values in a sorted vector by machine code, as int64.
+
+        It calls `search`, which does the same, as long as there is no machine code, and where that
+        is faster.
+        """
+        ...
+
+    def pays(self, time: float, /) -> bool:
+        """Whether a plan is worth machine code after some nanoseconds in NumPy."""
+        ...
+
+    def sequence(
+        self,
+        parts: Sequence[SequencePart],
+        arrays: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
+        inputs: int,
+        scratch: int,
+        apart: Sequence[tuple[int, int]],
+        long: bool,
+        /,
+    ) -> Callable[..., Any] | None:
+        """Return a built-in function that runs kernels and products in order.
+
+        `arrays` are the dtypes and shapes of the inputs and then of the results, `inputs` is the
+        number of inputs, and `scratch` the bytes of scratch memory. A `long` call releases the GIL.
+        The function returns None for inputs that are not plain, contiguous arrays of these types,
+        and if two inputs of a pair in `apart` lie at one address.
+        The answer is None if the tier has no such function, or not yet.
+        """
+        ...
+
+    def columns(
+        self,
+        reduce: Callable[[Any], Any],
+        symbol: Symbol,
+        space: ColumnSpace,
+        shape: tuple[int, ...],
+        threads: int,
+        /,
+    ) -> Callable[[Any], Any]:
+        """Return a reduction of outer axes by machine code, on at most some threads.
+
+        `space` is that of its operand and `shape` the shape of its result. It calls `reduce`, which
+        does the same, as long as there is no machine code, and where that is faster.
         """
         ...
 

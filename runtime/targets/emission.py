@@ -11,6 +11,8 @@ from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.errors import OperandInfo
 from graphir.ir.liveness import live_mask
 from graphir.ops.dims import Dim
+from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
+from passes import decompose
 from passes.rewriter import bodies_of
 from runtime.binding import unknown_of
 from runtime.results import require_outputs
@@ -74,6 +76,19 @@ def require_no_calls(target: str, graph: Graph, library: str | None = None) -> N
                 continue
             why = f"cannot call {callee}, a function of another library"
             raise lacking(target, symbol, why, "write it with ops of graphir")
+
+
+def require_numpy_functions(target: str, graph: Graph) -> None:
+    """Raise TargetError for a function of float32 that a lowered graph has correctly rounded.
+
+    The functions of other engines have other bits.
+    """
+    if graph.functions == "numpy":
+        return
+    for symbol in live_arrays(decompose(graph, keep=ROUNDED_FUNCTIONS)):
+        if symbol.op.name in ROUNDED_FUNCTIONS and symbol.dtype is DType.float32:
+            why = "has no correctly rounded functions"
+            raise lacking(target, symbol, why, 'build the graph with functions="numpy"')
 
 
 def dtypes_of(graph: Graph) -> set[DType]:

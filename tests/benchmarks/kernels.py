@@ -20,7 +20,7 @@ import numpy as np
 from graphir.semantics.integer_products import pays
 from graphir.semantics.kernels import KERNELS
 from runtime.native import is_installed
-from runtime.native.products import products as products_of
+from runtime.native.calls.products import products as products_of
 
 Call = Callable[[], Any]
 

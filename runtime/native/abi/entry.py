@@ -2,7 +2,8 @@
 
 An entry checks guards on its inputs, allocates the results, and calls the kernel. All programs
 share the machine code of `call`. The data of one program lie in a record of 64-bit words: first the
-words that _HEAD names, then five words for each array. The record is the memory of the NumPy array
+words that _HEAD names, then five words for each array, then the places of each pair of inputs that
+must lie at different addresses. The record is the memory of the NumPy array
 that is the `self` of the built-in function.
 """
 
@@ -34,7 +35,7 @@ from runtime.native.vectors import words_of
 from runtime.program.codegen.tracing import Storage
 
 _POINTERS = ("type", "none", "empty", "kernel", "context", "template")
-_HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long")
+_HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long", "pairs")
 
 
 class Spec(NamedTuple):
@@ -131,6 +132,19 @@ there:
   br i1 $(icmp ult i64 %next, %arrays), label %array, label %run
 run:
   %result = select i1 %single, ptr %found, ptr %holder
+  %apart = getelementptr [5 x i64], ptr %specs, i64 %arrays
+  br label %pair
+pair:
+  %k = phi i64 [ 0, %run ], [ %k1, %differ ]
+  br i1 $(icmp ult i64 %k, %pairs), label %differ, label %call
+differ:
+  %both = getelementptr [2 x i64], ptr %apart, i64 %k
+  %x = get i64, %both[0]
+  %y = get i64, %both[1]
+  %k1 = add i64 %k, 1
+  %meets = icmp eq i64 $(get i64, %given[%x]), $(get i64, %given[%y])
+  br i1 %meets, label %other, label %pair
+call:
   br i1 $(icmp ne i64 %long, 0), label %aside, label %here
 here:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
@@ -142,7 +156,8 @@ aside:
   ret ptr %result
 other:
   %unused = phi ptr [ null, %entry ], [ null, %pack ], [ %holder, %guard ],
-    [ %holder, %fields ], [ %holder, %dims ], [ %holder, %strides ], [ %holder, %make ]
+    [ %holder, %fields ], [ %holder, %dims ], [ %holder, %strides ], [ %holder, %make ],
+    [ %result, %differ ]
   call void @Py_DecRef(ptr %unused)  ; which may be null
   call void @PyErr_Clear()
   call void @Py_IncRef(ptr %none)
@@ -163,13 +178,15 @@ def built_in(
     template: Sequence[int],
     elements: int,
     long: bool,
+    apart: Sequence[tuple[int, int]] = (),
 ) -> Callable[..., Any]:
     """Return a built-in function of `inputs` arrays that returns its results, or None.
 
     `specs` describes the inputs and then the results; `assembly` says when the answer is None.
     `call` is the compiled code of `assembly`. `template` is the record of the kernel, in which each
     call fills in the addresses of inputs and results. A `long` call releases the GIL while the
-    kernel runs.
+    kernel runs. `apart` are the pairs of inputs, by number, for which the answer is None if they
+    lie at one address.
     """
     # The last word takes the inputs that no kernel reads.
     record_words = np.array([*template, 0], np.int64)
@@ -183,8 +200,10 @@ def built_in(
     addresses = id(np.ndarray), id(None), numpy_api(EMPTY)
     context = ctypes.addressof(kernel.context)
     fields = kernel.address, context, record_words.ctypes.data, record_words.nbytes
-    head = *addresses, *fields, inputs, len(specs) - inputs, len(specs), elements, long
-    record: Any = (ctypes.c_int64 * (len(head) + 5 * len(specs)))(*head, *np.ravel(arrays))
+    counts = inputs, len(specs) - inputs, len(specs)
+    pairs = [specs[number].place for pair in apart for number in pair]
+    words = *addresses, *fields, *counts, elements, long, len(apart), *np.ravel(arrays), *pairs
+    record: Any = (ctypes.c_int64 * len(words))(*words)
     method = _MethodDef(b"call", call.address, FASTCALL, None)
     # The record lives as long as the function, and these objects as long as the record.
     record.references = call, method, kernel, specs, record_words, shapes, strides

@@ -17,7 +17,7 @@ from graphir import DType, Graph, Op, Symbol, ops
 from graphir.conversions import convert
 from graphir.promotion.scalars import scalar
 from graphir.semantics.evaluation import machine
-from graphir.semantics.kernels import KERNELS
+from graphir.semantics.kernels import KERNEL_TABLES
 from runtime.program.codegen import casting
 from runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
 from runtime.program.cost_model import WRITTEN_SYMBOLS
@@ -47,12 +47,14 @@ class RegionCode:
     inputs and outs, so that all other instructions work on scratch memory alone.
     """
 
-    kernels: Mapping[str, Callable[..., Any]] = KERNELS
+    tables: Mapping[str, Mapping[str, Callable[..., Any]]] = KERNEL_TABLES
 
     def __init__(self, region: Region, materialized: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
         self.long = len(region.symbols) > WRITTEN_SYMBOLS
-        self.tf32 = region.symbols[0].graph.tf32 if region.symbols else "even"
+        graph = region.symbols[0].graph if region.symbols else None
+        self.tf32 = graph.tf32 if graph else "even"
+        self._kernels = self.tables[graph.functions if graph else "numpy"]
         self.instructions: list[Instruction] = []
         self.dtypes: list[Storage] = []
         self.bases: list[int] = []
@@ -220,7 +222,7 @@ class RegionCode:
     def _trace_op(
         self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType
     ) -> KernelTrace:
-        kernel = self.kernels[op.name]
+        kernel = self._kernels[op.name]
         return _trace_kernel(kernel, attrs, tuple(dtypes), casting.register(to), self.bits)
 
     # -- results

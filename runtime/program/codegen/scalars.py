@@ -1,7 +1,7 @@
 """Code generation for regions of 0-d values: Python expressions on NumPy scalars.
 
-Such expressions cost a fifth of ufunc calls on 0-d arrays. Python's + - * and comparisons of NumPy
-scalars have the bits of the ufuncs; all other ops become function calls.
+Such expressions cost a fifth of ufunc calls on 0-d arrays. Python's arithmetic and comparisons of
+NumPy scalars have the bits of the ufuncs; all other ops become function calls.
 """
 
 from __future__ import annotations
@@ -16,17 +16,32 @@ from runtime.program.codegen.assembly import FunctionWriter, prepared
 from runtime.program.codegen.instructions import Instruction, RegionCode, entering
 from runtime.program.codegen.tracing import assign, select
 
-_OPERATORS: dict[Any, str] = {
-    np.add: "+",
-    np.subtract: "-",
-    np.multiply: "*",
-    np.less: "<",
-    np.less_equal: "<=",
-    np.greater: ">",
-    np.greater_equal: ">=",
-    np.equal: "==",
-    np.not_equal: "!=",
+_REAL, _COMPLEX, _WHOLE, _TRUTH = "iuf", "iufc", "iu", "b"
+
+_OPERATORS: dict[Any, tuple[str, str]] = {
+    np.add: ("{} + {}", _COMPLEX),
+    np.subtract: ("{} - {}", _COMPLEX),
+    np.multiply: ("{} * {}", _REAL),
+    np.square: ("{0} * {0}", _REAL),
+    np.true_divide: ("{} / {}", "f"),
+    np.floor_divide: ("{} // {}", _WHOLE),
+    np.remainder: ("{} % {}", _WHOLE),
+    np.negative: ("-{}", "if"),
+    np.absolute: ("abs({})", "if"),
+    np.bitwise_and: ("{} & {}", _WHOLE),
+    np.bitwise_or: ("{} | {}", _WHOLE),
+    np.bitwise_xor: ("{} ^ {}", _WHOLE),
+    np.logical_and: ("{} & {}", _TRUTH),
+    np.logical_or: ("{} | {}", _TRUTH),
+    np.less: ("{} < {}", _REAL),
+    np.less_equal: ("{} <= {}", _REAL),
+    np.greater: ("{} > {}", _REAL),
+    np.greater_equal: ("{} >= {}", _REAL),
+    np.equal: ("{} == {}", _REAL),
+    np.not_equal: ("{} != {}", _REAL),
 }
+"""The expressions of ufuncs, and the kinds of dtypes for which NumPy's scalars have the bits of the
+ufuncs."""
 
 
 class Scalars:
@@ -66,10 +81,9 @@ class Scalars:
         function, args, out, _ = instruction
         operand_names = [names[arg] for arg in args]
         dtypes = self.code.dtypes
-        sign = _OPERATORS.get(function)
-        kinds = "iufc" if function in (np.add, np.subtract) else "iuf"
-        if sign and all(dtypes[arg].kind in kinds for arg in args):
-            return f"{names[out]} = {operand_names[0]} {sign} {operand_names[1]}"
+        text, kinds = _OPERATORS.get(function, ("", ""))
+        if text and all(dtypes[arg].kind in kinds for arg in args):
+            return f"{names[out]} = {text.format(*operand_names)}"
         if function is assign:
             return f"{names[out]} = {operand_names[0]}.astype({writer.name(dtypes[out])})"
         if function is select:

@@ -13,6 +13,7 @@ from graphir import ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
+from runtime.program.codegen.turns import Statements
 from runtime.program.cost_model import FREED, RECYCLED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
@@ -40,7 +41,7 @@ class Straight:
     dtype and shape. `entries` are the steps that run as machine code: the function calls
     `entry(*values)` with the values of the cells that the step alone reads. `empty` makes the
     memory of results. The function takes and returns the cells in `scalars`, which are 0-d, as
-    NumPy scalars.
+    NumPy scalars. `statements` are those of the function without guards.
     """
 
     def __init__(
@@ -63,19 +64,20 @@ class Straight:
         for step in steps:
             for source, target in _written_in_place(step):
                 self._names[target] = self._cell(source)
-        inputs = [f"{self._scalars.get(cell) or self._cell(cell)}=None" for cell in reads]
+        inputs = [self._scalars.get(cell) or self._cell(cell) for cell in reads]
         writer = FunctionWriter()
         for cell, array in (constants or {}).items():
             writer.lines.append(f"{self._cell(cell)} = {writer.name(array)}")
         self._steps(steps, entries or {}, set(self._cells(writes)), writer)
         self._arrays([cell for cell in writes if cell not in scalars], writer)
         results = [self._scalar(cell) if cell in scalars else self._cell(cell) for cell in writes]
-        writer.lines.append(f"return {', '.join(results)},")
         writer.lines[:0] = self._scratch(writer)
+        self.statements = Statements(inputs, [*writer.lines], results, writer.scope)
+        writer.lines.append(f"return {', '.join(results)},")
         if types is not None:
             writer.lines[:0] = self._tests(types, writer)
         self.function: Callable[..., tuple[Any, ...] | None] = writer.function(
-            ["lane", *inputs, "*more"]
+            ["lane", *[f"{name}=None" for name in inputs], "*more"]
         )
 
     def _cell(self, cell: int) -> str:
@@ -185,11 +187,18 @@ class Straight:
         self._arrays(step.reads, writer)
         if symbol.op is ops.slice and step.fits:
             line(f"{target} = {self._cell(step.reads[0])}[{_key(step, writer)}]")
-        elif symbol.op is ops.matmul and _is_numpys(step):
+        elif step.multiplies and symbol.attrs["layout"] is None:
             names = list(dict.fromkeys(self._cells(step.reads)))
             writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
             operands = ", ".join(self._cells(step.reads))
             line(f"{target} = {writer.name(np.asarray)}({writer.name(np.matmul)}({operands}))")
+        elif symbol.op is ops.matmul and (strides := _strides(step)):
+            names, (function, *layouts) = self._cells(step.reads), strides
+            both = zip(names, layouts, strict=True)
+            tests = [f"{name}.strides == {writer.name(steps)}" for name, steps in both]
+            product = f"{writer.name(np.asarray)}({writer.name(function)}({', '.join(names)}))"
+            line(f"if {' and '.join(tests)}: {target} = {product}")
+            line(f"else: {target} = {writer.name(step.call)}({', '.join(names)})")
         elif symbol.op is ops.control.part:
             line(f"{target} = {self._cell(step.reads[0])}[{symbol.attrs['index']}]")
         elif symbol.op is ops.reshape:
@@ -361,9 +370,17 @@ def _places(index: Sequence[int]) -> str:
     return ", ".join(map(str, index)) or "()"
 
 
-def _is_numpys(step: CallStep) -> bool:
-    """Whether np.matmul of C-contiguous operands is a product, without conversion."""
-    symbol = step.symbol
-    if symbol.attrs["layout"] is not None or {x.dtype for x in symbol.args} != {symbol.dtype}:
-        return False
-    return not step.is_large_product
+def _strides(step: CallStep) -> tuple[Callable[..., Any], Any, Any] | None:
+    """Return NumPy's function for a product with a layout, and the strides of operands in it.
+
+    The answer is None if the kernel does more for such operands than to call the function.
+    """
+    symbol, layout = step.symbol, step.settings.get("layout")
+    left, right = step.operand_shapes
+    may_be_gram = len(left) > 1 and right == (*left[:-2], left[-1], left[-2])
+    if not layout or may_be_gram or {x.dtype for x in symbol.args} != {symbol.dtype}:
+        return None
+    function, *strides, is_gram = layout
+    size = symbol.dtype.storage.itemsize
+    steps = [tuple([stride * size for stride in each]) for each in strides]
+    return None if is_gram else (np.dot if function == "dot" else np.matmul, steps[0], steps[1])

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from runtime.program.batches import BatchStep
 from runtime.program.cost_model import CACHE
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep, Space, is_as
 from runtime.program.steps import CallStep, LayoutStep, RegionStep, ScalarStep, Step
 
+AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
-def fuse_phases(steps: Sequence[Step], exit_cells: Collection[int]) -> list[Step | PhasesStep]:
+
+def fuse_phases(steps: Sequence[AnyStep], exit_cells: Collection[int]) -> list[AnyStep]:
     """Return the steps with regions over the same rows as one step, in an order that computes all.
 
     A plan with updates in place keeps its order, and so its steps. `exit_cells` are the cells of
@@ -36,14 +40,14 @@ class _Fusion:
     the members depends on them.
     """
 
-    def __init__(self, steps: Sequence[Step], seed: int) -> None:
+    def __init__(self, steps: Sequence[AnyStep], seed: int) -> None:
         region = steps[seed]
         assert isinstance(region, RegionStep)
         self.space = Space(region.shape, region.axes)
         self.members, self._operands = [region], set(region.reads)
-        self.before, self.after = [*steps[:seed]], list[Step]()
+        self.before, self.after = [*steps[:seed]], list[AnyStep]()
         self._shapes = _results(region)
-        self._views: dict[int, tuple[int, Step]] = {}
+        self._views: dict[int, tuple[int, AnyStep]] = {}
         late: set[int] = set()
         for step in steps[seed + 1 :]:
             if not late.isdisjoint(step.reads):
@@ -81,7 +85,7 @@ class _Fusion:
             and (own := step.operand_shape(symbol))
         )
 
-    def _viewed(self, step: Step) -> tuple[int, int] | None:
+    def _viewed(self, step: AnyStep) -> tuple[int, int] | None:
         """Return the cell that a view views, and its own; the view has one value for each row."""
         if not isinstance(step, LayoutStep) and not (
             isinstance(step, CallStep) and step.symbol.op in VIEWS
@@ -95,12 +99,12 @@ class _Fusion:
         in_order = np.array_equal(np.asarray(step.call(rows.reshape(shape))).reshape(-1), rows)
         return (cell, step.write) if in_order else None
 
-    def fuse(self, exit_cells: Collection[int]) -> list[Step | PhasesStep] | None:
+    def fuse(self, exit_cells: Collection[int]) -> list[AnyStep] | None:
         """Return all steps, the members as one; None unless that saves passes over memory."""
         if sum(step.shape == self.space.shape for step in self.members) < 2:
             return None
         cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
-        views: list[Step] = []
+        views: list[AnyStep] = []
         for cell, (_, view) in reversed(self._views.items()):
             if cell in cells:
                 views.insert(0, view)
@@ -109,7 +113,7 @@ class _Fusion:
         step = PhasesStep(self.members, self.space, aliases, cells)
         if step.bytes <= CACHE or step.room == 0:
             return None
-        before = fuse_phases(self.before, exit_cells)
+        before = fuse_phases(self.before, {*cells, *step.reads})
         return [*before, step, *views, *fuse_phases(self.after, exit_cells)]
 
 
@@ -119,8 +123,8 @@ def _results(step: RegionStep) -> dict[int, tuple[int, ...]]:
     return shapes | {rows.cell: rows.shape for rows in step.rows}
 
 
-def _writes(step: Step) -> Collection[int]:
+def _writes(step: AnyStep) -> Collection[int]:
     """Return the cells that a step writes."""
     if isinstance(step, RegionStep):
         return _results(step)
-    return step.writes if isinstance(step, ScalarStep) else [step.write]
+    return step.writes if isinstance(step, (ScalarStep, PhasesStep, BatchStep)) else [step.write]

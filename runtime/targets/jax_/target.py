@@ -18,6 +18,7 @@ from runtime.targets.emission import (
     live_arrays,
     live_symbols,
     require_no_calls,
+    require_numpy_functions,
 )
 from runtime.targets.jax_.casts import cast_values, jnp_
 from runtime.targets.jax_.control import CONTROL, JaxControl
@@ -43,6 +44,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     """Return the function of a graph without lowering, which runs if all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
     require_no_calls("JAX", graph, "jax")
+    require_numpy_functions("JAX", graph)
     graph = decompose(graph, COMPOSITES)
     symbols, arrays = list(live_symbols(graph)), list(live_arrays(graph))
     for symbol in arrays:

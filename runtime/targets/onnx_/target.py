@@ -23,6 +23,7 @@ from runtime.targets.emission import (
     live_arrays,
     live_symbols,
     require_no_calls,
+    require_numpy_functions,
 )
 from runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype
 from runtime.targets.onnx_.casts import cast_values
@@ -48,6 +49,7 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
     """
     lowered_graph = lower(graph)
     require_no_calls("ONNX", lowered_graph, "onnx")
+    require_numpy_functions("ONNX", lowered_graph)
     return model(specialized("ONNX", lowered_graph, sizes) if sizes else lowered_graph)
 
 

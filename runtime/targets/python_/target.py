@@ -18,6 +18,7 @@ from runtime.targets.emission import (
     lacking,
     live_symbols,
     require_no_calls,
+    require_numpy_functions,
     unbound,
 )
 from runtime.targets.python_.control import STATEMENTS, Block, ControlLine
@@ -38,6 +39,7 @@ def python(graph: Graph) -> str:
     """
     lowered_graph = lower(graph)
     require_no_calls("Python", lowered_graph)
+    require_numpy_functions("Python", lowered_graph)
     return _Writer(decompose(lowered_graph, COMPOSITES)).source()
 
 

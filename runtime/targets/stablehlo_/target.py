@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Symbol, ops
 from graphir.semantics.evaluation import apply, settings_of
 from passes import decompose, lower
-from runtime.targets.emission import emitter, lacking, live_symbols, require_no_calls
+from runtime.targets.emission import (
+    emitter,
+    lacking,
+    live_symbols,
+    require_no_calls,
+    require_numpy_functions,
+)
 from runtime.targets.specialize import specialized
 from runtime.targets.stablehlo_.casts import cast_values
 from runtime.targets.stablehlo_.control import CONTROL, HloControl
@@ -36,6 +42,7 @@ def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
     """
     lowered_graph = lower(graph)
     require_no_calls("StableHLO", lowered_graph)
+    require_numpy_functions("StableHLO", lowered_graph)
     return module_text(specialized("StableHLO", lowered_graph, sizes))
 
 

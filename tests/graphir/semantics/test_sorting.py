@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from graphir.semantics import sorting
 from tests.graphir.semantics.kernel_cases import BOOL, FLOATS, INTEGERS, run
 
 AXES_OF = [((), 0), ((3,), 1), ((2, 3), 2), ((4,), 0), ((2, 3), 1)]
@@ -70,3 +71,16 @@ def test_orders_of_64_bit_integers_near_each_other_and_apart(dtype: str) -> None
     near = random.integers(0, 50, (3, 400)).astype(dtype)
     for x in (near + limits.min, limits.max - near, near * (limits.max // 50), near[:0]):
         check(x.astype(dtype), 1)
+
+
+@pytest.mark.parametrize("widens", [False, True])
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+def test_sorts_of_16_bits_by_either_way(
+    dtype: str, widens: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorting, "_widens_16_bits", lambda: widens)
+    bits = np.random.default_rng(0).bytes(2 * 3 * 500)
+    x = np.frombuffer(bits, dtype).reshape(3, 500)
+    for axis in (0, 1):
+        check(x, axis)
+        check(x[:, ::-2], axis)

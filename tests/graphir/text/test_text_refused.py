@@ -47,6 +47,7 @@ BAD = {
     "graph @g rules=maxx () -> ()": (1, 16, "maxx.*max"),
     "graph @g rules=max from=mex () -> ()": (1, 25, "mex.*max"),
     "graph @g rules=max tf32=odd () -> ()": (1, 25, "'even', 'away'"),
+    "graph @g rules=max functions=exact () -> ()": (1, 30, "'numpy', 'rounded'"),
     heading("graph @g rules=max (%x: float23[]) -> ()"): (1, 25, "float23.*float32"),
     heading("graph @g rules=max (%x: float32) -> ()"): (1, 32, r"expected '\['"),
     heading("graph @g rules=max (%x: float32[-1]) -> ()"): (1, 25, "a dim is at least 0"),

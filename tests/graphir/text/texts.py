@@ -41,6 +41,7 @@ def check_same(graph, other):
         *(other.name, other.rules, other.rules_before),
     )
     assert (graph.tf32, graph.input_names) == (other.tf32, other.input_names)
+    assert graph.functions == other.functions
     assert len(graph) == len(other)
     for a, b in zip(graph.symbols, other.symbols, strict=True):
         assert (a.op, a.type, a.index) == (b.op, b.type, b.index)

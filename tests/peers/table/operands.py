@@ -19,4 +19,8 @@ C64, C128 = DType.complex64, DType.complex128
 WEAK_INT, WEAK_FLOAT = DType.weak_int, DType.weak_float
 X, Y, Z, NAN, INF = Value(0), Value(1), Value(2), float("nan"), float("inf")
 X86 = platform.machine() in ("x86_64", "AMD64")
+SVML = not {"AVX512_SKX", "X86_V4"}.isdisjoint(
+    np.show_config("dicts")["SIMD Extensions"].get("found", ())
+)
+"""Whether NumPy computes by Intel's vector library of mathematical functions."""
 NUMPY_VERSION = tuple(map(int, np.__version__.split(".")[:2]))

@@ -42,7 +42,7 @@ def wanted(number: int, x: Any = VALUES) -> Any:
 
 def is_native(program: Program) -> bool:
     """Whether the next call of a program is machine code."""
-    return program._native is not None
+    return program.machine_code is not None
 
 
 def right(program: Program, number: int) -> bool:

@@ -236,7 +236,7 @@ def test_kernels_that_are_used_stay(engine: Any, monkeypatch: pytest.MonkeyPatch
 def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(chain(3), native="now")
     assert right(program, 3)
-    function: Any = program._native
+    function: Any = program.machine_code
     kernel = weakref.ref(next(iter(program.kernels(0).compiled_kernels.values())))
     monkeypatch.setattr(engine, "KEPT_KERNELS", 1)
     for number in range(4, 8):
@@ -270,7 +270,7 @@ def test_memory_that_is_refused() -> None:
         "g.output(x + 1.0, x * 2.0, x * 3.0)\nx = np.ones(10**5, np.float32)\n"
         "program, kept = Program(g, threads=1, native='now'), []\n"
         "for _ in range(3): program(x)\nassert is_native(program)\n"
-        "function, room = program._native, os.sysconf('SC_PAGE_SIZE') * 2500\n"
+        "function, room = program.machine_code, os.sysconf('SC_PAGE_SIZE') * 2500\n"
         "size = int(open('/proc/self/statm').read().split()[0]) * os.sysconf('SC_PAGE_SIZE')\n"
         "resource.setrlimit(resource.RLIMIT_AS, (size + room, -1))\n"
         "try:\n    while True: kept.append(program(x))\n"

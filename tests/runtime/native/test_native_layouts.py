@@ -90,7 +90,7 @@ def test_calls_without_python(function: Any) -> None:
         wanted = interpret(graph, *inputs)
         for _ in range(4):
             assert agree(program(*inputs), wanted)
-        assert program._native
+        assert program.machine_code
         for layout in LAYOUTS[:-1]:
             laid = [layout(x) for x in inputs]
             assert agree(program(*laid), interpret(graph, *laid)), layout
@@ -98,7 +98,7 @@ def test_calls_without_python(function: Any) -> None:
     for k in range(20):
         inputs = [values(dtype, k + 1)[k].reshape(()) for dtype in MIXED]
         assert agree(program(*map(np.asarray, inputs)), interpret(scalars, *inputs))
-    assert program._native
+    assert program.machine_code
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)

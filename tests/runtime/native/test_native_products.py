@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from graphir import Graph
 from runtime import Program, interpret
-from runtime.native import products as native
+from runtime.native.calls import paid, product_code
+from runtime.native.calls import products as native
 from tests.support.native_runs import needs_llvmlite
 
 pytestmark = needs_llvmlite
@@ -62,6 +63,81 @@ def test_products_are_numpys(
     assert result.dtype == result_dtype and np.array_equal(result, expected)
 
 
+def in_layout(random: np.random.Generator, x: Array) -> Array:
+    """The same elements in some memory layout: rows or columns, strided, or reversed."""
+    layout = random.integers(5)
+    if layout == 1:
+        return np.ascontiguousarray(x.mT).mT
+    if layout == 2:
+        return np.repeat(np.repeat(x, 2, -1), 2, -2)[..., ::2, ::2]
+    return np.flip(np.flip(x, -layout + 2).copy(), -layout + 2) if layout > 2 else x
+
+
+def emulate_byte_products(patch: pytest.MonkeyPatch, rows: int, lanes: int) -> None:
+    """Let bytes be multiplied as on processors with vpdpbusd, by a function of plain LLVM IR."""
+    of_bytes, of_terms, vector = (f"<{n} x {t}>" for n, t in _byte_product_shapes(lanes))
+    lines = [
+        f"define {vector} @emulated({vector} %acc, {vector} %u, {vector} %s) {{{{",
+        f"%ub = bitcast {vector} %u to {of_bytes}",
+        f"%sb = bitcast {vector} %s to {of_bytes}",
+        f"%uw = zext {of_bytes} %ub to {of_terms}",
+        f"%sw = sext {of_bytes} %sb to {of_terms}",
+        f"%r0 = add {vector} %acc, zeroinitializer",
+        f"%t = mul {of_terms} %uw, %sw",
+    ]
+    for g in range(4):
+        mask = ", ".join(f"i32 {4 * i + g}" for i in range(lanes))
+        both = f"{of_terms} %t, {of_terms} poison"
+        lines.append(f"%g{g} = shufflevector {both}, <{lanes} x i32> <{mask}>")
+        lines.append(f"%r{g + 1} = add {vector} %r{g}, %g{g}")
+    lines += [f"ret {vector} %r4", "}}"]
+    patch.setattr(product_code, "BYTE_PRODUCT", "@emulated")
+    patch.setattr(product_code, "BYTE_PRODUCT_TEXT", "\n".join(lines))
+    tile = product_code.ProductTile(8, rows, lanes)
+    tile_of = product_code.tile_of
+    patch.setattr(native, "tile_of", lambda bits, has: tile if bits == 8 else tile_of(bits, has))
+
+
+def _byte_product_shapes(lanes: int) -> list[tuple[int, str]]:
+    return [(4 * lanes, "i8"), (4 * lanes, "i32"), (lanes, "i32")]
+
+
+@pytest.mark.parametrize("tile", [None, (4, 8), (12, 16)], ids=str)
+@given(seed=st.integers(0, 10_000), data=st.data())
+def test_products_of_mixed_dtypes_and_layouts(
+    tile: tuple[int, int] | None, seed: int, data: st.DataObject
+) -> None:
+    random = np.random.default_rng(seed)
+    m, n, k = (data.draw(st.integers(1, 70)) for _ in range(3))
+    narrow = data.draw(st.booleans())
+    dtypes = [each for each in INTEGERS if each.itemsize == 1 or not narrow]
+    x, y = (
+        in_layout(random, integers(random, data.draw(st.sampled_from(dtypes)), shape))
+        for shape in ((m, k), (k, n))
+    )
+    if data.draw(st.booleans()) and narrow:
+        x = x > 0
+    width = max(x.itemsize, y.itemsize)
+    dtype = data.draw(st.sampled_from([each for each in INTEGERS if each.itemsize >= width]))
+    with pytest.MonkeyPatch.context() as patch:
+        if tile:
+            emulate_byte_products(patch, *tile)
+        tier = native.Products(now=True)
+        result = matmul(x, y, dtype, tier, data.draw(st.integers(1, 2)))
+    assert tier.kernels and not tier.why
+    assert np.array_equal(result, np.matmul(x.astype(dtype), y.astype(dtype)))
+
+
+def test_bytes_are_multiplied_by_the_instruction_of_processors_that_have_it() -> None:
+    for features, lanes in (({"avx512vnni", "avx512bw"}, 16), ({"avxvnni", "avx2"}, 8)):
+        tile = product_code.tile_of(8, features)
+        assert tile and tile.lanes == lanes
+        code = product_code.ProductCode(tile, np.dtype(np.int8))
+        text = product_code.ProductWriter(code).kernel().text
+        assert f"@llvm.x86.avx512.vpdpbusd.{32 * lanes}(" in text
+    assert product_code.tile_of(8, {"avx2"}) is None
+
+
 @pytest.mark.parametrize("shapes", [((300, 500), (500, 400)), ((2000, 300), (300, 40))], ids=str)
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_programs_on_threads_agree_with_the_interpreter(
@@ -81,7 +157,7 @@ def test_it_is_compiled_meanwhile_once_it_pays(monkeypatch: pytest.MonkeyPatch) 
     x = np.ones((64, 64), np.int32)
     tier = native.Products(now=False)
     assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64 and not tier.kernels
-    monkeypatch.setattr(native, "COMPILE_COST", 0)
+    monkeypatch.setattr(paid, "COMPILE_COST", 0)
     end = time.monotonic() + 60
     while not tier.kernels and time.monotonic() < end:
         assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from graphir import Graph, ops
-from runtime import Program, execute, interpret
+from runtime import Program, execute, interpret, workers
 from runtime.native import background
 from runtime.native import kernels as policy
-from runtime.program import blocks, plans
+from runtime.program import plans
 from tests.support.native_runs import needs_llvmlite, needs_sums
 
 X = np.linspace(-3, 3, 100, dtype=np.float32)
@@ -149,7 +149,7 @@ def test_a_long_sum_is_one_call() -> None:
     program, given = Program(g, threads=1, native="now"), np.ones(10**6, np.float32)
     for _ in range(3):
         assert program(given) == 1e6
-    assert program._native
+    assert program.machine_code
 
 
 @needs_llvmlite
@@ -177,7 +177,7 @@ def test_short_rows_need_no_python(shape: tuple[int, ...]) -> None:
     program, wanted = Program(g, native="now"), interpret(g, *given)
     for _ in range(3):
         assert [one.tobytes() for one in program(*given)] == [one.tobytes() for one in wanted]
-    assert program._native
+    assert program.machine_code
 
 
 def slow_rows(shape: tuple[int, ...], roots: int) -> tuple[Program, list[Any], bytes]:
@@ -200,7 +200,7 @@ def test_short_rows_are_not_computed_by_elements_where_that_takes_long(
     program, given, wanted = slow_rows((rows, 20), 10)
     for _ in range(3):
         assert program(*given).tobytes() == wanted
-    assert bool(program._native) == native
+    assert bool(program.machine_code) == native
 
 
 @needs_llvmlite
@@ -222,7 +222,8 @@ def test_what_takes_long_in_numpy_takes_steps() -> None:
 
 def test_helpers_that_never_begin_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(blocks, "start_new_thread", lambda *given: asked.append(given))
+    monkeypatch.setattr(workers, "_idle", [])
+    monkeypatch.setattr(workers, "start_new_thread", lambda *given: asked.append(given))
     x = np.ones(10**6, np.float32)
     program = Program(graph(), threads=3, block=1 << 16, native="off")
     assert program(x).tobytes() == interpret(program.graph, x).tobytes()
@@ -235,7 +236,8 @@ def test_no_thread_to_be_had_is_no_error(monkeypatch: pytest.MonkeyPatch) -> Non
     def none(*given: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(blocks, "start_new_thread", none)
+    monkeypatch.setattr(workers, "_idle", [])
+    monkeypatch.setattr(workers, "start_new_thread", none)
     x = np.ones(10**6, np.float32)
     program = Program(graph(), threads=2, block=1 << 16, native="off")
     assert program(x).tobytes() == interpret(program.graph, x).tobytes()

@@ -99,3 +99,10 @@ def test_casts_that_products_alone_read_are_no_steps() -> None:
     for function, count in ((product, 0), (with_cast, 1), (with_sum, 1)):
         plan = Program(graph_of(function, "int8")).plan({})
         assert sum(isinstance(step, RegionStep) for step in plan.bound) == count
+
+
+def test_explain_says_how_integers_are_multiplied() -> None:
+    graph = graph_of(product, "int8")
+    assert "products of floats by BLAS" in Program(graph, native="off").explain(*pair("int8"))
+    text = Program(graph, native="now").explain(*pair("int8"))
+    assert ("blocks in machine code" in text) is is_installed()

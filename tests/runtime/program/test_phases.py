@@ -163,3 +163,15 @@ def test_two_threads_have_the_bits_of_one(monkeypatch: pytest.MonkeyPatch) -> No
     array = np.random.default_rng(0).normal(size=(4096, 300)).astype(np.float32)
     program = Program(g, threads=2, native="now")
     assert same(program(array), interpret(g, array)) and same(program(array), program(array))
+
+
+def test_the_work_of_all_phases_together_decides_on_threads() -> None:
+    g = Graph("softmax")
+    x = g.input("float32", (6400, 100))
+    weights = ops.exp(x - ops.max(x, axis=1, keepdims=True))
+    g.output(weights / ops.sum(weights, axis=1, keepdims=True))
+    array = np.random.default_rng(0).normal(size=(6400, 100)).astype(np.float32)
+    (step,) = phase_steps(Program(g, threads=2, native="off"), array)
+    assert max(member.threads for member in step.members) == 1 and step.threads == 2
+    (alone,) = phase_steps(Program(g, threads=1, native="off"), array)
+    assert alone.threads == 1

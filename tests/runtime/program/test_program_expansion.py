@@ -10,7 +10,7 @@ import pytest
 from graphir import DType, Graph, Symbol, ops
 from passes import lower
 from runtime import Program, interpret
-from runtime.program.expansion import expanded
+from runtime.program.graph_rewrites.expansion import expanded
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
 

@@ -1,0 +1,56 @@
+"""Products, sums and polynomials of vector code; calls of NumPy's inner loops in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.native.abi.loops import loop_of
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """Emit x*y + z, rounded once; y and z may be numbers of NumPy."""
+    return x.intrinsic(
+        "fma", *[each if hasattr(each, "code") else x.constant(each, x.dtype) for each in (y, z)]
+    )
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Emit a polynomial with one rounding for each degree; the highest degree comes first."""
+    first, *rest = [x.constant(coefficient, x.dtype) for coefficient in coefficients]
+    for coefficient in rest:
+        first = fma(first, x, coefficient)
+    return first
+
+
+def polynomial_in_steps(x: Any, coefficients: Sequence[float]) -> Any:
+    """Emit a polynomial with two roundings for each degree; the highest degree comes first."""
+    first, *rest = [x.constant(coefficient, x.dtype) for coefficient in coefficients]
+    for coefficient in rest:
+        first = first * x + coefficient
+    return first
+
+
+def call_loop(function: np.ufunc, *operands: Any) -> Any:
+    """Emit a call of NumPy's inner loop on the lanes of the operands, through the stack."""
+    code, x = operands[0].code, operands[0]
+    loop = loop_of(function, *[each.dtype for each in operands], x.dtype)
+    assert loop
+    count, lines = len(operands) + 1, code.lines
+    stack = code.op("call ptr @llvm.stacksave()")
+    addresses, sizes = (code.op(f"alloca [{count} x i64], align 16") for _ in range(2))
+    length = code.op("alloca i64, align 8")
+    lines.append(f"store i64 {code.width}, ptr {length}")
+    places = [code.op(f"alloca {x.type}, align 64") for _ in range(count)]
+    for operand, place in zip(operands, places, strict=False):
+        lines.append(f"store {operand}, ptr {place}, align 64")
+    for k, place in enumerate(places):
+        lines.append(f"put ptr {place}, {addresses}[{k}]")
+        lines.append(f"put i64 {x.dtype.itemsize}, {sizes}[{k}]")
+    address, data = map(code.pointer, loop)
+    lines.append(f"call void {address}(ptr {addresses}, ptr {length}, ptr {sizes}, ptr {data})")
+    result = x.emit_value(f"load {x.type}, ptr {places[-1]}, align 64", x.dtype)
+    lines.append(f"call void @llvm.stackrestore(ptr {stack})")
+    return result

@@ -1,0 +1,91 @@
+"""Functions of float32 as vector code with the bits of NumPy's vector loops.
+
+NumPy computes exp and log of float32 on processors with FMA as a quotient of polynomials, after a
+range reduction (numpy/_core/src/umath/loops_exponent_log.dispatch.c.src; the coefficients are those
+of npy_simd_data.h). The emitters repeat each rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.native.functions.arithmetic import fma, polynomial
+from runtime.native.vectors import where
+
+_F32, _I32 = np.float32, np.int32
+
+_LOG2_E = _F32(1.442695040888963407359924681001892137)
+_LN_2 = _F32(0.693147180559945309417232121458176568)
+_LN_2_HIGH, _LN_2_LOW = _F32(6.93145752e-1), _F32(1.42860677e-6)
+"""The logarithm of 2, and the same as a sum; a product of the first part and an exponent is exact.
+"""
+
+_SQRT_HALF = _F32(0.707106781186547524400844362104849039)
+
+_ROUND = _F32(3 << 22)
+"""A float whose unit in the last place is 1: the sum with it is rounded to an integer."""
+
+_EXP_OVERFLOW, _EXP_UNDERFLOW = _F32(88.72283935546875), _F32(-103.97208404541015625)
+"""The bounds from which on exp is infinite, and 0."""
+
+_EXP_P = (
+    5.082762527590693718096e-04,
+    6.757896990527504603057e-03,
+    5.114512081637298353406e-02,
+    2.473615434895520810817e-01,
+    7.257664613233124478488e-01,
+    9.999999999980870924916e-01,
+)
+_EXP_Q = (2.159509375685829852307e-02, -2.742335390411667452936e-01, 1.0)
+
+_LOG_P = (
+    2.589979117907922693523e-02,
+    3.808837741388407920751e-01,
+    1.480000633576506585156e00,
+    2.112677543073053063722e00,
+    9.999999999999998702752e-01,
+    0.0,
+)
+_LOG_Q = (
+    5.875095403124574342950e-03,
+    1.546476374983906719538e-01,
+    9.864942958519418960339e-01,
+    2.453006071784736363091e00,
+    2.612677543073109236779e00,
+    1.0,
+)
+"""The coefficients of numerators and denominators, highest degree first."""
+
+
+def emit_exp(x: Any) -> Any:
+    """Emit exp: x is k*ln(2) + rest, and the result is exp(rest) * 2**k.
+
+    Two factors are 2**k, since 2**k may be subnormal: the first, at least 2**-125, is added to the
+    exponent of exp(rest), and the product with the second is rounded once.
+    """
+    within = where(x <= _EXP_UNDERFLOW, _F32(-106), x)
+    sum_ = within * _LOG2_E + _ROUND
+    k, k_int = sum_ - _ROUND, sum_.view(_I32) - _I32(_ROUND.view(_I32))
+    rest = fma(k, -_LN_2_LOW, fma(k, -_LN_2_HIGH, within))
+    quotient = polynomial(rest, _EXP_P) / polynomial(rest, _EXP_Q)
+    normal = np.maximum(k_int, _I32(-125))
+    scaled = (quotient.view(_I32) + (normal << 23)).view(_F32)
+    result = scaled * (((k_int - normal) << 23) + _I32(_F32(1).view(_I32))).view(_F32)
+    return where(x < _EXP_OVERFLOW, result, x * _F32(np.inf))
+
+
+def emit_log(x: Any) -> Any:
+    """Emit log: x is 2**k * (1 + y) with 1 + y about 1, and the result is k*ln(2) + log(1 + y)."""
+    subnormal = x < np.finfo(_F32).tiny
+    bits = where(subnormal, x * _F32(2.0**100), x).view(_I32)
+    k = ((bits >> 23) - _I32(126)).astype(_F32)
+    k = where(subnormal, k - _F32(100), k)
+    fraction = ((bits & _I32(0x7FFFFF)) | _I32(126 << 23)).view(_F32)
+    low = fraction <= _SQRT_HALF
+    y = where(low, fraction + fraction, fraction) - _F32(1)
+    quotient = polynomial(y, _LOG_P) / polynomial(y, _LOG_Q)
+    result = fma(where(low, k - _F32(1), k), _LN_2, quotient)
+    special = where(x == _F32(0), _F32(-np.inf), where(x < _F32(0), _F32(np.nan), x))
+    return where((x > _F32(0)) & (x < _F32(np.inf)), result, special)

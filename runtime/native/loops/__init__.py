@@ -1,0 +1,1 @@
+"""Loops over scalars as machine code."""

@@ -1,0 +1,256 @@
+"""Sequences: kernels and NumPy's products one after another, in one call of machine code.
+
+A sequence has the signature of a kernel, so that an entry can call it. Its record has the addresses
+of inputs and results, and then the records of its operations. A table of 64-bit words says what to
+run: the bytes of scratch memory, the number of moves and the number of operations. A move adds an
+offset to the address of an array, or of scratch memory, and stores the sum in the record of an
+operation. An operation is a function, the place of its record, and its three further arguments.
+
+A product is the inner loop of np.matmul, which chooses the routine of BLAS by strides as np.matmul
+does. A probe compares bits with np.matmul before the first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from ctypes import addressof, c_int64
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.native.abi.entry import Spec, built_in
+from runtime.native.abi.loops import loop_of
+from runtime.native.background import LOCK, submit
+from runtime.native.probe import engine, failure_reason
+from runtime.native.vectors import words_of
+from runtime.program.codegen.tracing import Storage
+from runtime.program.tier import MemoryPlace, Product, ProductOperand, SequencePart
+
+_TEXT = """
+define void @sequence(ptr %record, ptr %table, i64 %first, i64 %end) "probe-stack"="inline-asm" {
+entry:
+  %bytes = get i64, %table[0]
+  %moves = get i64, %table[1]
+  %count = get i64, %table[2]
+  %scratch = alloca i8, i64 %bytes, align 64
+  %inside = ptrtoint ptr %scratch to i64
+  %head = getelementptr i64, ptr %table, i64 3
+  br label %move
+move:
+  %j = phi i64 [ 0, %entry ], [ %j1, %moved ]
+  %at = phi ptr [ %head, %entry ], [ %at1, %moved ]
+  br i1 $(icmp ult i64 %j, %moves), label %moved, label %operation
+moved:
+  %array = get i64, %at[0]
+  %offset = get i64, %at[1]
+  %place = get i64, %at[2]
+  %is_inside = icmp slt i64 %array, 0
+  %number = select i1 %is_inside, i64 0, i64 %array
+  %outside = get i64, %record[%number]
+  %base = select i1 %is_inside, i64 %inside, i64 %outside
+  put i64 $(add i64 %base, %offset), %record[%place]
+  %at1 = getelementptr i64, ptr %at, i64 3
+  %j1 = add i64 %j, 1
+  br label %move
+operation:
+  %k = phi i64 [ 0, %move ], [ %k1, %operation ]
+  %now = phi ptr [ %at, %move ], [ %now1, %operation ]
+  %function = get ptr, %now[0]
+  %from = get i64, %now[1]
+  %x = get i64, %now[2]
+  %y = get i64, %now[3]
+  %z = get i64, %now[4]
+  call void %function(ptr $(getelementptr i64, ptr %record, i64 %from), i64 %x, i64 %y, i64 %z)
+  %now1 = getelementptr i64, ptr %now, i64 5
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %count), label %operation, label %exit
+exit:
+  ret void
+}"""
+"""Kernels take (record, context, first, end), and inner loops (args, counts, steps, data): four
+words each, which every calling convention of 64-bit processors passes alike."""
+
+
+class Operation(NamedTuple):
+    """A call of a sequence: a function, its record without addresses, and its other arguments.
+
+    `alive` are the objects whose memory the arguments refer to.
+    """
+
+    function: int
+    record: Sequence[int]
+    arguments: tuple[int, int, int]
+    alive: Sequence[Any]
+
+
+class SequenceCode(NamedTuple):
+    """A sequence in the form of a kernel that `built_in` takes."""
+
+    address: int
+    context: Any
+    alive: Sequence[Any]
+
+
+def are_ready(parts: Sequence[SequencePart], now: bool) -> bool:
+    """Whether the code of sequences is compiled, and each part can be an operation.
+
+    With `now` the answer waits for the compiler and the probe of products. Otherwise they run in
+    the background, and the answer is False until they are done.
+    """
+    products = [part.kernel for part in parts if isinstance(part.kernel, Product)]
+    if any(_batch(each) is None for each in products):
+        return False
+    dtypes = frozenset(each.dtype for each in products)
+    unknown = {dtype for dtype in (None, *dtypes) if dtype not in _ready}
+    if unknown and now:
+        _prepare(dtypes)
+    elif unknown:
+        submit(_prepare, dtypes)
+    return all(_ready.get(dtype) for dtype in (None, *dtypes))
+
+
+_ready: dict[Storage | None, bool] = {}
+"""Whether products of each dtype have NumPy's bits in a sequence; None stands for all sequences."""
+
+
+def _prepare(dtypes: Iterable[Storage]) -> None:
+    """Compile the code of sequences, and probe the products of dtypes."""
+    try:
+        with LOCK:
+            _ready[None] = engine().call is not None and bool(_driver())
+            _ready.update({each: _ready[None] and multiplies_as_numpy(each) for each in dtypes})
+    except Exception as error:  # any failure of LLVM: NumPy is the fallback
+        failure_reason(error)
+        _ready.update(dict.fromkeys((None, *dtypes), False))
+
+
+def sequence_entry(
+    parts: Sequence[SequencePart],
+    arrays: Sequence[tuple[Storage, tuple[int, ...]]],
+    inputs: int,
+    scratch: int,
+    apart: Sequence[tuple[int, int]],
+    long: bool,
+) -> Callable[..., Any]:
+    """Return a built-in function that runs parts in order (see `Tier.sequence`).
+
+    The parts are ready.
+    """
+    driver = _driver()
+    operations = [_operation(part.kernel) for part in parts]
+    record, moves, calls = [0] * len(arrays), list[int](), list[int]()
+    for part, operation in zip(parts, operations, strict=True):
+        start = len(record)
+        record += operation.record
+        for number, place in enumerate(part.places):
+            if isinstance(place, MemoryPlace):
+                moves += [place.array, place.offset, start + number]
+            else:
+                record[start + number] = place.ctypes.data
+        calls += [operation.function, start, *operation.arguments]
+    words = [scratch, len(moves) // 3, len(operations), *moves, *calls]
+    table = (c_int64 * len(words))(*words)
+    code = SequenceCode(driver.address, table, (driver, parts, operations))
+    specs = [Spec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
+    return built_in(engine().call, code, specs, inputs, record, 0, long, apart)
+
+
+@cache
+def _driver() -> Any:
+    """Return the compiled code of `sequence`.
+
+    Two threads that ask for it at once may both compile it, and the cache keeps one.
+    """
+    with LOCK:
+        return engine().CompiledCode(words_of(_TEXT), "sequence")
+
+
+def _operation(kernel: Any) -> Operation:
+    if isinstance(kernel, Product):
+        return _product_operation(kernel)
+    context, alive = addressof(kernel.compiled.context), (kernel.compiled, kernel.arrays)
+    return Operation(kernel.compiled.address, kernel.record, (context, 0, kernel.size), alive)
+
+
+def _product_operation(product: Product) -> Operation:
+    """Return a product as a call of the inner loop of np.matmul.
+
+    The loop takes the counts of matrices, rows, terms and columns, and strides in bytes: those from
+    matrix to matrix, and those along the two axes of each array.
+    """
+    left, right = product.left, product.right
+    m, n = (1, *left.shape)[-2:]
+    p = 1 if len(right.shape) == 1 else right.shape[-1]
+    by_left, by_right = (0, *left.strides)[-2:], (*right.strides[-2:], 0)[:2]
+    batch = _batch(product)
+    loop = loop_of(np.matmul, *[product.dtype] * 3)
+    assert batch and loop
+    count, steps = batch
+    counts = np.array([count, m, n, p], np.int64)
+    strides = np.array([*steps, *by_left, *by_right, p, 1], np.int64) * product.dtype.itemsize
+    arguments = counts.ctypes.data, strides.ctypes.data, loop.data
+    return Operation(loop.function, (0, 0, 0), arguments, (counts, strides))
+
+
+def _batch(product: Product) -> tuple[int, list[int]] | None:
+    """Return the number of matrices, and the strides from matrix to matrix of the three arrays.
+
+    The answer is None if an array has no single such stride.
+    """
+    leads = [(each.shape[:-2], each.strides[:-2]) for each in (product.left, product.right)]
+    batch = np.broadcast_shapes(*[shape for shape, _ in leads])
+    rows = (1, *product.left.shape)[-2]
+    columns = 1 if len(product.right.shape) == 1 else product.right.shape[-1]
+    count, steps = 1, [0, 0, 0]
+    for axis in range(1, len(batch) + 1):
+        if batch[-axis] == 1:
+            continue
+        along = [
+            0 if axis > len(shape) or shape[-axis] == 1 else strides[-axis]
+            for shape, strides in leads
+        ]
+        along.append(count * rows * columns)
+        if count > 1 and along != [count * step for step in steps]:
+            return None
+        steps = along if count == 1 else steps
+        count *= batch[-axis]
+    return count, steps
+
+
+@cache
+def multiplies_as_numpy(dtype: Storage) -> bool:
+    """Whether the inner loop of np.matmul has the bits of np.matmul, for a dtype.
+
+    The probe calls the loop on vectors and matrices of odd sizes, by a sequence.
+    """
+    if loop_of(np.matmul, *[dtype] * 3) is None:
+        return False
+    random = np.random.default_rng(0)
+    return all(_is_numpys(dtype, *shapes, random) for shapes in _PROBED)
+
+
+_PROBED = (
+    *(((17,), (17,)), ((17,), (17, 9)), ((9, 17), (17,)), ((5, 17), (17, 9))),
+    *(((1, 33), (33, 40)), ((40, 33), (33, 1)), ((5, 1), (1, 9)), ((3, 5, 17), (17, 9))),
+    *(((33, 64), (64, 65)), ((3, 5, 17), (3, 17, 9)), ((5, 17), (3, 17, 9))),
+)
+"""The shapes of the probed products."""
+
+
+def _is_numpys(
+    dtype: Storage, left: tuple[int, ...], right: tuple[int, ...], random: np.random.Generator
+) -> bool:
+    x, y = (random.integers(-9, 9, shape).astype(dtype) for shape in (left, right))
+    if dtype.kind in "fc":
+        x, y = (np.divide(each, 7).astype(dtype) for each in (x, y))
+    for each in (y, np.asfortranarray(y)):
+        expected = np.asarray(np.matmul(x, each))
+        strides = [tuple([step // dtype.itemsize for step in array.strides]) for array in (x, each)]
+        product = Product(dtype, *map(ProductOperand, (left, right), strides))
+        part = SequencePart(product, [MemoryPlace(0, 0), MemoryPlace(1, 0), MemoryPlace(2, 0)])
+        arrays = [(dtype, x.shape), (dtype, (each.size,)), (dtype, expected.shape)]
+        result = sequence_entry([part], arrays, 2, 0, (), False)(x, each.ravel("K"))
+        if np.asarray(result).tobytes() != expected.tobytes():
+            return False
+    return True

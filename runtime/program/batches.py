@@ -1,0 +1,343 @@
+"""Batches: products of many matrices, and the regions between them, a few matrices at a time.
+
+Attention multiplies the matrices of a batch, computes on the rows of each product, and multiplies
+again. A `BatchStep` runs all of that for some matrices before the next ones. A value that no other
+step reads has scratch memory for these matrices alone, and threads take different matrices. Where
+BLAS uses threads of its own, matrices follow each other, and regions have the threads inside.
+
+Each product is one call of BLAS for each matrix, with the memory layout of the whole batch: a panel
+of a matrix would have other bits, and so would a call with other strides.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import ops
+from graphir.semantics import products
+from graphir.semantics.evaluation import contiguous
+from graphir.semantics.products import Layout
+from runtime.program.blocks import share
+from runtime.program.codegen.straight import alone
+from runtime.program.cost_model import (
+    BATCH,
+    BATCH_PART,
+    BLAS_TERM,
+    BLAS_THREADS,
+    RANGES_PER_THREAD,
+    SECOND_THREAD,
+)
+from runtime.program.memory import Lane, Need, ScratchView
+from runtime.program.phases import PhasesStep
+from runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
+from runtime.results import REFUSAL_ERRORS, refused
+
+Array: TypeAlias = NDArray[Any]
+Shape: TypeAlias = tuple[int, ...]
+Part: TypeAlias = tuple[slice, ...]
+"""A slice of each leading axis of a batch."""
+
+Axes: TypeAlias = tuple[int | None, ...]
+"""For each axis of an operand, the axis of the batch that it is; None for any other axis."""
+
+Member: TypeAlias = RegionStep | CallStep
+"""A region, a product, or a view of a value of the batch."""
+
+MOVES = frozenset({ops.permute, ops.transpose})
+"""The views whose result has the axes of the operand in another order."""
+
+_MATRIX = 2
+
+
+class ProductStep:
+    """A product of some matrices of a batch; `shape` is the shape of the result."""
+
+    blocks = 1
+
+    def __init__(self, step: CallStep, shape: Shape) -> None:
+        self.symbol, self.reads, self.write, self.shape = step.symbol, step.reads, step.write, shape
+        self._layout: Layout | None = layout_of(step)
+
+    def run(self, run: PlanRun) -> None:
+        """Multiply the matrices into the memory of the result."""
+        out = run.empty(self.write, self.shape, self.symbol.dtype.storage)
+        x, y = [run.values[cell] for cell in self.reads]
+        if self._layout is None:
+            x, y = contiguous(x), contiguous(y)
+        try:
+            run.values[self.write] = products.matmul(x, y, self._layout, out)
+        except REFUSAL_ERRORS as error:
+            raise refused(error, self.symbol) from None
+
+
+def parts(lead: Shape, count: int) -> list[Part]:
+    """Return the parts of a batch of at most `count` matrices, or of one, in order.
+
+    A part has the last axes of the batch whole, a range of one axis, and one place of the others.
+    """
+    axis, inner = len(lead), 1
+    while axis and inner * lead[axis - 1] <= count:
+        axis -= 1
+        inner *= lead[axis]
+    whole = [slice(0, size) for size in lead[axis:]]
+    if not axis:
+        return [tuple(whole)]
+    size = lead[axis - 1]
+    number = -(-size // max(1, count // inner))
+    bounds = [size * i // number for i in range(number + 1)]
+    return [
+        (*[slice(i, i + 1) for i in place], slice(a, b), *whole)
+        for place in itertools.product(*map(range, lead[: axis - 1]))
+        for a, b in itertools.pairwise(bounds)
+    ]
+
+
+class Body(NamedTuple):
+    """The steps for parts of one shape, and the scratch memory of their values.
+
+    `memory` maps the cell of each value to a view, and `need` has the views.
+    """
+
+    steps: Sequence[Any]
+    memory: Mapping[int, int]
+    need: Need
+
+
+class BatchStep:
+    """Products and regions over the same matrices as one step.
+
+    `members` are regions, products and views in order. `lead` are the leading axes of the batch.
+    `axes` has the operands from outside of which a part reads a part. `results` are the cells that
+    other steps or the outputs read. `fuse` fuses the regions of a part over rows.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        lead: Shape,
+        axes: Mapping[int, Axes],
+        results: Collection[int],
+        fuse: Callable[[Sequence[Any], Collection[int]], Sequence[Any]],
+    ) -> None:
+        self.members, self.lead, self.axes, self._fuse = members, lead, axes, fuse
+        self.shape = members[0].shape
+        self.writes: dict[int, tuple[Shape, np.dtype[Any]]] = {}
+        views: set[int] = set()
+        for member in members:
+            if isinstance(member, RegionStep):
+                self.writes |= {cell: (member.shape, dtype) for cell, dtype in member.writes}
+                dtypes = [(each, each.symbol.dtype.storage) for each in member.rows]
+                self.writes |= {each.cell: (each.shape, dtype) for each, dtype in dtypes}
+            elif is_product(member):
+                self.writes[member.write] = member.shape, member.symbol.dtype.storage
+            else:
+                views.add(member.write)
+        self.results = [cell for cell in self.writes if cell in results]
+        inside = {*self.writes, *views}
+        self._inner = inside.difference(self.results)
+        reads = [cell for member in members for cell in member.reads]
+        self.reads = list(dict.fromkeys([cell for cell in reads if cell not in inside]))
+        # Products read these in C order, whatever order a part of them may be in by itself.
+        self._ordered = {
+            cell
+            for member in members
+            if is_product(member) and layout_of(member) is None
+            for cell in member.reads
+            if cell not in inside
+        }
+        self.most_threads = max(member.most_threads for member in members)
+        self._cut()
+        self._bodies: dict[Shape, Body] = {}
+
+    def _cut(self) -> None:
+        """Choose the parts, and whether threads take different parts."""
+        count, multiplications = math.prod(self.lead), list(filter(is_product, self.members))
+        terms = [terms_of(product) for product in multiplications]
+        regions = [member.price for member in self.members if isinstance(member, RegionStep)]
+        sizes = [product.symbol.dtype.storage.itemsize for product in multiplications]
+        times = [n * BLAS_TERM * size for n, size in zip(terms, sizes, strict=True)]
+        price = sum(times) + sum(regions)
+        self.is_serial = max(terms) > count * BLAS_THREADS and products.blas_threads() != 1
+        pays = price > SECOND_THREAD and not self.is_serial
+        self.threads = min(self.most_threads, count) if pays else 1
+        self.bytes = self._memory(self.members, (1,) * len(self.lead))[1].bytes
+        room = max(1, BATCH // max(1, self.bytes))
+        if self.threads > 1:
+            most = max(self.threads, min(RANGES_PER_THREAD * self.threads, int(price / BATCH_PART)))
+            room = min(max(1, room // self.threads), -(-count // most))
+        self.parts = parts(self.lead, room)
+        self.blocks = len(self.parts)
+
+    @property
+    def pays(self) -> bool:
+        """Whether parts are faster than whole arrays, or take less memory."""
+        return self.blocks > 1
+
+    # -- parts
+
+    def body(self, part: Part) -> Body:
+        """Return the steps of a part."""
+        lead = tuple([each.stop - each.start for each in part])
+        body = self._bodies.get(lead)
+        if body is None:
+            body = self._bodies[lead] = self._bound(lead)
+        return body
+
+    def _bound(self, lead: Shape) -> Body:
+        depth, steps = len(lead), list[Any]()
+        for member in self.members:
+            shape = (*lead, *member.shape[depth:])
+            if isinstance(member, RegionStep):
+                shapes = self._shapes(member, lead)
+                threads = 1 if self.threads > 1 else self.most_threads
+                steps.append(member.resized(shape, shapes, threads))
+            elif is_product(member):
+                steps.append(ProductStep(member, shape))
+            else:
+                steps.append(_view(member, shape))
+        steps = [*self._fuse(steps, self.results)]
+        forms = [alone(step) if isinstance(step, LayoutStep) else step for step in steps]
+        return Body(forms, *self._memory(steps, lead))
+
+    def _shapes(self, region: RegionStep, lead: Shape) -> dict[int, Shape]:
+        """Return the shapes of the operands and row-wise results of a region for a part."""
+        depth, shapes = len(lead), dict[int, Shape]()
+        for symbol in region.body.inputs:
+            cell, own = region.cells[symbol.index], region.operand_shape(symbol)
+            if cell in self.axes:
+                places = zip(own, self.axes[cell], strict=True)
+                shapes[symbol.index] = tuple([n if k is None else lead[k] for n, k in places])
+            elif cell not in self.reads:
+                shapes[symbol.index] = (*lead, *own[depth:])
+            else:
+                shapes[symbol.index] = own
+        for rows in region.rows:
+            shapes[rows.symbol.index] = (*lead, *rows.shape[depth:])
+        return shapes
+
+    def _memory(self, steps: Sequence[Any], lead: Shape) -> tuple[dict[int, int], Need]:
+        """Return the scratch memory of the values of a part, and all of its views.
+
+        Values of one size share a slot if one is dead before a step writes the other.
+        """
+        roots: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for number, step in enumerate(steps):
+            reads: list[int] = step.reads
+            last |= {roots.get(cell, cell): number for cell in reads}
+            roots |= {cell: roots.get(reads[0], reads[0]) for cell in self._views_of(step)}
+        regions = [member for member in self.members if isinstance(member, RegionStep)]
+        first = max([0, *[len(region.body.widths) for region in regions]])
+        memory, views = dict[int, int](), list[ScratchView]()
+        slots: dict[int, tuple[int, int]] = {}
+        free: dict[int, list[int]] = {}
+        for number, step in enumerate(steps):
+            for cell in written_cells(step):
+                if cell in self.results or cell not in self.writes:
+                    continue
+                shape, dtype = self.writes[cell]
+                shape = (*lead, *shape[len(lead) :])
+                size = math.prod(shape) * dtype.itemsize
+                slot = free[size].pop() if free.get(size) else first + len(views)
+                slots[cell], memory[cell] = (size, slot), len(views)
+                views.append(ScratchView(slot, dtype, shape))
+            for cell in [cell for cell in slots if last.get(cell, number) <= number]:
+                size, slot = slots.pop(cell)
+                free.setdefault(size, []).append(slot)
+        return memory, Need(views)
+
+    def _views_of(self, step: Any) -> Collection[int]:
+        """Return the cells that a step writes as views of its first operand."""
+        return [cell for cell in written_cells(step) if cell not in self.writes]
+
+    # -- running
+
+    def run(self, run: PlanRun) -> None:
+        """Run all members on each part of the batch."""
+        results: dict[int, Array] = {}
+        for cell in self.results:
+            results[cell] = run.values[cell] = run.empty(cell, *self.writes[cell])
+        values = run.values.copy()
+        for cell in self._ordered.difference(self.axes):
+            values[cell] = contiguous(values[cell])
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            own = PlanRun(values.copy(), lane, run.free, run.recycler, {})
+            for number in numbers:
+                part = self.parts[number]
+                self._run_part(own, part, values, results)
+
+        share(self.blocks, work, self.threads, run.lane, run.free, run.progress and run.tell)
+
+    def _run_part(
+        self, own: PlanRun, part: Part, values: Sequence[Any], results: Mapping[int, Array]
+    ) -> None:
+        """Run all members on a part, with the views of operands and results that it takes."""
+        body = self.body(part)
+        for cell in self._inner:  # a PhasesStep makes memory for the values that are None
+            own.values[cell] = None
+        for cell, axes in self.axes.items():
+            whole = np.asarray(values[cell])
+            array = whole[tuple([slice(None) if k is None else part[k] for k in axes])]
+            if cell in self._ordered and not (whole.flags.c_contiguous and whole.flags.aligned):
+                array = array.copy("C")
+            own.values[cell] = array
+        targets = {cell: array[part] for cell, array in results.items()}
+        views = own.lane.views(body.need)
+        own.targets = targets | {cell: views[k] for cell, k in body.memory.items()}
+        for step in body.steps:
+            step.run(own)
+        for cell, target in targets.items():
+            if own.values[cell] is not target:
+                target[...] = own.values[cell].reshape(target.shape)
+
+
+def is_product(step: Any) -> TypeGuard[CallStep]:
+    """Whether a step multiplies matrices by BLAS, into memory that the caller may choose."""
+    if not isinstance(step, CallStep) or step.symbol.op is not ops.matmul:
+        return False
+    symbol, layout = step.symbol, layout_of(step)
+    if {x.dtype for x in symbol.args} != {symbol.dtype} or (layout and layout[0] != "matmul"):
+        return False
+    is_of_matrices = min(arg.rank for arg in symbol.args) >= _MATRIX
+    return is_of_matrices and products.uses_blas(symbol.dtype.storage)
+
+
+def layout_of(product: CallStep) -> Layout | None:
+    """Return the layout of the operands of a product; None for C order."""
+    return product.settings.get("layout")
+
+
+def terms_of(product: CallStep) -> int:
+    """Return the multiplications of all matrices of a product."""
+    return math.prod(product.shape) * product.operand_shapes[0][-1]
+
+
+def written_cells(step: Any) -> Collection[int]:
+    """Return the cells that a step of a part writes, in order."""
+    if isinstance(step, RegionStep):
+        return [*[cell for cell, _ in step.writes], *[rows.cell for rows in step.rows]]
+    return step.results if isinstance(step, PhasesStep) else [step.write]
+
+
+def _view(step: CallStep, shape: Shape) -> LayoutStep:
+    """Return the view of a part of the operand."""
+    (read,) = step.reads
+    if step.symbol.op in MOVES:
+        axes = moved_axes(step)
+        return LayoutStep(read, step.write, shape, "{0}.transpose({1})", [axes])
+    return LayoutStep(read, step.write, shape, "{0}.reshape({1})", [shape])
+
+
+def moved_axes(step: CallStep) -> tuple[int, ...]:
+    """Return the axes of the operand in the order of the result of a permute or transpose."""
+    rank = len(step.shape)
+    probe = np.broadcast_to(np.int8(0), step.source_shape)
+    marked: Array = np.lib.stride_tricks.as_strided(probe, probe.shape, range(1, rank + 1))
+    return tuple([stride - 1 for stride in step.call(marked).strides])

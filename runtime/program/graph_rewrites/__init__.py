@@ -1,0 +1,1 @@
+"""Rewrites of lowered graphs before the planner partitions them."""

@@ -1,0 +1,196 @@
+"""The fusion of products of many matrices with the regions around them: see batches.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeAlias, TypeGuard
+
+from runtime.program.batches import (
+    MOVES,
+    Axes,
+    BatchStep,
+    Member,
+    Shape,
+    is_product,
+    moved_axes,
+    written_cells,
+)
+from runtime.program.cutting import VIEWS
+from runtime.program.phases import PhasesStep
+from runtime.program.rewrites.ownership import RESHAPES
+from runtime.program.rewrites.phases import fuse_phases
+from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step
+
+AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
+
+_MATRIX = 2
+
+
+def fuse_batches(steps: Sequence[Step], exit_cells: Collection[int]) -> list[AnyStep]:
+    """Return the steps with products of many matrices, and the regions around them, as one step.
+
+    The steps come in an order that computes all. `exit_cells` are the cells of the outputs.
+    """
+    for number, step in enumerate(steps):
+        is_seed = is_product(step) and len(step.shape) > _MATRIX and math.prod(step.shape)
+        if is_seed and (fusion := _Fusion(steps, number).fuse(exit_cells)):
+            return fusion
+    return list(steps)
+
+
+class _Fusion:
+    """The members of a batch around the product with number `seed`, and the steps around them.
+
+    `before` are the steps that depend on none of the members. `after` are the other steps; none of
+    the members depends on them.
+    """
+
+    def __init__(self, steps: Sequence[Step], seed: int) -> None:
+        product = steps[seed]
+        assert isinstance(product, CallStep)
+        self.lead = product.shape[:-_MATRIX]
+        self.members: list[Member] = []
+        self._inside: dict[int, Shape] = {}
+        self._views: dict[int, CallStep] = {}
+        self._axes: dict[int, Axes] = {}
+        self.before, self.after = [*steps[:seed]], list[Step]()
+        self._early: Sequence[Step] = ()
+        late: set[int] = set()
+        for step in steps[seed:]:
+            reads_inside = not self._inside.keys().isdisjoint(step.reads)
+            if not late.isdisjoint(step.reads):
+                late.update(_writes(step))
+                self.after.append(step)
+            elif (reads_inside or step is product) and self._add(step):
+                continue
+            elif not reads_inside:
+                self.before.append(step)
+            else:
+                late.update(_writes(step))
+                self.after.append(step)
+
+    def _add(self, step: Step, first: bool = False) -> bool:
+        """Add a step to the members, if it is a function of the matrices with the same number.
+
+        A step that comes `first` computes operands of the other members.
+        """
+        depth, axes = len(self.lead), dict[int, Axes]()
+        if step.shape[:depth] != self.lead or not self._is_member(step):
+            return False
+        for cell, shape, offset in _operands(step):
+            if cell in self._inside:
+                if offset or self._inside[cell] != shape or shape[:depth] != self.lead:
+                    return False
+                continue
+            own = [
+                k if k < depth and n == self.lead[k] and n > 1 else None
+                for k, n in enumerate(shape, offset)
+            ]
+            if (axes | self._axes).get(cell, (*own,)) != (*own,):
+                return False
+            axes[cell] = (*own,)
+        self._axes |= axes
+        self._inside |= _shapes(step)
+        self.members.insert(0 if first else len(self.members), step)
+        if isinstance(step, CallStep) and not is_product(step):
+            self._views[step.write] = step
+        return True
+
+    def _is_member(self, step: Step) -> TypeGuard[Member]:
+        """Whether a step computes the matrices of a batch one by one, or is a view of them."""
+        depth = len(self.lead)
+        if isinstance(step, RegionStep):
+            is_plain = not (step.stores or step.is_reshaped or step.trees) and step.size > 0
+            others = any(rows.others for rows in step.rows)
+            return is_plain and not others and len(step.shape) - step.axes >= depth
+        if is_product(step):
+            return True
+        if not isinstance(step, CallStep) or step.symbol.op not in VIEWS:
+            return False
+        if step.source_shape[:depth] != self.lead:
+            return False
+        if step.symbol.op in MOVES:
+            return moved_axes(step)[:depth] == tuple(range(depth))
+        return step.symbol.op in RESHAPES
+
+    def _add_producers(self, exit_cells: Collection[int]) -> None:
+        """Add the regions, and views of their results, that compute operands of members alone."""
+        before, self.before = self.before, list[Step]()
+        self._early = before
+        read_cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
+        for step in reversed(before):
+            cells = _writes(step)
+            is_used = any(cell in self._axes for cell in cells)
+            is_needed = any(cell in read_cells for cell in cells)
+            if is_used and not is_needed and self._adds_producer(step):
+                continue
+            self.before.insert(0, step)
+            read_cells.update(step.reads)
+
+    def _adds_producer(self, step: Step) -> bool:
+        """Add a region, or a view of a region's result, whose matrices the members take apart."""
+        depth, shapes = len(self.lead), _shapes(step)
+        whole: Axes = tuple([k if n > 1 else None for k, n in enumerate(self.lead)])
+        if any(self._axes.get(cell, whole)[:depth] != whole for cell in shapes):
+            return False
+        if is_product(step) or any(shape[:depth] != self.lead for shape in shapes.values()):
+            return False
+        if not isinstance(step, RegionStep) and not self._views_region(step):
+            return False
+        if not self._add(step, first=True):
+            return False
+        for cell in shapes:
+            self._axes.pop(cell, None)
+        return True
+
+    def _views_region(self, step: Step) -> bool:
+        """Whether a step views the result of a region that no other step reads."""
+        cells = set(step.reads)
+        sources = [each for each in self._early if not cells.isdisjoint(_writes(each))]
+        readers = [each for each in self._early if not cells.isdisjoint(each.reads)]
+        is_region = len(sources) == 1 and isinstance(sources[0], RegionStep)
+        return is_region and readers == [step] and self._is_member(sources[0])
+
+    def fuse(self, exit_cells: Collection[int]) -> list[AnyStep] | None:
+        """Return all steps, the members as one; None unless that pays."""
+        if not self.members:
+            return None
+        self._add_producers(exit_cells)
+        cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
+        views: list[Step] = []
+        for cell, view in reversed(self._views.items()):
+            if cell in cells and view.reads[0] in self._inside:
+                views.insert(0, view)
+                cells.update(view.reads)
+        axes = {cell: own for cell, own in self._axes.items() if any(k is not None for k in own)}
+        step = BatchStep(self.members, self.lead, axes, cells, fuse_phases)
+        if not step.pays:
+            return None
+        before = fuse_batches(self.before, {*cells, *step.reads})
+        return [*before, step, *views, *fuse_batches(self.after, exit_cells)]
+
+
+def _operands(step: Member) -> Iterator[tuple[int, Shape, int]]:
+    """Yield the cell and the shape of each operand, and the axis of the result where it begins."""
+    rank = len(step.shape)
+    if isinstance(step, RegionStep):
+        for symbol in step.body.inputs:
+            shape = step.operand_shape(symbol)
+            yield step.cells[symbol.index], shape, rank - len(shape)
+        return
+    for cell, shape in zip(step.reads, step.operand_shapes, strict=True):
+        yield cell, shape, rank - len(shape) if is_product(step) else 0
+
+
+def _shapes(step: Step) -> dict[int, Shape]:
+    """Return the shapes of the results of a step, by cell."""
+    if isinstance(step, RegionStep):
+        shapes = {cell: step.shape for cell, _ in step.writes}
+        return shapes | {rows.cell: rows.shape for rows in step.rows}
+    return dict.fromkeys(written_cells(step), step.shape)
+
+
+def _writes(step: Step) -> Collection[int]:
+    """Return the cells that a step writes."""
+    return step.writes if isinstance(step, ScalarStep) else written_cells(step)

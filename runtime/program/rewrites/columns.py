@@ -1,0 +1,195 @@
+"""Reductions over outer axes, block by block: the array that they reduce never exists as a whole.
+
+NumPy reduces an outer axis of a contiguous array row by row: each result takes one element of each
+row, in the order of the rows. A `ColumnsStep` computes a block of rows by its region, adds the rows
+of the block to the results, and goes on with the next block, so a block stays in the cache. Threads
+of NumPy compute blocks at the same time, and blocks enter the results in their order. In machine
+code each thread has results of its own: those of some leading elements, or half of the lanes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runtime.program.blocks import Uniform, share
+from runtime.program.codegen.assembly import assemble
+from runtime.program.codegen.instructions import RegionCode
+from runtime.program.cost_model import CACHE
+from runtime.program.cutting import Region
+from runtime.program.memory import Lane
+from runtime.program.rewrites.phases import AnyStep
+from runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
+from runtime.program.steps import CallStep, Partition, PlanRun, RegionStep, RowsOf, Taker
+from runtime.program.tier import CompiledRegion
+
+if TYPE_CHECKING:
+    from runtime.program.program import Program
+
+_LANES = 32
+"""The lanes of which halves of short rows have multiples."""
+
+
+class ColumnsStep(RegionStep):
+    """A region whose row-wise symbols are reductions over outer axes.
+
+    It replaces the steps `members`: the region `source`, and the calls of the reductions. `exits`
+    are the cells that other steps or the outputs read.
+    """
+
+    def __init__(
+        self,
+        step: RegionStep,
+        calls: Sequence[CallStep],
+        space: ColumnSpace,
+        exits: Collection[int],
+        program: Program,
+    ) -> None:
+        self.source, self.members, self.space = step, [step, *calls], space
+        symbols = step.region.symbols
+        indices = {step.cells[symbol.index]: symbol.index for symbol in step.body.outs}
+        outs = {index for cell, index in indices.items() if cell in exits}
+        rows = [call.symbol for call in calls]
+        region = Region(step.region.shape, symbols, rows)
+        code = RegionCode(region, outs, bits=True)
+        options = program.threads, program.block, program.compiled(region, outs)
+        super().__init__(
+            region, partial(assemble, code), step.shape, step.cells, step.sizes, *options
+        )
+
+    def cut(self, block: int) -> Partition:
+        """Return blocks of whole rows, all of one leading element."""
+        lead, rows, lanes = self.space
+        room, size = max(1, block // lanes) * lanes, rows * lanes
+        starts = range(0, lead * size, size)
+        return [
+            (start + a, start + min(a + room, size))
+            for start in starts
+            for a in range(0, size, room)
+        ], []
+
+    def run(self, run: PlanRun) -> None:
+        """Compute and reduce all rows, by machine code for all of them or block by block."""
+        if self.native and not run.progress and self._run_together(self.native, run):
+            return
+        super().run(run)
+
+    def _run_together(self, native: CompiledRegion, run: PlanRun) -> bool:
+        """Compute and reduce all rows in machine code, if it can, and return whether it did."""
+        lead, count, lanes = self.space
+        outs = [self._out(run, index, True) for index in range(len(self.writes))]
+        sums = [run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage) for rows in self.rows]
+        matrices = [each.reshape(lead, lanes) for each in sums]
+        for rows, each in zip(self.rows, matrices, strict=True):
+            each[...] = neutral(rows.symbol)
+        threads = native.threads(self)
+        parts = [(self, slice(0, lanes), run.values)]
+        if lead < threads and not outs:
+            parts = [*self._halves(run)] or parts
+        ranges: list[Callable[[], None]] = []
+        for step, part, values in parts:
+            results = [matrix[:, part] for matrix in matrices]
+            for rows in Uniform(lead * count, -(-lead // threads) * count):
+                function = native.columns(step, step.space, values, outs, results)
+                if function is None:
+                    return False
+                ranges.append(partial(function, *rows))
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            for i in numbers:
+                ranges[i]()
+
+        share(len(ranges), work, threads, run.lane, run.free)
+        for rows, each in zip(self.rows, sums, strict=True):
+            finish_columns(rows.symbol, self.space, each)
+            run.values[rows.cell] = each
+        for (cell, _), out in zip(self.writes, outs, strict=True):
+            run.values[cell] = out
+        return True
+
+    def _halves(self, run: PlanRun) -> Iterator[tuple[ColumnsStep, slice, list[Any]]]:
+        """Yield the step for each half of the lanes, the lanes, and the values of the half."""
+        lead, rows, lanes = self.space
+        axis, inner = len(self.shape), 1
+        while inner < lanes:
+            axis -= 1
+            inner *= self.shape[axis]
+        size = self.shape[axis]
+        inner //= size
+        middle = size // 2 // _LANES * _LANES if inner == 1 else size // 2
+        if middle * inner < 2 * _LANES:
+            return
+        for part in (slice(0, middle), slice(middle, size)):
+            half, values, count = copy(self), run.values.copy(), part.stop - part.start
+            half.shape = (*self.shape[:axis], count, *self.shape[axis + 1 :])
+            half.space = ColumnSpace(lead, rows, count * inner)
+            half.size = math.prod(half.shape)
+            for symbol in self.body.inputs:
+                cell = self.cells[symbol.index]
+                x = np.asarray(values[cell])
+                if x.ndim >= len(self.shape) - axis and x.shape[axis - len(self.shape)] > 1:
+                    at = x.ndim - (len(self.shape) - axis)
+                    values[cell] = x[(*[slice(None)] * at, part)]
+            yield half, slice(part.start * inner, part.stop * inner), values
+
+    def _taker(self, rows: RowsOf, run: PlanRun, partition: Partition) -> Taker:
+        symbol = rows.symbol
+        out = run.empty(rows.cell, rows.shape, symbol.dtype.storage)
+        fold = self.native.column_fold(symbol) if self.native else None
+        return Columns(symbol, self.space, out, fold)
+
+
+# -- the rewrite
+
+
+def fuse_columns(
+    steps: Sequence[AnyStep], exit_cells: Collection[int], program: Program
+) -> list[AnyStep]:
+    """Return the steps with each large region and the reductions of its outer axes as one step.
+
+    `exit_cells` are the cells of the outputs.
+    """
+    fused = list(steps)
+    for step in steps:
+        if isinstance(step, RegionStep) and (columns := _columns(step, fused, exit_cells, program)):
+            at = fused.index(step)
+            fused[at] = columns
+            fused = [other for other in fused if other not in columns.members]
+    return fused
+
+
+def _columns(
+    step: RegionStep, steps: Sequence[AnyStep], exit_cells: Collection[int], program: Program
+) -> ColumnsStep | None:
+    if step.rows or step.stores or step.is_reshaped or not step.size:
+        return None
+    result_cells = {cell for cell, _ in step.writes}
+    groups: dict[ColumnSpace, list[CallStep]] = {}
+    for call in steps:
+        if isinstance(call, CallStep) and call.reads and result_cells.issuperset(call.reads):
+            space = column_space(call.symbol, call.source_shape)
+            if space and call.source_shape == step.shape:
+                groups.setdefault(space, []).append(call)
+    if not groups:
+        return None
+    space, calls = max(groups.items(), key=lambda group: len(group[1]))
+    cells = {*exit_cells, *[c for other in steps if other not in calls for c in other.reads]}
+    calls += _beside(step, steps, space)
+    columns = ColumnsStep(step, calls, space, cells, program)
+    bytes_moved = step.size * sum(dtype.itemsize for _, dtype in step.writes)
+    return columns if bytes_moved > CACHE and len(columns.ranges) > 1 else None
+
+
+def _beside(step: RegionStep, steps: Sequence[AnyStep], space: ColumnSpace) -> Iterator[CallStep]:
+    """Yield the calls after a region that reduce its operands in the same way."""
+    operands = {step.cells[symbol.index] for symbol in step.body.inputs}
+    for call in steps[steps.index(step) + 1 :]:
+        if not isinstance(call, CallStep) or not call.reads or not operands.issuperset(call.reads):
+            continue
+        if call.source_shape == step.shape and column_space(call.symbol, step.shape) == space:
+            yield call

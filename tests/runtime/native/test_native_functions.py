@@ -1,0 +1,150 @@
+"""Functions as vector code: NumPy's bits for all inputs; the probe refuses other functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import Graph, ops
+from runtime import Program, interpret
+from runtime.native.background import LOCK
+from runtime.native.emitters import has_code
+from runtime.native.functions import (
+    INLINE,
+    c_library_double,
+    c_library_single,
+    extension_of,
+    numpy_loops,
+)
+from tests.support.evaluator import same
+from tests.support.native_runs import needs_llvmlite
+
+pytestmark = needs_llvmlite
+
+CALLS = sorted([(function.__name__, code) for function, code in INLINE])
+SINGLES = [name for name, code in CALLS if code == "f" and name != "power"]
+OTHERS = [(name, code) for name, code in CALLS if name not in SINGLES or code == "d"]
+
+
+def program_of(name: str, code: str) -> Program:
+    graph, dtype = Graph(name), np.dtype(code).name
+    operands = [graph.input(dtype, ("n",)) for _ in range(getattr(np, name).nin)]
+    graph.output(getattr(ops, {"power": "pow"}.get(name, name))(*operands))
+    return Program(graph, native="now")
+
+
+@pytest.mark.parametrize(("name", "code"), CALLS)
+def test_edges_and_odd_sizes_have_the_bits_of_numpy(name: str, code: str) -> None:
+    from runtime.native.probe import function_exponents, function_inputs
+
+    program, x = program_of(name, code), function_inputs(code)
+    inputs = [x, function_exponents(x)][: len(program.graph.inputs)]
+    for n in (0, 1, 7, 31, 32, 33, 1023, 1025, x.size):
+        operands = [each[-n:] for each in inputs]
+        assert same(program(*operands), interpret(program.graph, *operands)), n
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", SINGLES)
+def test_numbers_of_all_magnitudes_have_the_bits_of_numpy(name: str) -> None:
+    """Every 61st of the 2**32 numbers; all of them were run once, with the step 1."""
+    program, step = program_of(name, "f"), 61
+    for first in range(0, 1 << 32, 1 << 28):
+        x = np.arange(first, first + (1 << 28), step, dtype=np.uint64).astype(np.uint32)
+        x = x.view(np.float32)
+        with np.errstate(all="ignore"):
+            expected = getattr(np, name)(x)
+        assert same(program(x), expected), first
+
+
+@pytest.mark.parametrize(("name", "code"), OTHERS)
+def test_drawn_numbers_have_the_bits_of_numpy(name: str, code: str) -> None:
+    program, draw, dtype = program_of(name, code), np.random.default_rng(), np.dtype(code)
+    words = [draw.integers(0, 256, 1 << 20, dtype=np.uint8).view(dtype) for _ in range(2)]
+    ranges = (-746, -700), (-2, 2), (0.9, 1.1), (-700, 712), (2, 1e6), (1e-300, 1e-3)
+    drawn = [
+        [draw.uniform(a, b, 1 << 17).astype(dtype), draw.normal(size=1 << 17)] for a, b in ranges
+    ]
+    for x, y in (words, *drawn):
+        operands = [x, y.astype(dtype)][: len(program.graph.inputs)]
+        results, expected = program(*operands), interpret(program.graph, *operands)
+        differ = (results != expected) & ~(np.isnan(results) & np.isnan(expected))
+        assert same(results, expected), [each[differ][:5] for each in operands]
+
+
+def accepts(function: np.ufunc, code: str = "f") -> bool:
+    from runtime.native import probe
+
+    if "fma" not in probe.engine().processor().features:
+        pytest.skip("this processor has no FMA")
+    probe._has_the_bits_of_numpy.cache_clear()
+    try:
+        with LOCK:
+            return extension_of(function, code) in probe.extensions([(function, code)])
+    finally:
+        probe._has_the_bits_of_numpy.cache_clear()
+
+
+@pytest.mark.parametrize(("name", "code"), CALLS)
+def test_kernels_use_the_emitters_that_the_probe_accepts(name: str, code: str) -> None:
+    function, dtype = getattr(np, name), np.dtype(code)
+    extensions = frozenset([extension_of(function, code)] if accepts(function, code) else [])
+    dtypes = (dtype,) * (function.nin + 1)
+    assert has_code(function, dtypes, extensions) == bool(extensions)
+
+
+@pytest.mark.parametrize("table", ["_EXP_P", "_EXP_Q", "_LOG_P", "_LOG_Q"])
+def test_the_probe_refuses_coefficients_that_differ_in_the_fifth_digit(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = np.exp if "EXP" in table else np.log
+    if not accepts(function):
+        pytest.skip("this NumPy computes with other roundings")
+    coefficients = getattr(numpy_loops, table)
+    for k, coefficient in enumerate(coefficients):
+        changed = [*coefficients]
+        changed[k] = coefficient * (1 + 1e-5) if coefficient else 1e-9
+        monkeypatch.setattr(numpy_loops, table, tuple(changed))
+        assert not accepts(function), k
+
+
+def test_the_probe_refuses_other_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not accepts(np.exp):
+        pytest.skip("this NumPy computes with other roundings")
+    for name, up in (("_EXP_OVERFLOW", -np.inf), ("_EXP_UNDERFLOW", np.inf)):
+        bound: Any = getattr(numpy_loops, name)
+        monkeypatch.setattr(numpy_loops, name, np.nextafter(bound, np.float32(up)))
+        assert not accepts(np.exp), name
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "table"),
+    [
+        ("exp", "d", "_EXP"),
+        ("log", "d", "_LOG"),
+        ("log", "d", "_LOG_NEAR_1"),
+        ("power", "d", "_POW_LOG"),
+        ("power", "f", "_LOG2"),
+        ("power", "f", "_EXP2"),
+        ("log1p", "f", "_LOG1P"),
+        ("expm1", "f", "_EXPM1"),
+    ],
+)
+def test_the_probe_refuses_other_coefficients_of_the_c_library(
+    name: str, code: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = getattr(np, name)
+    if not accepts(function, code):
+        pytest.skip("this C library computes with other roundings")
+    module = c_library_double if code == "d" else c_library_single
+    coefficients = getattr(module, table)
+    is_text = isinstance(coefficients[0], str)  # whose degrees ascend; the last change no result
+    for k, coefficient in [*enumerate(coefficients)][:: 1 if is_text else -1][:3]:
+        value = (float.fromhex(coefficient) if is_text else coefficient) * (1 + 1e-3)
+        changed = [*coefficients]
+        changed[k] = value.hex() if is_text else value
+        monkeypatch.setattr(module, table, tuple(changed))
+        assert not accepts(function, code), k

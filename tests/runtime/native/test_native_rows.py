@@ -1,0 +1,90 @@
+"""Reductions of rows in machine code: rows side by side, their remainders, and NumPy's order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import DType, Graph, Symbol, ops
+from runtime import Program, interpret
+from tests.support.evaluator import same
+from tests.support.native_runs import left, needs_llvmlite, step_by_step
+
+pytestmark = needs_llvmlite
+
+LENGTHS = (1, 2, 7, 8, 9, 16, 33, 100, 127, 128, 129, 136, 200, 257, 512, 1000, 1031, 3000)
+"""Around a vector, a leaf of NumPy's sum, and a block."""
+
+DTYPES = ("float32", "float64", "int32", "int16", "uint8", "bool", "bfloat16", "float16")
+
+
+def array_of(symbol: Symbol, seed: int) -> Any:
+    """Drawn values, some of them NaN and -0.0, in one of several layouts."""
+    draw, shape, storage = np.random.default_rng(seed), symbol.shape, symbol.dtype.storage
+    wide = (*shape[:-1], 2 * shape[-1])
+    array = draw.normal(size=wide) * 50
+    if symbol.dtype.is_float:
+        array[draw.random(wide) < 0.01] = -0.0
+        array[draw.random(wide) < (0.002 if seed % 3 == 0 else 0)] = np.nan
+    array = array.astype(storage) if symbol.dtype.is_float else abs(array).astype(storage)
+    layouts = [
+        np.ascontiguousarray(array[..., ::2]),
+        np.asfortranarray(array[..., ::2]),
+        array[..., ::2],
+        array[..., : shape[-1]][..., ::-1],
+        array[..., : shape[-1]],
+    ]
+    return layouts[seed % len(layouts)]
+
+
+def reductions(graph: Graph, draw: random.Random, values: list[Symbol]) -> list[Symbol]:
+    """A few reductions of values by rows."""
+    results: list[Symbol] = []
+    for _ in range(draw.randint(1, 4)):
+        value = draw.choice(values)
+        names = ["sum", "max", "min"] if value.dtype is not DType.bool else ["any", "all"]
+        names += ["mean"] * value.dtype.is_float
+        reduce = getattr(ops, draw.choice(names))
+        results.append(reduce(value, axis=value.rank - 1, keepdims=draw.random() < 0.5))
+    return results
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_drawn_reductions_have_the_bits_of_the_interpreter(dtype: str) -> None:
+    native = 0
+    lengths = [*enumerate(LENGTHS)][:: 1 if dtype.startswith("float") else 3]
+    for seed, length in lengths:
+        draw = random.Random(f"{dtype} {seed}")
+        rows = draw.choice([(1,), (4,), (5,), (11,), (2, 6), (3, 7), (0,), ()])
+        g = Graph("rows", rules="jax")
+        x, y = (g.input(dtype, (*rows, length)) for _ in range(2))
+        each, along = g.input(dtype, (*rows, 1)), g.input(dtype, (length,))
+        if dtype == "bool":
+            whole = [x, ops.logical_or(x, along), ops.logical_and(y, each)]
+        else:
+            whole = [x, x - each, (x - each) * along + y, ops.maximum(x, y)]
+        if x.dtype.is_float:  # whose vector code may branch
+            whole += [ops.exp(x - each), ops.log(y)]
+        outputs = reductions(g, draw, whole)
+        g.output(*outputs, *draw.sample(whole[1:], draw.randint(0, 2)))
+        arrays = [array_of(symbol, seed + k) for k, symbol in enumerate(g.inputs)]
+        program, meant = Program(g, native="now", threads=1), interpret(g, *arrays)
+        with step_by_step():
+            results = program(*arrays)
+        native += not left(program)
+        both = [z if isinstance(z, tuple) else (z,) for z in (results, meant)]
+        assert all(map(same, *both)), (rows, length)
+    assert native > len(lengths) // 2
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parts_of_long_rows_have_the_bits_of_the_interpreter(threads: int) -> None:
+    g = Graph("long", rules="jax")
+    x = g.input("float32", (7, 300_007))
+    g.output(ops.sum(x * x, axis=1), ops.max(x, axis=1), ops.mean(ops.exp(x), axis=1))
+    array = np.random.default_rng(0).normal(size=(7, 300_007)).astype(np.float32)
+    program = Program(g, native="now", threads=threads)
+    assert all(map(same, program(array), interpret(g, array)))

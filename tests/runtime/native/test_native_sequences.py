@@ -1,0 +1,300 @@
+"""Small programs as one call of machine code: kernels, NumPy's products, views, scratch memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphir import DType, Graph, Symbol, ops
+from runtime import Program, interpret, jit
+from runtime.native import background, sequences
+from runtime.program import plans
+from tests.support.evaluator import same
+from tests.support.native_runs import needs_llvmlite, needs_sums
+
+pytestmark = [needs_llvmlite, needs_sums]
+
+
+def normal(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Any:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
+
+
+def layer(x: Any, w: Any, b: Any) -> Any:
+    return np.tanh(x @ w + b)
+
+
+def gated(x: Any, h: Any, w: Any, b: Any) -> Any:
+    gate = 1 / (1 + np.exp(-(x @ w + h @ w + b)))
+    return gate * h + (1 - gate) * np.tanh(x)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    scores = q @ k.swapaxes(-1, -2) * 0.125
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return (weights / weights.sum(axis=-1, keepdims=True)) @ v
+
+
+def steps_of_slices(x: Any) -> Any:
+    for _ in range(5):
+        x = x[1:, :-1] + x[:-1, 1:]
+    return x, x.sum(axis=-1)
+
+
+def two_products(x: Any, w: Any) -> Any:
+    return x @ w, w[1:3] @ w
+
+
+PROGRAMS: list[tuple[Callable[..., Any], list[tuple[int, ...]]]] = [
+    (layer, [(64,), (64, 64), (64,)]),
+    (layer, [(1, 64), (64, 64), (64,)]),
+    (layer, [(7, 5), (5, 3), (3,)]),
+    (layer, [(2, 7, 5), (5, 3), (3,)]),
+    (layer, [(2, 3, 4, 5), (2, 3, 5, 9), (9,)]),
+    (gated, [(33,), (33,), (33, 33), (33,)]),
+    (attention, [(2, 8, 6)] * 3),
+    (attention, [(8, 6), (9, 6), (9, 6)]),
+    (steps_of_slices, [(9, 40)]),
+    (two_products, [(4, 4), (4, 4)]),
+    (lambda x, y: x @ y, [(17,), (17,)]),
+    (lambda x, y: x @ y, [(5, 17), (17,)]),
+    (lambda x, w: x @ w.T + x[0, :9], [(5, 17), (9, 17)]),
+]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHIR_NATIVE", "1")
+
+
+def parts(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.complex64], ids=str)
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_a_whole_program_is_one_call(number: int, dtype: Any) -> None:
+    function, shapes = PROGRAMS[number]
+    if number < 9 and dtype in (np.int32, np.complex64):
+        pytest.skip("a program of real functions")
+    scale = 9 if dtype is np.int32 else 1
+    inputs = [normal(*shape, seed=k) * scale for k, shape in enumerate(shapes)]
+    inputs = [x.astype(dtype) for x in inputs]
+    jitted = jit(function, rules="numpy")
+    wanted = parts(function(*inputs))
+    for _ in range(5):
+        assert all(map(same, parts(jitted(*inputs)), wanted))
+    program = jitted.program(*inputs)
+    assert program.machine_code is not None
+    assert all(map(same, parts(program.machine_code(*inputs)), wanted))
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_other_inputs_take_python(number: int) -> None:
+    """Strided, negative strides, unaligned, read-only, the same array twice, other shapes."""
+    function, shapes = PROGRAMS[number]
+    inputs = [normal(*shape, seed=k) for k, shape in enumerate(shapes)]
+    jitted = jit(function, rules="numpy")
+    jitted(*inputs)
+    program = jitted.program(*inputs)
+    variants: list[list[Any]] = []
+    for make in (_strided, _reversed, _unaligned, _read_only):
+        variants += [[make(x) if k == n else x for n, x in enumerate(inputs)] for k in (0, 1)]
+    if len(inputs) > 1 and shapes[0] == shapes[1]:
+        variants.append([inputs[0], inputs[0], *inputs[2:]])
+    for variant in variants:
+        for _ in range(2):
+            assert all(map(same, parts(jitted(*variant)), parts(function(*variant))))
+            expected = parts(interpret(program.graph, *variant[: len(program.graph.inputs)]))
+            assert all(map(same, parts(program(*variant[: len(inputs)])), expected))
+        assert all(map(same, parts(jitted(*inputs)), parts(function(*inputs))))
+
+
+def _strided(x: Any) -> Any:
+    return np.repeat(x, 2, axis=-1)[..., ::2]
+
+
+def _reversed(x: Any) -> Any:
+    return x[::-1].copy()[::-1] if x.ndim > 1 else x  # tracing refuses functions of vectors
+
+
+def _unaligned(x: Any) -> Any:
+    memory = np.empty(x.nbytes + 1, np.uint8)
+    moved = memory[1:].view(x.dtype).reshape(x.shape)
+    moved[...] = x
+    return moved
+
+
+def _read_only(x: Any) -> Any:
+    x = x.copy()
+    x.setflags(write=False)
+    return x
+
+
+def test_one_matrix_and_its_transpose() -> None:
+    """NumPy calls another function of BLAS if both are one memory."""
+    function = jit(lambda x, y: x @ y.T + 1, rules="numpy")
+    x, y = normal(40, 33), normal(40, 33, seed=1)
+    for left, right in ((x, y), (x, x), (x, y), (y, y), (x, x.copy())):
+        for _ in range(5):
+            assert same(function(left, right), left @ right.T + 1)
+
+
+# -- drawn programs
+
+
+@st.composite
+def drawn_graphs(draw: Any) -> tuple[Graph, list[Any]]:
+    """Products, elementwise ops, reductions of rows and views, of small matrices."""
+    graph = Graph("drawn")
+    dtype = draw(st.sampled_from([DType.float32, DType.float64, DType.float16, DType.int64]))
+    sizes = st.integers(1, 9) | st.sampled_from([16, 33])
+    inputs: list[Any] = []
+    pool: list[Symbol] = []
+    for k in range(draw(st.integers(1, 3))):
+        shape = (draw(sizes), draw(sizes))
+        pool.append(graph.input(dtype, shape, name=f"x{k}"))
+        inputs.append((normal(*shape, seed=k) * 3).astype(dtype.to_numpy()))
+    pool.append(graph.constant[dtype]((normal(9, 9) * 2).astype(dtype.to_numpy())))
+    for _ in range(draw(st.integers(2, 7))):
+        pool.append(_drawn_op(draw, pool, dtype))
+    outputs = [each for each in pool if each.op is not ops.input][-draw(st.integers(1, 2)) :]
+    graph.output(*outputs)
+    return graph, inputs
+
+
+def _drawn_op(draw: Any, pool: list[Symbol], dtype: DType) -> Symbol:
+    x = draw(st.sampled_from(pool))
+    way = draw(st.integers(0, 6))
+    fitting = [y for y in pool if x.rank == y.rank == 2 and x.shape[-1] == y.shape[0]]
+    if way <= 1 and fitting:
+        return x @ draw(st.sampled_from(fitting))
+    if way == 2 and x.rank:
+        return draw(st.sampled_from([ops.sum, ops.max]))(x, axis=-1, keepdims=draw(st.booleans()))
+    if way == 3 and x.rank == 2:
+        return draw(st.sampled_from([lambda s: s.T, lambda s: s[:1], lambda s: s[:, ::-1]]))(x)
+    if way == 4 and dtype.is_float:
+        return draw(st.sampled_from([ops.tanh, ops.exp]))(x)
+    others = [y for y in pool if y.shape == x.shape] or [x]
+    y = draw(st.sampled_from(others))
+    return draw(st.sampled_from([ops.add, ops.multiply, ops.maximum]))(x, y)
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn_graphs())
+def test_drawn_programs(drawn: tuple[Graph, list[Any]]) -> None:
+    graph, inputs = drawn
+    program = Program(graph, native="now")
+    wanted = parts(interpret(graph, *inputs))
+    for _ in range(5):
+        assert all(map(same, parts(program(*inputs)), wanted))
+
+
+def test_drawn_programs_are_sequences() -> None:
+    """The property above is about machine code: most of its programs become one call."""
+    counts = [0, 0]
+
+    @settings(max_examples=60, deadline=None, database=None)
+    @given(drawn_graphs())
+    def count(drawn: tuple[Graph, list[Any]]) -> None:
+        program = Program(drawn[0], native="now")
+        for _ in range(5):
+            program(*drawn[1])
+        counts[program.machine_code is not None] += 1
+
+    count()
+    assert counts[1] > 10
+
+
+# -- when, and beside what
+
+
+def test_what_is_called_long_enough_becomes_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the background, regions or not; the first calls compile nothing."""
+    monkeypatch.setenv("GRAPHIR_NATIVE", "")
+    monkeypatch.setattr("runtime.native.kernels.COMPILE_COST", 1e5)
+    monkeypatch.setattr("runtime.native.kernels.COMPILE_COST_INSTRUCTION", 0)
+    monkeypatch.setattr("runtime.native.COMPILE_COST", 1e5)
+    monkeypatch.setattr(plans, "LOOK_CALLS", 8)
+    for function in (lambda x, y: x @ y, lambda x, y: np.tanh(x @ y)):
+        graph = jit(function, rules="numpy").traced(normal(8, 8), normal(8, 8)).graph
+        program, x = Program(graph), normal(8, 8)
+        program(x, x)
+        assert program.machine_code is None
+        for _ in range(10**6):
+            program(x, x)
+            if program.machine_code is not None:
+                break
+        assert same(program.machine_code(x, x), function(x, x))
+
+
+def test_a_product_of_other_bits_stays_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequences, "multiplies_as_numpy", lambda dtype: False)
+    monkeypatch.setattr(sequences, "_ready", {})
+    function = jit(layer, rules="numpy")
+    inputs = normal(5, 4), normal(4, 3), normal(3)
+    for _ in range(5):
+        assert same(function(*inputs), layer(*inputs))
+    assert function.program(*inputs).machine_code is None
+
+
+def test_the_probe_compares_bits() -> None:
+    assert sequences.multiplies_as_numpy(np.dtype(np.float32))
+    assert not sequences.multiplies_as_numpy(np.dtype("V4"))
+
+
+def test_a_failure_of_the_compiler_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(sequences, "_ready", {})
+    monkeypatch.setattr(sequences, "_driver", fail)
+    function = jit(layer, rules="numpy")
+    inputs = normal(6, 4), normal(4, 3), normal(3)
+    for _ in range(5):
+        assert same(function(*inputs), layer(*inputs))
+    assert function.program(*inputs).machine_code is None
+
+
+def test_evicted_kernels_end_the_sequence() -> None:
+    function = jit(layer, rules="numpy")
+    inputs = normal(6, 4), normal(4, 3), normal(3)
+    for _ in range(5):
+        function(*inputs)
+    program = function.program(*inputs)
+    (kernels,) = [program.kernels(n) for n, step in enumerate(program.steps) if "Reg" in repr(step)]
+    assert kernels and program.machine_code
+    with background.LOCK:
+        for kernel in list(kernels.compiled_kernels.values()):  # pyright: ignore
+            kernels.let_go(kernel)  # pyright: ignore
+    assert program.machine_code is None
+    gc.collect()
+    assert same(function(*inputs), layer(*inputs))
+
+
+@pytest.mark.parametrize("size", [8, 90])
+def test_threads_call_one_sequence(size: int) -> None:
+    """Each call has scratch memory of its own; long calls release the GIL."""
+    function = jit(lambda x, w: np.tanh(np.maximum(x @ w, 0) @ w) @ w, rules="numpy")
+    cases = [(normal(size, size, seed=k), normal(size, size, seed=9)) for k in range(4)]
+    wanted = [function.__wrapped__(*case) for case in cases]
+    function(*cases[0])
+    failures: list[int] = []
+
+    def call(k: int) -> None:
+        for _ in range(300):
+            if not same(function(*cases[k]), wanted[k]):
+                failures.append(k)
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

@@ -1,0 +1,231 @@
+"""Programs over batches of matrices: products that run in parts have `interpret`'s bits."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import Graph, Symbol, ops
+from runtime import Program, interpret, jit
+from runtime.program import batches
+from runtime.program.batches import BatchStep, parts
+from runtime.program.rewrites import phases as fusion
+from tests.support.evaluator import same
+
+NATIVE = ("off", "now")
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of few small matrices; threads and fusion over rows for any work."""
+    monkeypatch.setattr(batches, "BATCH", 1 << 13)
+    monkeypatch.setattr(batches, "BATCH_PART", 1)
+    monkeypatch.setattr(batches, "SECOND_THREAD", 0)
+    monkeypatch.setattr(fusion, "CACHE", 1 << 10)
+
+
+def batch_steps(program: Program, *inputs: Any) -> list[BatchStep]:
+    program(*inputs)
+    (plan,) = [plan for plan, _ in program._plans.values()]
+    return [step for step in plan.fused if isinstance(step, BatchStep)]
+
+
+class Drawn:
+    """A drawn program over a batch: products, elementwise ops, reductions, views, broadcasts."""
+
+    def __init__(self, seed: int) -> None:
+        draw = self.draw = random.Random(seed)
+        self.random = np.random.default_rng(seed)
+        self.lead = draw.choice([(6,), (5,), (2, 3), (3, 1, 2), (1, 4)])
+        self.sizes = draw.sample([1, 2, 3, 8, 16, 17, 24, 33, 40], 3)
+        self.dtype = draw.choice(["float32", "float32", "float64", "float16", "bfloat16"])
+        self.graph = Graph("drawn", rules="jax")
+        self.inputs: list[np.ndarray] = []
+        self.values = [self._input(draw.random() < 0.8) for _ in range(draw.randint(2, 4))]
+        self.values.append(self._product(self.values[0]))
+        for _ in range(draw.randint(3, 9)):
+            self._step()
+        outputs = [self.values[-1], draw.choice(self.values[-4:])]
+        self.graph.output(*dict.fromkeys(outputs))
+
+    def _input(self, whole: bool, columns: int = 0, rows: int = 0) -> Symbol:
+        draw = self.draw
+        lead = self.lead if whole else tuple(draw.choice([1, n]) for n in self.lead)
+        lead = lead if whole or draw.random() < 0.5 else ()
+        shape = (*lead, rows or draw.choice(self.sizes), columns or draw.choice(self.sizes))
+        symbol = self.graph.input(self.dtype, shape)
+        kind, axes = draw.random(), [*range(len(shape))]
+        if kind < 0.2:
+            draw.shuffle(axes)
+        elif kind < 0.4:
+            axes[-2:] = axes[:-3:-1]
+        array = self.random.normal(size=[shape[k] for k in axes])
+        array[self.random.random(array.shape) < 0.01] = -0.0
+        if draw.random() < 0.1:
+            array[self.random.random(array.shape) < 0.01] = np.inf
+        array = array.astype(symbol.dtype.storage).transpose(np.argsort(axes))
+        self.inputs.append(array[..., ::-1] if draw.random() < 0.1 else array)
+        return symbol
+
+    def _product(self, x: Symbol) -> Symbol:
+        others = [y for y in self.values if y.shape[-2:] and y.shape[-2] == x.shape[-1]]
+        if others and self.draw.random() < 0.7:
+            return ops.matmul(x, self.draw.choice(others))
+        y = self._input(self.draw.random() < 0.7, rows=x.shape[-1])
+        return ops.matmul(x, y)
+
+    def _step(self) -> None:
+        draw, x = self.draw, self.draw.choice(self.values[-3:])
+        kind = draw.random()
+        rank = x.rank
+        if kind < 0.25:
+            self.values.append(self._product(x))
+        elif kind < 0.4:
+            swapped = ops.permute(x, (*range(rank - 2), rank - 1, rank - 2))
+            self.values.append(swapped)
+        elif kind < 0.55:
+            self.values.append(draw.choice([ops.exp, ops.tanh, ops.negative, ops.relu])(x))
+        elif kind < 0.75:
+            reduce = draw.choice([ops.max, ops.sum, ops.mean])
+            keepdims = draw.random() < 0.5
+            row = reduce(x, axis=rank - 1, keepdims=keepdims)
+            row = row if keepdims else ops.unsqueeze(row, rank - 1)
+            self.values.append(draw.choice([ops.subtract, ops.divide])(x, row))
+        else:
+            others = [y for y in self.values if y.shape == x.shape]
+            bias = self._input(False, columns=x.shape[-1], rows=draw.choice([1, x.shape[-2]]))
+            self.values.append(
+                draw.choice([ops.add, ops.multiply])(x, draw.choice([*others, bias]))
+            )
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("native", NATIVE)
+def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
+    fused = members = 0
+    for seed in range(80):
+        drawn = Drawn(seed)
+        meant = interpret(drawn.graph, *drawn.inputs)
+        program = Program(drawn.graph, native=native, threads=1 + seed % 2)
+        steps = batch_steps(program, *drawn.inputs)
+        fused += bool(steps)
+        members += sum(len(step.members) for step in steps)
+        results = program(*drawn.inputs)
+        both = [x if isinstance(x, tuple) else (x,) for x in (results, meant)]
+        assert all(map(same, *both)), seed
+    assert fused > 30 and members > 3 * fused
+
+
+def attention(heads: int, length: int, width: int) -> Graph:
+    g = Graph("attention")
+    q, k, v = [g.input("float32", (heads, length, width)) for _ in range(3)]
+    scores = ops.matmul(q, ops.permute(k, (0, 2, 1))) * 0.125
+    weights = ops.exp(scores - ops.max(scores, axis=2, keepdims=True))
+    g.output(ops.matmul(weights / ops.sum(weights, axis=2, keepdims=True), v))
+    return g
+
+
+def normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    return [random.normal(size=shape).astype(np.float32) for shape in shapes]
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_attention_is_one_step_whose_scores_stay_in_scratch_memory() -> None:
+    inputs = normal(*[(7, 20, 16)] * 3)
+    (step,) = batch_steps(Program(attention(7, 20, 16), threads=2), *inputs)
+    assert len(step.members) == 5 and len(step.results) == 1 and step.threads == 2
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_widening_cast_and_an_epilogue_run_a_matrix_at_a_time() -> None:
+    g = Graph("layer", rules="jax")
+    x, w, b = (
+        g.input("bfloat16", (6, 40, 16)),
+        g.input("bfloat16", (16, 24)),
+        g.input("bfloat16", (24,)),
+    )
+    g.output(ops.relu(ops.matmul(x, w) + b))
+    arrays = [
+        a.astype(s.dtype.storage)
+        for a, s in zip(normal(x.shape, w.shape, b.shape), g.inputs, strict=True)
+    ]
+    program = Program(g, threads=2)
+    (step,) = batch_steps(program, *arrays)
+    assert len(step.members) == 3
+    assert same(program(*arrays), interpret(g, *arrays))
+
+
+@pytest.mark.parametrize("heads", [3, 5, 7])
+def test_parts_of_other_sizes_may_fuse_regions_in_another_way(
+    heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH", 1 << 14)  # four matrices
+    inputs = normal(*[(heads, 20, 16)] * 3)
+    meant = interpret(attention(heads, 20, 16), *inputs)
+    for cache in range(0, 20_000, 1600):
+        monkeypatch.setattr(fusion, "CACHE", cache)
+        assert same(Program(attention(heads, 20, 16), threads=1)(*inputs), meant), cache
+
+
+def test_parts_cover_a_batch_once_in_order() -> None:
+    for lead in [(7,), (2, 3), (4, 1, 5), (1, 1)]:
+        numbers = np.arange(np.prod(lead)).reshape(lead)
+        for count in range(1, 25):
+            pieces = parts(lead, count)
+            assert max(numbers[part].size for part in pieces) <= count
+            order = itertools.chain(*[numbers[part].reshape(-1) for part in pieces])
+            assert [*order] == [*range(numbers.size)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_attention_takes_no_memory_for_the_scores_of_all_heads(threads: int) -> None:
+    inputs = normal(*[(80, 256, 8)] * 3)  # the scores have 21 MB, and scratch memory 6 MB at most
+    program = Program(attention(80, 256, 8), threads=threads, native="off")
+    program(*inputs)
+    tracemalloc.start()
+    result = program(*inputs)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 14 << 20
+    assert same(result, interpret(program.graph, *inputs))
+
+
+def test_large_products_in_parts_have_the_bits_of_the_whole() -> None:
+    def program(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.swapaxes(-1, -2) * np.float32(0.125)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return (weights @ v) / weights.sum(axis=-1, keepdims=True)
+
+    for shape in [(9, 256, 64), (3, 600, 40), (40, 63, 65)]:
+        inputs = normal(*[shape] * 3)
+        both = [a.reshape(shape[1], shape[0], shape[2]).transpose(1, 0, 2) for a in inputs]
+        for arrays in (inputs, both):
+            compiled = jit(program, rules="numpy")
+            for _ in range(2):
+                assert same(compiled(*arrays), program(*arrays)), shape
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_an_error_in_a_thread_is_raised_and_the_next_call_computes() -> None:
+    graph, inputs = attention(7, 20, 16), normal(*[(7, 20, 16)] * 3)
+    program = Program(graph, threads=2)
+    (step,) = batch_steps(program, *inputs)
+    whole, step.parts = step.parts, [*step.parts[:-1], (slice(0, -1),)]
+    with pytest.raises(ValueError):
+        program(*inputs)
+    step.parts = whole
+    assert same(program(*inputs), interpret(graph, *inputs))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_explanation_says_which_steps_run_on_the_same_matrices() -> None:
+    text = Program(attention(7, 20, 16), threads=2).explain(*normal(*[(7, 20, 16)] * 3))
+    assert "steps 1, 2, 3, 4, 5 run together on the same matrices" in text
+    assert "of the batch [7], 2 threads; 6 of their 7 results stay in scratch memory" in text
+    assert "BLAS" in text

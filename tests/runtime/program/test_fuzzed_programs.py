@@ -1,0 +1,14 @@
+"""Drawn NumPy programs of all kinds have `interpret`'s bits: see fuzz_programs.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runtime.program.fuzz_programs import run
+
+
+@pytest.mark.parametrize("first", range(0, 40, 8))
+def test_drawn_programs_have_the_bits_of_the_interpreter(first: int) -> None:
+    ends = [run(number) for number in range(first, first + 8)]
+    assert [end for end in ends if end not in ("equal", "refused")] == []
+    assert ends.count("equal") >= 4

@@ -1,0 +1,384 @@
+"""Loops over scalars have the bits of `interpret`, in machine code and as Python functions."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from graphir import DType, ExecutionError, Graph, GraphirError, Symbol, control, ops
+from runtime import Program, interpret
+from runtime.program.control import ControlStep
+from tests.support.evaluator import agree, outcome
+from tests.support.strategies import arrays
+
+DTYPES = [
+    getattr(DType, name)
+    for name in (
+        *("bool", "int8", "int32", "int64", "uint8", "uint64"),
+        *("float16", "bfloat16", "float32", "float64", "tensor_float32", "index"),
+    )
+]
+BINARY = (
+    *(ops.add, ops.subtract, ops.multiply, ops.divide, ops.floor_divide, ops.remainder),
+    *(ops.maximum, ops.minimum, ops.bitwise_and, ops.bitwise_xor),
+)
+UNARY = (ops.negative, ops.abs, ops.exp, ops.sin, ops.sqrt, ops.floor, ops.square)
+SIZE = 5
+
+
+class Drawing:
+    """A body in the making: scalars, and arrays of which it reads and writes elements."""
+
+    def __init__(self, draw: Any, depth: int) -> None:
+        self.draw, self.depth = draw, depth
+
+    def scalars(self, graph: Any, live: list[Symbol], steps: int) -> list[Symbol]:
+        """The live scalars after some steps; a step that does not fit adds none."""
+        for _ in range(steps):
+            kind = self.draw(st.integers(0, 7))
+            try:
+                with graph:
+                    live = [*live, *self.step(graph, kind, live)]
+            except GraphirError:  # the rules refuse many pairs
+                continue
+        return live
+
+    def step(self, graph: Any, kind: int, live: list[Symbol]) -> list[Symbol]:
+        x, y = (self.draw(st.sampled_from(live)) for _ in range(2))
+        if kind < 3:
+            return [self.draw(st.sampled_from(BINARY))(x, y.cast(x.dtype))]
+        if kind == 3:
+            return [self.draw(st.sampled_from(UNARY))(x)]
+        if kind == 4:
+            return [x.cast(self.draw(st.sampled_from(DTYPES)))]
+        if kind == 5:
+            return [ops.where(x < y.cast(x.dtype), x, y.cast(x.dtype))]
+        if kind == 6 and self.depth:
+            return self.loop(x, y)
+        if kind == 7 and self.depth:
+            to = x.dtype
+            inner = Drawing(self.draw, self.depth - 1)
+
+            def branch(v: Symbol) -> Symbol:
+                return inner.scalars(v.graph, [v], 2)[-1].cast(to)
+
+            return [control.cond(x < y.cast(to), branch, branch, x)]
+        return []
+
+    def loop(self, x: Symbol, y: Symbol) -> list[Symbol]:
+        """A loop of a few turns over two scalars, one of which grows as drawn."""
+        inner, turns = Drawing(self.draw, self.depth - 1), self.draw(st.integers(0, 3))
+
+        def body(i: Symbol, state: Any) -> Any:
+            a, b = state
+            live = inner.scalars(a.graph, [a, b, i], self.draw(st.integers(1, 3)))
+            return live[-1].cast(a.dtype), self.draw(st.sampled_from(live)).cast(b.dtype)
+
+        return [*control.fori_loop(0, turns, body, (x, y))]
+
+
+@st.composite
+def scalar_programs(draw: Any) -> tuple[Graph, list[Any]]:
+    """A loop over scalars that may read and write elements of an array, and its inputs."""
+    dtypes = [draw(st.sampled_from(DTYPES)) for _ in range(3)]
+    graph = Graph("loops", rules="max")
+    x, y = (graph.input(dtype, ()) for dtype in dtypes[:2])
+    table = graph.input(dtypes[2], (SIZE,))
+    drawing, turns = Drawing(draw, 2), draw(st.integers(0, 8))
+    writes, reads = draw(st.booleans()), draw(st.booleans())
+    far = draw(st.integers(0, 9)) == 0
+
+    def body(i: Any, state: Any) -> Any:
+        a, b, v = state
+        place = i if far else i % SIZE
+        live = [a, b, *([ops.gather(v, place, axis=0)] if reads else [])]
+        live = drawing.scalars(a.graph, live, draw(st.integers(1, 5)))
+        if writes:
+            value = draw(st.sampled_from(live)).cast(v.dtype)
+            v = ops.index_update(v, value, place, axis=0)
+        return live[-1].cast(a.dtype), draw(st.sampled_from(live)).cast(b.dtype), v
+
+    def row(state: Any, element: Any) -> Any:
+        a, b = state
+        live = drawing.scalars(a.graph, [a, b, element], draw(st.integers(1, 5)))
+        carry = live[-1].cast(a.dtype), draw(st.sampled_from(live)).cast(b.dtype)
+        return carry, (live[-1], a)
+
+    with graph:
+        if draw(st.booleans()):
+            results = control.fori_loop(0, turns, body, (x, y, table))
+        else:
+            carry, rows = control.scan(row, (x, y), table, reverse=draw(st.booleans()))
+            results = *carry, *rows
+    graph.output(*results)
+    inputs = [
+        draw(arrays(dtype, shape)) for dtype, shape in zip(dtypes, ((), (), (SIZE,)), strict=True)
+    ]
+    return graph, inputs
+
+
+def has_loop(program: Program) -> bool:
+    """Whether all loops of a program are machine code."""
+    steps = [step for step in program.bound({}) if isinstance(step, ControlStep)]
+    loops = [step.loop for step in steps if step.symbol.op is not ops.control.part]
+    return bool(loops) and all(loop and loop.is_compiled for loop in loops)
+
+
+@given(scalar_programs(), st.sampled_from(("now", "off")))
+def test_drawn_loops(drawn: tuple[Graph, list[Any]], native: Any) -> None:
+    graph, inputs = drawn
+    note(f"{graph}\n{inputs}")
+    meaning = outcome(interpret, graph, *inputs)
+    before = [x.tobytes() for x in inputs]
+    program = Program(graph, native=native)
+    for _ in range(3):
+        assert agree(outcome(program, *inputs), meaning)
+    assert [x.tobytes() for x in inputs] == before
+
+
+def built(function: Any, *inputs: Any) -> Graph:
+    """The graph of a function of symbols, with the inputs' types."""
+    graph = Graph("built", rules="numpy")
+    symbols = [graph.input(DType.from_numpy(x.dtype), x.shape) for x in map(np.asarray, inputs)]
+    with graph:
+        graph.output(*function(*symbols))
+    return graph
+
+
+def collatz(n: Any) -> Any:
+    def body(state: Any) -> Any:
+        n, steps = state
+        return ops.where(n % 2 == 0, n // 2, 3 * n + 1), steps + 1
+
+    return control.while_loop(lambda state: state[0] != 1, body, (n, n.graph.scalar(0)))
+
+
+def mandelbrot(re: Any) -> Any:
+    """A loop over scalars in a scan."""
+
+    def count(carry: Any, c: Any) -> Any:
+        def body(state: Any) -> Any:
+            x, y, k = state
+            return x * x - y * y + c, 2 * x * y + 0.3, k + 1
+
+        start = c * 0, c * 0, c.graph.scalar(0)
+        inside = control.while_loop(
+            lambda s: ops.logical_and(s[0] * s[0] + s[1] * s[1] < 4, s[2] < 50), body, start
+        )
+        return carry + inside[2], inside[2]
+
+    return control.scan(count, re.graph.scalar(0), re)
+
+
+def table(x: Any) -> Any:
+    """Elements of a table of two axes, each from its neighbours."""
+
+    def row(i: Any, v: Any) -> Any:
+        def element(j: Any, v: Any) -> Any:
+            left, above = (
+                ops.gather(ops.gather(v, a, 0), b, 0) for a, b in ((i, j - 1), (i - 1, j))
+            )
+            new = ops.gather(v, i, 0)
+            new = ops.index_update(new, left * 0.5 + above * 0.25, j, axis=0)
+            return ops.index_update(v, new, i, axis=0)
+
+        return control.fori_loop(1, 6, element, v)
+
+    return [control.fori_loop(1, 7, row, x)]
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [
+        (collatz, [np.int64(837799)]),
+        (mandelbrot, [np.linspace(-2, 1, 30)]),
+        (table, [np.arange(42.0).reshape(7, 6)]),
+        (
+            lambda x: control.scan(lambda c, r: (c * 0.5 + r, c), x[0], x, reverse=True),
+            [np.ones(9)],
+        ),
+    ],
+)
+@pytest.mark.parametrize("native", ["off", "now", "auto"])
+def test_loops_as_people_write_them(function: Any, inputs: Any, native: Any) -> None:
+    graph = built(function, *inputs)
+    program, meaning = Program(graph, native=native), outcome(interpret, graph, *inputs)
+    for _ in range(4):
+        assert agree(outcome(program, *inputs), meaning)
+    if native == "now":
+        pytest.importorskip("llvmlite")
+        assert has_loop(program)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_loop_in_python_goes_on_in_machine_code(
+    reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of the turns, of a `scan` the rest of the rows."""
+    pytest.importorskip("llvmlite")
+    from runtime.native.loops.scalar_loop import ScalarLoop
+
+    turns: list[int] = []
+    compiled = ScalarLoop.is_compiled.fget
+    assert compiled
+
+    def late(self: Any) -> bool:
+        turns.append(1)
+        self._now = len(turns) > 2
+        return compiled(self)
+
+    monkeypatch.setattr(ScalarLoop, "is_compiled", property(late))
+    xs = np.random.default_rng(0).normal(size=2000)
+
+    def both(xs: Any) -> Any:
+        carry, ys = control.scan(
+            lambda c, x: (c * 0.5 + x, (c, c > 0)), xs.graph.scalar(0.0), xs, reverse=reverse
+        )
+        return carry, *ys, control.fori_loop(0, 3000, lambda i, v: v * 0.99 + i, carry)
+
+    graph = built(both, xs)
+    meaning = interpret(graph, xs)
+    for _ in range(3):
+        turns.clear()
+        assert agree(Program(graph, native="auto")(xs), meaning)
+        assert len(turns) > 3
+
+
+@pytest.mark.parametrize("native", ["off", "now"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_signal_ends_a_loop(native: Any, nested: bool) -> None:
+    def endless(x: Any) -> Any:
+        def loop(v: Any) -> Any:
+            return control.while_loop(lambda v: v >= 0, lambda v: v * 0.5, v)
+
+        return [control.fori_loop(0, 9, lambda _, v: loop(v), x) if nested else loop(x)]
+
+    class BellError(Exception):
+        pass
+
+    def ring(*_: Any) -> None:
+        raise BellError
+
+    program = Program(built(endless, np.float64(1)), native=native)
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(BellError):
+            program(np.float64(1))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_other_threads_run_beside_a_loop() -> None:
+    pytest.importorskip("llvmlite")
+    graph = built(lambda n: [control.while_loop(lambda v: v > 0, lambda v: v - 1, n)], np.int64(1))
+    program, ticks = Program(graph, native="now"), [0]
+    ends = threading.Event()
+
+    def tick() -> None:
+        while not ends.is_set():
+            ticks[0] += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    program(np.int64(1))
+    before = ticks[0]
+    program(np.int64(300_000_000))
+    ends.set()
+    thread.join()
+    assert ticks[0] > before + 2
+
+
+def test_an_element_beyond_the_array_is_the_error_of_the_interpreter() -> None:
+    def beyond(x: Any) -> Any:
+        def body(i: Any, v: Any) -> Any:
+            return ops.index_update(v, ops.gather(v, i - 1, axis=0) + 1, i, axis=0)
+
+        return [control.fori_loop(0, 9, body, x)]
+
+    x = np.zeros(5)
+    graph = built(beyond, x)
+    with pytest.raises(ExecutionError, match="index 5 is out of range") as expected:
+        interpret(graph, x)
+    for native in ("off", "now"):
+        program = Program(graph, native=native)
+        for _ in range(2):
+            with pytest.raises(ExecutionError) as error:
+                program(x)
+            assert str(error.value) == str(expected.value)
+    assert not x.any()
+
+
+@pytest.mark.parametrize("dtype", [x for x in DTYPES if x.family in ("int", "uint")], ids=str)
+def test_divisions_of_integers(dtype: DType) -> None:
+    limits = np.iinfo(dtype.storage)
+    edges = [limits.min, limits.min + 1, limits.max, 0, 1, 2, 3, 7, 10]
+    edges += [-1, -2, -3, -7] if limits.min else [limits.max // 2, limits.max // 2 + 1]
+    pairs = np.array([(x, y) for x in edges for y in edges], dtype.storage).T
+    graph = Graph("divisions")
+    x, y = (graph.input(dtype, (len(edges) ** 2,)) for _ in range(2))
+    with graph:
+        graph.output(*control.scan(lambda _, r: ((), (r[0] // r[1], r[0] % r[1])), (), (x, y))[1])
+    meaning = interpret(graph, *pairs)
+    for native in ("off", "now"):
+        assert agree(Program(graph, native=native)(*pairs), meaning)
+
+
+def _older(i: Any, state: Any) -> Any:
+    """Reads an element of an array after a write to it."""
+    x, y = state
+    new = ops.index_update(x, ops.gather(y, i, 0) + 1, i, axis=0)
+    return ops.index_update(new, ops.gather(x, i, 0) * 2, i + 1, axis=0), y
+
+
+def _swapped(i: Any, state: Any) -> Any:
+    """Writes to one of two arrays in turn."""
+    x, y = state
+    return ops.index_update(y, ops.gather(x, i, 0) + 1, i + 1, axis=0), x
+
+
+def _both(i: Any, state: Any) -> Any:
+    """Gives one array twice."""
+    x, _ = state
+    x = ops.index_update(x, ops.gather(x, i, 0) + 1, i + 1, axis=0)
+    return x, x
+
+
+def _local(i: Any, state: Any) -> Any:
+    """Writes to a copy for one turn."""
+    x, y = state
+    copy = ops.index_update(y, ops.gather(x, i, 0), i, axis=0)
+    return ops.index_update(x, ops.gather(copy, i, 0) + 1, i + 1, axis=0), y
+
+
+def _branch(i: Any, state: Any) -> Any:
+    """Writes in a branch."""
+    x, y = state
+    new = control.cond(
+        i > 1, lambda: ops.index_update(x, ops.gather(y, i, 0), i, axis=0), lambda: x
+    )
+    return new, y
+
+
+@pytest.mark.parametrize("body", [_older, _swapped, _both, _local, _branch])
+@pytest.mark.parametrize("same", [False, True])
+def test_versions_of_arrays(body: Any, same: bool) -> None:
+    """A write in machine code must not show in another array, or in an older version."""
+    x, y = np.arange(6.0), np.arange(6.0) * 10
+    graph = built(lambda x, y: control.fori_loop(0, 4, body, (x, x if same else y)), x, y)
+    meaning = interpret(graph, x, y)
+    for native in ("off", "now"):
+        program = Program(graph, native=native)
+        for _ in range(2):
+            assert agree(program(x, y), meaning)
+    assert x[0] == 0
+    assert y[1] == 10
