@@ -24,6 +24,7 @@ from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
 from graphir.numpy_api.arrays import orders, products, scalars, writers
+from graphir.numpy_api.arrays.contractions import compiled_einsum, path_of
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
@@ -619,7 +620,8 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
     if result is not None:
         return result
     in_order = all(array.in_order for array in arrays_of(args, kwargs))
-    by_body_first = not in_order or function.__name__ in _CONTRACTING
+    contracts = function.__name__ in _CONTRACTING or bool(kwargs.get("optimize"))
+    by_body_first = not in_order or contracts
     if by_body_first and (outcome := _of_body(memory, function, args, kwargs)) is not None:
         return outcome[0]
     try:
@@ -688,6 +690,8 @@ BODY_PARTS.update(
 
 
 BODY_PARTS["_array_converter"] = converter_of
+BODY_PARTS["einsum_path"] = path_of
+BODY_PARTS["c_einsum"] = compiled_einsum
 
 _COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str"))
 

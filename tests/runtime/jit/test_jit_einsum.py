@@ -1,0 +1,70 @@
+"""np.einsum with `optimize` multiplies its factors as NumPy does, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import GraphError
+from runtime import jit
+from tests.support.evaluator import same
+
+CASES: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
+    ("ij,jk->ik", ((300, 500), (500, 40))),
+    ("ij,kj->ik", ((150, 400), (200, 400))),
+    ("ij,kj->ki", ((150, 400), (200, 400))),
+    ("ij,j->i", ((300, 200), (200,))),
+    ("i,ij,j->", ((300,), (300, 200), (200,))),
+    ("ij,jk,kl->il", ((60, 200), (200, 90), (90, 50))),
+    ("bij,bjk->bik", ((4, 60, 80), (4, 80, 50))),
+    ("bhqd,bhkd->bhqk", ((2, 3, 60, 64), (2, 3, 70, 64))),
+    ("...ij,...jk", ((3, 30, 40), (3, 40, 20))),
+    ("ii,ij->j", ((40, 40), (40, 30))),
+    ("ij,ij->ij", ((30, 40), (30, 40))),
+    ("ij,ij->i", ((30, 40), (30, 40))),
+    ("i,j->ij", ((30,), (40,))),
+    ("ij->ji", ((4, 5),)),
+]
+MULTIPLIES = hasattr(import_module("numpy._core.einsumfunc"), "bmm_einsum")
+"""Whether np.einsum multiplies batches by matmul, as since NumPy 2.4, and not in its own loops."""
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "c": lambda x: x,
+    "f": np.asfortranarray,
+    "single": lambda x: x.astype(np.float32),
+    "int": lambda x: (5 * x).astype(np.int64),
+}
+
+
+@pytest.mark.parametrize("optimize", [True, "optimal"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("subscripts", "shapes"), CASES, ids=[case[0] for case in CASES])
+def test_products_are_numpys(
+    subscripts: str, shapes: tuple[tuple[int, ...], ...], layout: str, optimize: Any
+) -> None:
+    random = np.random.default_rng(0)
+    arrays = [LAYOUTS[layout](random.normal(size=shape)) for shape in shapes]
+
+    def function(*factors: Any) -> Any:
+        return np.einsum(subscripts, *factors, optimize=optimize)
+
+    expected = np.asarray(function(*arrays))
+    try:
+        result = jit(function, rules="numpy")(*arrays)
+    except GraphError as error:
+        assert not MULTIPLIES and "an order of its own" in str(error)
+    else:
+        assert same(np.asarray(result), expected)
+
+
+def test_a_sum_in_an_order_of_its_own_is_refused_at_the_users_line() -> None:
+    def function(*factors: Any) -> Any:
+        return np.einsum("ijk,ilm,njm,nlk->", *factors, optimize=True)
+
+    shapes = (8, 9, 7), (8, 5, 6), (4, 9, 6), (4, 5, 7)
+    with pytest.raises(GraphError, match=r"test_jit_einsum\.py:\d+.*an order of its own"):
+        jit(function, rules="numpy")(*map(np.ones, shapes))
