@@ -102,7 +102,6 @@ class _Dispatching:
     """NumPy's dispatch protocols, `__array_ufunc__` and `__array_function__`."""
 
     __slots__ = ()
-    memory: TraceMemory
 
     @at_user_line("np")
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -112,7 +111,9 @@ class _Dispatching:
         try:
             return calls.call_like(self, function, args, kwargs)
         except GraphirError as error:
-            if self.memory.bodies:  # the user's line is that of the function whose body runs
+            if cast(
+                "SymbolicArray", self
+            ).memory.bodies:  # the user's line is that of the function whose body runs
                 raise
             raise error.at(user_location(), f"np.{function.__name__}") from None
 
