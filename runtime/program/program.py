@@ -92,7 +92,7 @@ class Program:
         self.block = require_count("block", block)
         self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
-        lowered_graph = expanded(lowered_graph) if self.native else lowered_graph
+        lowered_graph = expanded(lowered_graph)
         self.lowered = split_short_axes(lowered_graph)
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)

@@ -1,4 +1,4 @@
-"""Decomposition of `var`, `std` and `layer_norm` into reductions and elementwise ops; squares.
+"""Decomposition of composite ops into reductions and elementwise ops; squares.
 
 The planner can fuse the parts of a decomposed op with the ops around it. Only the ops whose
 decomposition has the bits of the kernel are decomposed.
@@ -13,7 +13,7 @@ from runtime.program.cutting import row_axes
 
 
 def expanded(graph: Graph) -> Graph:
-    """Return the lowered graph with `var`, `std` and `layer_norm` over last axes decomposed.
+    """Return the lowered graph with softmax, statistics of rows and outer products decomposed.
 
     The results keep their bits. After the decomposition, the statistics of a row are row-wise
     symbols of a region, and the elementwise ops that follow them belong to a region too. Each row
@@ -47,19 +47,26 @@ def _is_square(power: Symbol) -> bool:
     return exponent.op is ops.constant and bool((exponent.attrs["value"] == 2).all())
 
 
-_EXPANDED = frozenset({"var", "std", "layer_norm"})
-_UNTOUCHED_OPS = frozenset(ops.CATALOGUE) - _EXPANDED
+_BY_DECOMPOSITION = frozenset({"softmax", "logsoftmax", "outer"})
+"""The ops whose kernels compute the decomposition, over any axis."""
+
+_BY_ROWS = frozenset({"var", "std", "layer_norm"})
+"""The ops whose kernels have the bits of the decomposition if their axes are the last ones."""
+
+_UNTOUCHED_OPS = frozenset(ops.CATALOGUE) - _BY_DECOMPOSITION - _BY_ROWS
 
 
 def _is_expanded(symbol: Symbol) -> bool:
     """Whether the decomposition of a symbol has the bits of the kernel.
 
-    Three conditions ensure equal bits: the operand has the dtype of the result (a complex operand
-    has another dtype), the symbol has no `correction`, and NumPy's `sum` adds its rows in the
-    order of the kernel (see `row_axes`).
+    Three conditions ensure equal bits of statistics: the operand has the dtype of the result (a
+    complex operand has another dtype), the symbol has no `correction`, and NumPy's `sum` adds its
+    rows in the order of the kernel (see `row_axes`).
     """
+    if symbol.op.name in _BY_DECOMPOSITION:
+        return True
     return (
-        symbol.op.name in _EXPANDED
+        symbol.op.name in _BY_ROWS
         and symbol.args[0].dtype is symbol.dtype
         and not symbol.attrs.get("correction")
         and row_axes(symbol) > 0

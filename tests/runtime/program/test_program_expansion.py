@@ -29,6 +29,10 @@ CASES = {
     "corrected": lambda x, axis: ops.var(x, axis=axis, correction=1),
     "std": lambda x, axis: x / ops.std(x, axis=axis, keepdims=True),
     "layer_norm": _norm,
+    "softmax": lambda x, axis: ops.softmax(x * 2.0, axis=-1 if axis is None else axis),
+    "logsoftmax": lambda x, axis: ops.logsoftmax(x, axis=-1 if axis is None else axis) + 1.0,
+    "softmax of columns": lambda x, axis: ops.softmax(x, axis=0),
+    "outer": lambda x, axis: ops.outer(x.reshape((x.type.size,)), x.reshape((x.type.size,))[:3]),
 }
 
 
