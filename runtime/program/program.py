@@ -180,6 +180,8 @@ class Program:
         returns `out`. Raises ExecutionError for unfit inputs or `out`, and if a kernel refuses
         its operands.
         """
+        if self.graph.defaults and not keywords:
+            inputs = self._with_defaults(inputs)
         if out is None and not keywords:
             native = self.machine_code
             outputs = None if native is None else native(*inputs)
@@ -192,6 +194,13 @@ class Program:
             return lane.run(self._run, lane, inputs, keywords, out, None)
         finally:
             self._free.append(lane)
+
+    def _with_defaults(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return inputs by position with the graph's values of those that the caller omits."""
+        names, defaults = self.graph.input_names[len(inputs) :], self.graph.defaults
+        if not all(name in defaults for name in names):
+            return inputs
+        return (*inputs, *[defaults[name] for name in names])
 
     def attempt(self, *inputs: Any) -> Any:
         """Return the outputs by the Python function of the plan of the last call, without errors.
