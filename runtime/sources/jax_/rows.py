@@ -16,6 +16,7 @@ import numpy as np
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.ops.types import OpaqueType
 from runtime.optional import optional
+from runtime.sources.products import product_layout
 
 
 class Equation:
@@ -422,7 +423,7 @@ def _dot_general(e: Equation) -> Any:
     rows, columns = prod(known_shape(x)[i] for i in free_x), prod(known_shape(y)[i] for i in free_y)
     left = _arranged(e, x, (*batch_x, *free_x, *summed_x), (*batch, rows, size))
     right = _arranged(e, y, (*batch_y, *summed_y, *free_y), (*batch, size, columns))
-    product = e.emit(ops.matmul, left, right)
+    product = e.emit(ops.matmul, left, right, layout=product_layout(left, right))
     return (
         product
         if product.shape == e.type.shape

@@ -19,6 +19,7 @@ from graphir import DType, Graph, GraphError, Op, Origin, Symbol, TensorType, op
 from graphir.location import INTERMEDIATE
 from graphir.ops.dims import Size
 from runtime.sources.onnx_.static import StaticValues, positions
+from runtime.sources.products import product_layout
 
 
 class NodeCall:
@@ -465,7 +466,7 @@ def _gemm(
 ) -> Any:
     a = e(ops.transpose, a) if transA else a
     b = e(ops.transpose, b) if transB else b
-    product = e(ops.matmul, a, b)
+    product = e(ops.matmul, a, b, layout=product_layout(a, b))
     product = product if alpha == 1 else e(ops.multiply, product, alpha)
     if c is None or beta == 0:
         return product

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
+from runtime.sources.products import product_layout
 
 
 class RowCall:
@@ -67,8 +68,7 @@ _BINARY = """
     le=less_equal gt=greater ge=greater_equal logical_and logical_or logical_xor bitwise_and
     bitwise_or bitwise_xor and=bitwise_and or=bitwise_or xor=bitwise_xor hypot logaddexp copysign
     nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift
-    lshift=left_shift rshift=right_shift complex=as_complex mm=matmul bmm=matmul mv=matmul
-    dot=matmul matmul
+    lshift=left_shift rshift=right_shift complex=as_complex
 """
 
 
@@ -350,9 +350,14 @@ def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon:
 # -- contractions
 
 
+@row("mm", "bmm", "mv", "dot", "matmul")
+def _matmul(e: RowCall, a: Any, b: Any) -> Any:
+    return e(ops.matmul, a, b, layout=product_layout(a, b))
+
+
 @row("addmm", "baddbmm", "addmv")
 def _addmm(e: RowCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    product = e(ops.matmul, a, b)
+    product = _matmul(e, a, b)
     product = product if alpha == 1 else e(ops.multiply, product, alpha)
     return e(ops.add, product, x if beta == 1 else e(ops.multiply, x, beta))
 
