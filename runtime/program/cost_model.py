@@ -94,7 +94,7 @@ NATIVE_WINDOWS: Final = 3 << 18
 """The most bytes of a block of rows over all stages of a wavefront in machine code, with the rows
 that the next block reads again: whole_programs, blur_steps and heat_steps."""
 
-COPIED: Final = 2
+COPIED: Final = 4
 """The most bytes that a wavefront copies because of updates, for each byte of a region's results:
 whole_programs, heat_steps."""
 

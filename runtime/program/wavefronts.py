@@ -13,6 +13,7 @@ the other elements are copied from the array before. No order of updates is then
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns
@@ -238,7 +239,7 @@ class WavefrontStep:
         self.windows = reach(stages, memories, whole, rows)
         self.inner = [cell for cell in memories if cell not in whole]
         self.ahead = max(stage.high - stage.low for stage in stages)
-        self.bytes = sum(memory.shape[0] * memory.row for memory in memories.values())
+        self.bytes = max(map(self._bytes, self.regions))
         self.native_room, self.room = self._rooms()
         self.price = sum(member.price for member in self.members)
         self.threads = self._threads(self.price)
@@ -247,6 +248,12 @@ class WavefrontStep:
         self._tables: dict[Any, Any] = {}
         self._needs: dict[int, Need] = {}
         self.stage_needs: list[dict[int, Need]] = [{} for _ in stages]
+
+    def _bytes(self, stage: RegionStage) -> int:
+        """Return the bytes of all memories that a region reads or writes, in all of their rows."""
+        cells = {each.memory for each in (*stage.reads, *stage.writes)}
+        memories = [memory for cell, memory in self.memories.items() if cell in cells]
+        return sum(memory.shape[0] * memory.row for memory in memories)
 
     def _rooms(self) -> tuple[int, int]:
         """Return the rows of a block in machine code and in NumPy; 0 if windows do not fit."""
@@ -307,10 +314,11 @@ class WavefrontStep:
         share(len(ranges), work, min(threads, len(ranges)), run.lane, run.free, tell)
         if table:
             return
-        took = perf_counter_ns() - start
+        # The stages become machine code at once, so all regions earn their kernels alike.
+        kinds = Counter(map(_instructions, self.members))
+        took = (perf_counter_ns() - start) / len(kinds)
         for member in self.members:
-            if member.native:
-                member.native.spend(took * member.price / self.price)
+            member.native.spend(took / kinds[_instructions(member)])
 
     def _arrays(self, run: PlanRun) -> dict[int | CopySource, Array]:
         """Return the memories outside of windows: results, operands, and sources of copies."""
@@ -411,6 +419,11 @@ class WavefrontStep:
             return RowOperand(place, number, placement.offset + placement.shift * row)
         keep = self.windows[placement.memory].keep  # type: ignore[index]
         return RowOperand(place, number, placement.offset + (placement.shift - keep) * row, row)
+
+
+def _instructions(region: RegionStep) -> tuple[Any, ...]:
+    """Return the instructions of a region, which are equal for regions that share a kernel."""
+    return tuple([(function, *args) for function, args, _ in region.body.calls])
 
 
 class _NumpyWalk:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,8 +43,9 @@ def fuse_wavefronts(
         if not isinstance(step, RegionStep) or not _is_member(step):
             continue
         seeds -= 1
-        if fused := _Fusion(steps, number, exit_cells).fuse(seeds):
-            return fused
+        with suppress(MemoryError):
+            if fused := _Fusion(steps, number, exit_cells).fuse(seeds):
+                return fused
     return list(steps)
 
 
@@ -101,7 +103,7 @@ class _Fusion:
             return False
         if isinstance(step, CallStep) and step.symbol.op is ops.slice_update:
             return step.fits and self._add_update(step)
-        if isinstance(step, CallStep) and step.symbol.op not in VIEWS:
+        if isinstance(step, CallStep) and not (step.symbol.op in VIEWS and step.fits):
             return False
         return self._add_view(step)
 

@@ -26,7 +26,7 @@ SMALL = {
 }
 """Figures with which small arrays are large, and windows have a few rows."""
 
-LARGE = {"CACHE": 1 << 15, "NATIVE_WINDOWS": 1 << 15, "SECOND_THREAD": 500}
+LARGE = {"CACHE": 3 << 12, "NATIVE_WINDOWS": 1 << 15, "SECOND_THREAD": 500}
 
 Function = Callable[..., Any]
 
@@ -304,3 +304,27 @@ def test_threads_that_compute_the_same_rows_share_no_result() -> None:
 
     (step,) = check(function, *draws((300, 63)), small=LARGE) or [None]
     assert step is None or len(step.memories) == 3
+
+
+@pytest.mark.parametrize("native", NATIVE)
+def test_results_go_into_arrays_of_the_caller(native: Any) -> None:
+    (array,) = draws((90, 80))
+    expected = interpret(trace(heat, array, rules="numpy").graph, array)
+    with thresholds(LARGE):
+        program = program_of(heat, array, native=native, threads=2)
+        out = np.empty_like(array)
+        assert program(array, out=out) is out
+        assert same(out, expected)
+        own = array.copy()
+        assert same(program(own, out=own), expected)
+
+
+@pytest.mark.parametrize("native", NATIVE)
+def test_progress_counts_the_blocks(native: Any) -> None:
+    (array,) = draws((90, 80))
+    calls: list[Any] = []
+    with thresholds(LARGE):
+        program = program_of(heat, array, native=native, threads=2)
+        program.watched(lambda *counts: calls.append(counts), array)
+    assert calls[-1][0] == calls[-1][1]
+    assert sorted(calls) == calls
