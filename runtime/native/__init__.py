@@ -191,9 +191,11 @@ class _LazyKernels:
         """Return a task for the layouts of `values`; None if the region stays in NumPy."""
         return self._kernels.task(step, values) if self._is_due else None
 
-    def placed(self, step: Any, values: Any, copies: bool = True) -> Any:
+    def placed(
+        self, step: Any, values: Any, copies: bool = True, results: Sequence[Any] = ()
+    ) -> Any:
         """Return the kernel of a region, without addresses; None if there is none."""
-        return self._kernels.placed(step, values, copies) if self._is_due else None
+        return self._kernels.placed(step, values, copies, results) if self._is_due else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernels, name)

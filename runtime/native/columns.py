@@ -29,6 +29,7 @@ from runtime.program.blocks import Range, Uniform, share
 from runtime.program.cost_model import COLUMN_BYTE, COLUMN_ELEMENTS, COMPILE_COST, SECOND_THREAD
 from runtime.program.memory import Lane
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
+from runtime.program.tier import RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
 
@@ -237,11 +238,8 @@ def columns_together(
     buffers = [np.empty(room * size, np.uint8) for size in sizes]
     record = [*[each.ctypes.data for each in (*arrays, *buffers)], *region.record]
     del record[len(arrays) + len(buffers) : 2 * (len(arrays) + len(buffers))]
-    inner = [
-        (len(arrays) + k, buffer.ctypes.data, size)
-        for k, (buffer, size) in enumerate(zip(buffers, sizes, strict=True))
-    ]
-    kernels: list[Any] = [(region, record, inner)]
+    inner = [RowOperand(len(arrays) + k, k, 0, size) for k, size in enumerate(sizes)]
+    kernels = [RowKernel(region, record, inner, region.size // count, count)]
     scratch = dict(zip(code.buffered, inner, strict=True))
     lies = dict(
         zip([*code.inputs, *map(code.bases.__getitem__, code.outs.values())], arrays, strict=True)
@@ -259,10 +257,11 @@ def columns_together(
             words[1], words[4] = x.ctypes.data, step
         if reduction.kernel is None:
             return None
-        operands = [(1, *scratch[register][1:])] if register in scratch else []
+        operands = [scratch[register]._replace(place=1)] if register in scratch else []
         fold = PlacedKernel(reduction.kernel, words, (), (), count)
-        kernels.append((fold, words, operands))
-    run, memory = together(kernels, room, count), (arrays, buffers)
+        kernels.append(RowKernel(fold, words, operands, 1, count))
+    run = together(kernels, room)([each.ctypes.data for each in buffers])
+    memory = arrays, buffers
 
     def compute(first: int, end: int) -> None:
         run(first, end)

@@ -23,6 +23,7 @@ from runtime.native.columns import column_fold, columns_together
 from runtime.native.emitters import EMITTERS
 from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
+from runtime.native.layout import Operand as StridedOperand
 from runtime.native.phases import PlacedKernel, together
 from runtime.native.probe import engine, extensions, failure_reason
 from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
@@ -256,17 +257,23 @@ class Kernels:
         return kernel.entry(specs, len(reads), record, step.size, long)
 
     def placed(
-        self, step: AnyStep, values: Sequence[Any], copies: bool = True
+        self,
+        step: AnyStep,
+        values: Sequence[Any],
+        copies: bool = True,
+        results: Sequence[Array] = (),
     ) -> PlacedKernel | None:
         """Return the kernel of a region for operands of which the caller sets the addresses.
 
         `values` have the layouts of all operands. With `copies`, small strided operands are copied.
+        The results have C order, unless `results` are arrays of their layouts.
         The answer is None if there is no kernel yet, and if the kernel would read further copies or
         leaves rows to NumPy.
         """
         if not (self.worth and self.code.alone and len(self.code.sums) == len(self.code.rows)):
             return None
-        arrays, layout = self._read(step, values, copies)
+        outs = tuple([(array.shape, array.strides, array.itemsize) for array in results])
+        arrays, layout = self._read(step, values, copies, outs)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
         cells = [step.cells[symbol.index] for symbol in self.code.places]
@@ -305,11 +312,16 @@ class Kernels:
         return KernelCall(self, kernel, layout.record, step, layout.read(arrays))
 
     def _read(
-        self, step: AnyStep, values: Sequence[Any], copies: bool = False
+        self,
+        step: AnyStep,
+        values: Sequence[Any],
+        copies: bool = False,
+        results: tuple[StridedOperand, ...] = (),
     ) -> tuple[list[Array], StrideLayout | None]:
         """Return the aligned inputs of the region, and their layout, or None for the layout.
 
-        An input without a value yet counts as contiguous. With `copies`, strided inputs that are
+        The results have C order, unless `results` are their layouts. An input without a value yet
+        counts as contiguous. With `copies`, strided inputs that are
         small beside the region, such as the columns of a table of points, are contiguous copies.
         """
         arrays: list[Array] = []
@@ -325,7 +337,8 @@ class Kernels:
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
         price = step.price + (0 if copies else PYTHON_STEP)
         short = max(1, int(min(price, COPIED_INPUTS) / self.row))
-        return arrays, stride_layout(step.shape, step.axes, operands, self.code.sizes, short)
+        space = step.shape, step.axes, operands, self.code.sizes, short
+        return arrays, stride_layout(*space, results)
 
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""

@@ -57,17 +57,24 @@ class StrideLayout(NamedTuple):
 
 @lru_cache(KEPT_LAYOUTS)
 def stride_layout(
-    shape: Shape, axes: int, inputs: tuple[Operand, ...], result_sizes: ResultSizes, short: int
+    shape: Shape,
+    axes: int,
+    inputs: tuple[Operand, ...],
+    result_sizes: ResultSizes,
+    short: int,
+    results: tuple[Operand, ...] = (),
 ) -> StrideLayout | None:
-    """Return the layout of inputs, and of results in C order, for an iteration space of `shape`.
+    """Return the layout of inputs and results for an iteration space of `shape`.
+
+    The results have C order, unless `results` are their layouts.
 
     The last `axes` axes of the results are one row; with 0 the layout chooses the row. If the
     inputs have no common row, or have more than `short` rows that are shorter than a vector, the
     kernel reads copies, in which several rows are one; a broadcast operand is repeated in its copy.
     The answer is None if copies do not help either.
     """
-    layout = _rows(shape, axes, inputs, result_sizes, short)
-    if layout is not None:
+    layout = _rows(shape, axes, inputs, result_sizes, short, results)
+    if layout is not None or results:
         return layout
     periods = [0 if axes else _period(shape, own) for own, _, _ in inputs]
     longest = max(periods, default=0)
@@ -85,14 +92,20 @@ def stride_layout(
 
 
 def _rows(
-    shape: Shape, axes: int, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int
+    shape: Shape,
+    axes: int,
+    inputs: Sequence[Operand],
+    result_sizes: ResultSizes,
+    short: int,
+    results: Sequence[Operand] = (),
 ) -> StrideLayout | None:
     """Return the layout of inputs without copies; None if the rows are unfit."""
-    lead, (results, sums) = len(shape) - axes if axes else 0, result_sizes
+    lead, (sizes, sums) = len(shape) - axes if axes else 0, result_sizes
     sum_shape = (*shape[:lead], *[1] * axes)
+    outs = results or [_whole(shape, n) for n in sizes]
     operands = [
         *inputs,
-        *[_whole(shape, n) for n in results],
+        *outs,
         *[_whole(sum_shape, n) for n in sums],
     ]
     strides = [
@@ -104,6 +117,9 @@ def _rows(
     axes_found = [*row, *_merge_axes(along[:lead])]
     inner, by = axes_found[0]
     if (axes and len(row) > 1) or (inner < NATIVE_VECTOR and math.prod(shape) > inner * short):
+        return None
+    steps = by[len(inputs) : len(inputs) + len(outs)]
+    if inner > 1 and steps != [size for _, _, size in outs]:
         return None
     kinds = tuple(
         [_kind(inner, stride, *operand) for stride, operand in zip(by, inputs, strict=False)]

@@ -155,11 +155,36 @@ entry:
   br i1 $(icmp ult i64 %first, %end), label %row, label %exit
 row:
   %a = phi i64 [ %first, %entry ], [ %next, %done ]
+  %more = phi i64 [ 0, %entry ], [ %others, %done ]
   %left = sub i64 %end, %a
-  %part = urem i64 %a, %unit
+  %is_near = icmp ugt i64 %more, 0
+  br i1 %is_near, label %start, label %divided
+divided:
+  %remainder = urem i64 %a, %unit
+  br label %start
+start:
+  %part = phi i64 [ 0, %row ], [ %remainder, %divided ]
 {choice}
 single:
+  br i1 %is_near, label %near, label %far
+near:
+  %at = load {P}, ptr %now, align 8
+  %step = get {P}, %record[{step}]
+  store {P} $(add {P} %at, %step), ptr %now, align 8
+  %more_near = sub i64 %more, 1
+  br label %placed
+far:
   call void @address(ptr %record, i64 %a, ptr %now)
+  %axes = get i64, %record[{places}]
+  %has_rows = icmp ugt i64 %axes, 1
+  br i1 $(and i1 %has_rows, $(icmp eq i64 %part, 0)), label %counted, label %placed
+counted:
+  %count = get i64, %record[{count}]
+  %number = urem i64 $(udiv i64 %a, %unit), %count
+  %more_far = sub i64 $(sub i64 %count, 1), %number
+  br label %placed
+placed:
+  %others1 = phi i64 [ %more_near, %near ], [ 0, %far ], [ %more_far, %counted ]
   %n1 = call i64 @llvm.umin(i64 $(sub i64 %unit, %part), i64 %left)
   call void @tree({args}, i64 0, i64 %n1, ptr %sums)
   %is_whole = icmp eq i64 %n1, %unit
@@ -169,12 +194,15 @@ single:
   br label %done
 {several}
 done:
-  %n = phi i64 [ %n1, %single ]{elements}
+  %n = phi i64 [ %n1, %placed ]{elements}
+  %others = phi i64 [ %others1, %placed ]{no_others}
   %next = add i64 %a, %n
   br i1 $(icmp ult i64 %next, %end), label %row, label %exit
 exit:
   ret void
 }}"""
+"""The loop over rows. The addresses of a row are those of the row before and the steps of the next
+axis, `%more` times; else `@address` computes them, which takes as long as a row of 100 elements."""
 
 _SEVERAL = """\
 several:
@@ -296,11 +324,14 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
     yield _KERNEL.format(
         **names,
         steps=places + 2,
+        count=2 * (places + 1),
+        step=2 * (places + 1) + 1,
         now=side * places,
         sums=max(1, side * len(reductions)),
         choice=choice,
         several=several,
         elements=", [ %elements, %several ]" if several else "",
+        no_others=", [ 0, %several ]" if several else "",
         finished="\n".join(_finish(k, first + k, each) for k, each in enumerate(reductions)),
     )
 

@@ -90,6 +90,25 @@ holds: whole_programs, layer_norm and softmax."""
 NATIVE_LONG_ROWS: Final = 1 << 19
 """The same if one row takes more than NATIVE_ROWS: whole_programs, rms_norm."""
 
+NATIVE_WINDOWS: Final = 3 << 18
+"""The most bytes of a block of rows over all stages of a wavefront in machine code, with the rows
+that the next block reads again: whole_programs, blur_steps and heat_steps."""
+
+COPIED: Final = 4
+"""The most bytes that a wavefront copies because of updates, for each byte of a region's results:
+whole_programs, heat_steps."""
+
+WAVEFRONT_SEEDS: Final = 16
+"""The most regions of a plan that are tried as the first one of a wavefront: updates, thomas_rows.
+"""
+
+HALO: Final = 0.04
+"""The elements that the ranges of a wavefront compute again, as a part of all elements, below which
+a thread gets several ranges: whole_programs, heat_steps."""
+
+MOST_HALO: Final = 0.3
+"""The same, below which a second thread pays: whole_programs, heat_steps."""
+
 BLOCK_LEAST: Final = 1 << 14
 """The least elements of a block, for any number of slots: execution, W3."""
 

@@ -31,7 +31,7 @@ from runtime.program.cost_model import (
 from runtime.program.memory import Lane, Need, ScratchView
 from runtime.program.rows import Rows
 from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
-from runtime.program.tier import PlacedRegion
+from runtime.program.tier import PlacedRegion, RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
@@ -178,26 +178,26 @@ class PhasesStep:
                 for number in group:
                     yield _NumpyPhase(self, number, run, buffers)
                 continue
-            both = [self._filled(kernels[number], run, buffers) for number in group]
-            compute = self.members[0].native.together(both, room, self.space.rows)
+            cells = [*buffers]
+            both = [self._filled(kernels[number], run, cells) for number in group]
+            addresses = [buffer.ctypes.data for buffer in buffers.values()]
+            compute = self.members[0].native.together(both, room)(addresses)
             yield lambda _, first, end, compute=compute: compute(first, end)
 
-    def _filled(
-        self, kernel: PlacedRegion, run: PlanRun, buffers: Buffers
-    ) -> tuple[PlacedRegion, Sequence[int], Sequence[tuple[int, int, int]]]:
-        """Return a kernel, its record with outer addresses, and its inner operands."""
+    def _filled(self, kernel: PlacedRegion, run: PlanRun, inner: Sequence[int]) -> RowKernel:
+        """Return a kernel with its outer addresses; `inner` are the cells of scratch memory."""
         record = [*kernel.record]
-        inner: list[tuple[int, int, int]] = []
+        operands: list[RowOperand] = []
         for place, cell in enumerate(kernel.cells):
             cell = self.aliases.get(cell, cell)
-            buffer = buffers.get(cell)
-            if buffer is None:
+            if cell in inner:
+                row = self.row(cell) * self.writes[cell][1].itemsize
+                operands.append(RowOperand(place, inner.index(cell), 0, row))
+            else:
                 inputs = kernel.arrays[place : place + 1] or [run.values[cell]]
                 record[place] = inputs[0].ctypes.data
-            else:
-                row = self.row(cell) * buffer.itemsize
-                inner.append((place, buffer.ctypes.data, row))
-        return kernel, record, inner
+        rows = self.space.rows
+        return RowKernel(kernel, record, operands, kernel.size // rows, rows)
 
     def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
         """Return the kernels of the regions, or None for those that have none yet."""

@@ -40,7 +40,9 @@ from runtime.program.rewrites.ownership import donated_carries, mark_updates
 from runtime.program.rewrites.phases import fuse_phases
 from runtime.program.rewrites.stores import merge_stores
 from runtime.program.rewrites.views import merge_views, view_steps
+from runtime.program.rewrites.wavefronts import fuse_wavefronts
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
+from runtime.program.wavefronts import WavefrontStep
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -80,6 +82,8 @@ class Plan:
         self.donated = frozenset[int]()
         steps = read_narrow(steps, self.exit)
         self.origins: dict[int, int] = {}
+        if len(steps) > 1:
+            steps = fuse_wavefronts(steps, self.exit)
         updates = any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps)
         if updates:
             pairs = zip(program.entry[:carries], program.exit, strict=False)
@@ -273,9 +277,9 @@ class Plan:
         return cells_by_step
 
     @lazy
-    def steps(self) -> list[Straight | RegionStep | PhasesStep | BatchStep]:
+    def steps(self) -> list[Straight | RegionStep | PhasesStep | BatchStep | WavefrontStep]:
         """The steps in the form in which they run one by one; small steps in a row are one step."""
-        forms: list[Straight | RegionStep | PhasesStep | BatchStep] = []
+        forms: list[Straight | RegionStep | PhasesStep | BatchStep | WavefrontStep] = []
         last = _last_reads(self.fused)
         for (is_small, _), group in groupby(range(len(self.fused)), self._group):
             numbers = list(group)
@@ -285,7 +289,7 @@ class Plan:
             for step in [self.fused[number] for number in numbers]:
                 if isinstance(step, RegionStep) and step.blocks == 1:
                     step.small = alone(step, self._empty)
-                if not isinstance(step, (RegionStep, PhasesStep, BatchStep)):
+                if not isinstance(step, (RegionStep, PhasesStep, BatchStep, WavefrontStep)):
                     step = alone(step, self._empty)
                 forms.append(step)
         return forms
@@ -297,7 +301,7 @@ class Plan:
         step and a step would cost more than the region.
         """
         step = self.fused[number]
-        if isinstance(step, (PhasesStep, BatchStep)):
+        if isinstance(step, (PhasesStep, BatchStep, WavefrontStep)):
             return False, number
         is_small = step.blocks == 1 and math.prod(step.shape) <= BLOCK_MOST
         if isinstance(step, RegionStep) and step.native:
@@ -311,7 +315,9 @@ class Plan:
         `last` has the number of the last step that reads each cell.
         """
         steps = [
-            step for step in self.fused[begin:end] if not isinstance(step, (PhasesStep, BatchStep))
+            step
+            for step in self.fused[begin:end]
+            if not isinstance(step, (PhasesStep, BatchStep, WavefrontStep))
         ]
         reads: dict[int, None] = {}
         writes: dict[int, None] = {}

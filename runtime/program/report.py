@@ -25,6 +25,7 @@ from runtime.program.plans import Plan
 from runtime.program.rewrites.columns import ColumnsStep
 from runtime.program.rewrites.views import view_steps
 from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
+from runtime.program.wavefronts import WavefrontStep
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -251,10 +252,10 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
             lines.append(f"       {kernels.status(bound, values)}")
+    if args_bound:
+        lines += _phases_text(program, args_bound[1])
     if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
         lines.append(_replay_text(program, args_bound[1]))
-    elif args_bound:
-        lines += _phases_text(program, args_bound[1])
     return PlanText("\n".join(lines))
 
 
@@ -294,6 +295,14 @@ def _phases_text(program: Program, sizes: Mapping[str, int]) -> Iterator[str]:
                 f"steps {numbers} run together on blocks of {step.longest // step.space.lanes} "
                 f"rows, which enter the reductions in their order; {count - len(step.writes)} of "
                 f"{count} results of the region stay in scratch memory"
+            )
+        if isinstance(step, WavefrontStep):
+            numbers = ", ".join(str(bound.index(member)) for member in step.members)
+            yield (
+                f"steps {numbers} run together, {step.native_room} rows at a time in machine code, "
+                f"{step.room} in NumPy, and up to {step.ahead} rows ahead of the last step; "
+                f"{len(step.inner)} of their {len(step.memories)} arrays stay in scratch memory, "
+                f"{step.threads} threads"
             )
         if isinstance(step, PhasesStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,9 @@ from runtime.program.rows import (
 )
 from runtime.program.tier import Tier
 from runtime.results import REFUSAL_ERRORS, refused
+
+if TYPE_CHECKING:
+    from runtime.program.wavefronts import WavefrontStep
 
 Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]
@@ -614,5 +617,5 @@ def _block(body: RegionBody) -> int:
     )
 
 
-Step: TypeAlias = ScalarStep | CallStep | LayoutStep | RegionStep
+Step: TypeAlias = "ScalarStep | CallStep | LayoutStep | RegionStep | WavefrontStep"
 """A step of a plan."""

@@ -46,6 +46,55 @@ class PlacedRegion(Protocol):
     def cells(self) -> Sequence[int]: ...  # noqa: D102
     @property
     def arrays(self) -> Sequence[Any]: ...  # noqa: D102
+    @property
+    def size(self) -> int: ...  # noqa: D102
+
+
+class RowOperand(NamedTuple):
+    """An operand of a kernel that runs on blocks of rows: its place in the record, its memory.
+
+    `memory` is the number of the memory, and `offset` the bytes before the operand's row 0 there.
+    If the memory has the rows of one block alone, `row` is the number of bytes of its rows, and row
+    0 is that of the block; else `row` is 0.
+    """
+
+    place: int
+    memory: int
+    offset: int = 0
+    row: int = 0
+
+
+class RowKernel(NamedTuple):
+    """A kernel that runs on blocks of rows together with others.
+
+    `each` is the number of elements of a row. Without `kernel`, rows are copied: the record has the
+    addresses of the target and the source, the bytes of their rows, and the number of pieces of a
+    row, each with its place in the target and in the source and its bytes; 0 pieces are all bytes.
+
+    For a block `a` to `b` of the rows `start` to `stop`, the kernel computes its rows `a + high` to
+    `b + high`, but none before `start + low`, `first`, or from `end` on. So it can run ahead of a
+    kernel that reads later rows of its result.
+    """
+
+    kernel: Any
+    record: Sequence[int]
+    operands: Sequence[RowOperand]
+    each: int
+    end: int
+    first: int = 0
+    low: int = 0
+    high: int = 0
+
+
+class RowMove(NamedTuple):
+    """The last `size` bytes of a block of rows, `distance` bytes after the start of a memory.
+
+    The next block reads them again, and so they move to the start of the memory.
+    """
+
+    memory: int
+    distance: int
+    size: int
 
 
 class ProductOperand(NamedTuple):
@@ -97,27 +146,26 @@ class CompiledRegion(Protocol):
         ...
 
     def placed(
-        self, step: RegionStep | ScalarStep, values: Sequence[Any], copies: bool = True
+        self,
+        step: RegionStep | ScalarStep,
+        values: Sequence[Any],
+        copies: bool = True,
+        results: Sequence[Any] = (),
     ) -> PlacedRegion | None:
         """Return the kernel of a region for operands of which the caller sets the addresses.
 
         `values` have the layouts of all operands. With `copies`, the kernel may read copies of
-        small strided operands. The answer is None if there is no such kernel.
+        small strided operands. The results have C order, unless `results` are arrays of their
+        layouts. The answer is None if there is no such kernel.
         """
         ...
 
     def together(
-        self,
-        kernels: Sequence[tuple[Any, Sequence[int], Sequence[tuple[int, int, int]]]],
-        room: int,
-        count: int,
-        /,
-    ) -> Callable[[int, int], None]:
-        """Return the function that runs kernels on a range of rows, `room` rows at a time.
+        self, kernels: Sequence[RowKernel], room: int, moves: Sequence[RowMove] = (), /
+    ) -> Callable[[Sequence[int]], Callable[[int, int], None]]:
+        """Return kernels on blocks of `room` rows as a function of the addresses of all memories.
 
-        Each kernel comes with its record, in which the addresses of outer operands stand, and with
-        its inner operands: the place in the record, the address of memory for the rows of a block,
-        and the bytes of a row. `count` is the number of all rows.
+        Its result is the function that runs the kernels on a range of rows.
         """
         ...
 

@@ -45,8 +45,8 @@ def is_sequential(step: Step) -> bool:
     if isinstance(step, RegionStep):
         can_be_kernel = step.native is not None and step.size > 0
         return can_be_kernel and step.threads == 1 and not step.stores
-    if isinstance(step, LayoutStep):
-        return True
+    if not isinstance(step, CallStep):
+        return isinstance(step, LayoutStep)
     return step.symbol.op in VIEWS or step.symbol.op is ops.full or step.multiplies
 
 
@@ -77,7 +77,11 @@ class SequenceWriter:
         """Add a step; the answer is False if the sequence cannot have it, or not yet."""
         if isinstance(step, (RegionStep, ScalarStep)):
             return self._add_region(step)
-        if isinstance(step, LayoutStep) or step.symbol.op in VIEWS:
+        if isinstance(step, LayoutStep):
+            return self._add_view(step)
+        if not isinstance(step, CallStep):
+            return False
+        if step.symbol.op in VIEWS:
             return self._add_view(step)
         if step.symbol.op is ops.full:
             self._places[step.write] = self._values[step.write] = step.call()

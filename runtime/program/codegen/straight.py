@@ -124,7 +124,7 @@ class Straight:
         elif isinstance(step, LayoutStep):
             names = [self._cell(step.reads[0]), *map(writer.name, step.values)]
             writer.lines.append(f"{self._cell(step.write)} = {step.text.format(*names)}")
-        else:
+        elif isinstance(step, CallStep):
             self._call(step, writer)
 
     def _tests(
@@ -325,8 +325,8 @@ def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     """Return the cells that a step reads, and the cells that it writes."""
     if isinstance(step, (CallStep, LayoutStep)):
         return list(dict.fromkeys(step.reads)), [step.write]
-    if isinstance(step, ScalarStep):
-        return step.reads, step.writes
+    if not isinstance(step, RegionStep):
+        return step.reads, [*step.writes]
     targets = {cell: store.target for cell, store in step.stored_cells}
     writes = [targets.get(cell, cell) for cell, _ in step.writes]
     return step.reads, writes + [rows.cell for rows in step.rows]

@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
 from runtime.program.cutting import UPDATES, VIEWS
-from runtime.program.steps import CallStep, LayoutStep, ScalarStep, Step
+from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
 
 FRESH = UPDATES | {
     *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),
@@ -76,10 +76,10 @@ def mark_updates(
             targets = [step.write]
         elif isinstance(step, LayoutStep):
             continue
-        elif isinstance(step, ScalarStep):
-            memory.enter_fresh(targets := step.writes)
-        else:
+        elif isinstance(step, RegionStep):
             memory.enter_fresh(targets := [cell for cell, _ in step.writes])
+        else:
+            memory.enter_fresh(targets := [*step.writes])
         for cell in targets:
             root = memory.roots.get(cell, cell)
             read = float("inf") if cell in outputs else last.get(cell, number)

@@ -13,6 +13,7 @@ from runtime.program.cost_model import CACHE
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep, Space, is_as
 from runtime.program.steps import CallStep, LayoutStep, RegionStep, ScalarStep, Step
+from runtime.program.wavefronts import WavefrontStep
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
@@ -51,7 +52,7 @@ class _Fusion:
         late: set[int] = set()
         for step in steps[seed + 1 :]:
             if not late.isdisjoint(step.reads):
-                late.update(_writes(step))
+                late.update(written_cells(step))
                 self.after.append(step)
             elif isinstance(step, RegionStep) and self._takes(step):
                 self.members.append(step)
@@ -63,7 +64,7 @@ class _Fusion:
                 self._views[view[1]] = self._views.get(view[0], view)[0], step
                 self._shapes[view[1]] = step.shape
             else:
-                late.update(_writes(step))
+                late.update(written_cells(step))
                 self.after.append(step)
 
     def _takes(self, step: RegionStep) -> bool:
@@ -123,8 +124,9 @@ def _results(step: RegionStep) -> dict[int, tuple[int, ...]]:
     return shapes | {rows.cell: rows.shape for rows in step.rows}
 
 
-def _writes(step: AnyStep) -> Collection[int]:
+def written_cells(step: AnyStep) -> Collection[int]:
     """Return the cells that a step writes."""
     if isinstance(step, RegionStep):
         return _results(step)
-    return step.writes if isinstance(step, (ScalarStep, PhasesStep, BatchStep)) else [step.write]
+    several = ScalarStep, PhasesStep, BatchStep, WavefrontStep
+    return step.writes if isinstance(step, several) else [step.write]

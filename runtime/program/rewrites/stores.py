@@ -20,7 +20,7 @@ from runtime.program.codegen.tracing import select
 from runtime.program.cutting import VIEWS
 from runtime.program.memory import Box, Store
 from runtime.program.rewrites.ownership import Memory
-from runtime.program.steps import ANY_LAYOUT, CallStep, RegionStep, Step
+from runtime.program.steps import ANY_LAYOUT, CallStep, LayoutStep, RegionStep, Step
 
 
 def merge_stores(
@@ -128,7 +128,7 @@ class _Merger:
         step = self.steps[self._writer[cell]] if cell in self._writer else None
         if isinstance(step, RegionStep) and cell in [rows.cell for rows in step.rows]:
             return None
-        return step and step.shape
+        return step.shape if isinstance(step, (RegionStep, CallStep, LayoutStep)) else None
 
     def _is_target(self, region: RegionStep, root: int) -> bool:
         return any(self._root(store.target) == root for store in region.stores.values())

@@ -1,0 +1,529 @@
+"""Wavefronts: stencils over one another, run one after another on each block of rows.
+
+The steps of a stencil read rows around each row of the step before. A `WavefrontStep` runs all of
+them on a block of rows before the next block, each step some rows ahead of the steps that read its
+result. The rows that later blocks read again stay in a window of scratch memory in the cache, so
+that the arrays pass through memory once, and threads meet once. A thread starts each step with the
+rows that its own rows depend on, and so computes a few rows that another thread computes too.
+
+An array with an updated slice is an array of its own here: its slice is the result of a region, and
+the other elements are copied from the array before. No order of updates is then to be kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from graphir.lazy import lazy
+from runtime.program.blocks import Operand, RowSpace, Same, Uniform, share
+from runtime.program.cost_model import (
+    CACHE,
+    HALO,
+    KEPT_WALKS,
+    MOST_HALO,
+    NATIVE_WINDOWS,
+    RANGES_PER_THREAD,
+    SECOND_THREAD,
+)
+from runtime.program.memory import Lane, Need, ScratchView
+from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
+from runtime.program.tier import RowKernel, RowMove, RowOperand
+
+Array: TypeAlias = NDArray[Any]
+Storage: TypeAlias = "np.dtype[Any]"
+
+
+class CopySource(NamedTuple):
+    """An operand of a copy from outside of the step, broadcast to `shape` and contiguous."""
+
+    cell: int
+    shape: tuple[int, ...]
+
+
+class RowPlacement(NamedTuple):
+    """The place of an array in the rows of another array, its memory, whose rows are contiguous.
+
+    Row i lies in row `i + shift` of the memory, `offset` bytes after the start of that row. The
+    first of `strides`, in bytes, is the distance between the rows of the memory.
+    """
+
+    memory: int | CopySource
+    shift: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def rows_of(self, array: Array, dtype: Storage) -> Array:
+        """Return all rows of a memory, each with the elements of this array; `array` is flat."""
+        start = array.view(np.uint8)[self.offset :]
+        shape = (array.nbytes // self.strides[0], *self.shape[1:])
+        single = start[: dtype.itemsize].view(dtype)
+        return as_strided(single, shape, self.strides)
+
+
+@dataclass
+class Stage:
+    """The computation of rows `first` to `end` of results in memories, from rows in memories.
+
+    For the rows of a block from `a` to `b`, the stage computes its rows to `b + high`, and a thread
+    that begins with row `a` begins with `a + low`.
+    """
+
+    first: int
+    end: int
+    reads: list[RowPlacement]
+    writes: list[RowPlacement]
+    low: int = field(default=0, init=False)
+    high: int = field(default=0, init=False)
+
+    def rows(self, a: int, b: int, start: int) -> tuple[int, int]:
+        """Return the rows for the block `a` to `b` of a thread that begins with row `start`."""
+        first = max(self.first, start + self.low, a + self.high)
+        return first, min(self.end, b + self.high)
+
+
+@dataclass
+class RegionStage(Stage):
+    """A region as a stage; with `is_row`, its whole shape is one row.
+
+    `operands` are the placements of the operands in memories, by cell.
+    """
+
+    step: RegionStep
+    is_row: bool
+    operands: dict[int, RowPlacement]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the region, with an axis of rows."""
+        return (1, *self.step.shape) if self.is_row else self.step.shape
+
+    @property
+    def each(self) -> int:
+        """The number of elements of a row."""
+        return self.step.size // self.shape[0]
+
+    def layout(self, placement: RowPlacement, dtype: Storage) -> Array:
+        """Return an array of the layout of an operand or a result, without its memory."""
+        shape, strides = placement.shape, placement.strides
+        skip = int(self.is_row)
+        return as_strided(np.empty(1, dtype), shape[skip:], strides[skip:])
+
+
+@dataclass
+class CopyStage(Stage):
+    """A copy of rows of an array as a stage: the only read has the shape of the only write."""
+
+    itemsize: int
+
+    @property
+    def record(self) -> list[int]:
+        """The record of the copy in machine code (see `RowKernel`)."""
+        (source,), (target,) = self.reads, self.writes
+        row = target.strides[0]
+        places = [_places(placement, self.itemsize) for placement in (target, source)]
+        edges = np.any([np.diff(each) != self.itemsize for each in places], axis=0)
+        starts = np.flatnonzero(np.concatenate([[True], edges]))
+        sizes = np.diff(starts, append=places[0].size) * self.itemsize
+        columns = [each[starts].tolist() for each in places]
+        pieces = [*zip(*columns, sizes.tolist(), strict=True)]
+        if row == source.strides[0] and pieces == [(0, 0, row)]:
+            pieces = []
+        words = [word for piece in pieces for word in piece]
+        return [0, 0, row, source.strides[0], len(pieces), *words]
+
+
+def _places(placement: RowPlacement, itemsize: int) -> NDArray[np.int64]:
+    """Return the bytes before each element of a row, from the first element on."""
+    places = np.zeros((), np.int64)
+    for size, by in zip(placement.shape[1:], placement.strides[1:], strict=True):
+        places = places[..., None] + by * np.arange(size)
+    return places.reshape(-1)
+
+
+class RowWindow(NamedTuple):
+    """The rows of a memory that a block of rows `a` to `b` works on: `a + keep` to `b + high`."""
+
+    keep: int
+    high: int
+
+    @property
+    def span(self) -> int:
+        """The number of rows that the next block reads again."""
+        return self.high - self.keep
+
+
+class RowMemory(NamedTuple):
+    """The shape and dtype of an array of rows, of which all are in memory, or those of a window.
+
+    With `is_row`, the array itself has no axis of rows.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Storage
+    is_row: bool = False
+
+    @property
+    def row(self) -> int:
+        """The bytes of a row."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+
+def reach(
+    stages: Sequence[Stage], memories: Mapping[int, RowMemory], results: Collection[int], rows: int
+) -> dict[int, RowWindow]:
+    """Set `low` and `high` of stages, and return the windows of the memories.
+
+    `rows` is the number of rows that threads share. All rows of the memories in `results` are
+    computed. A stage computes the rows that later stages read, and no others.
+    """
+    lows, highs = dict[int | CopySource, int](), dict[int | CopySource, int]()
+    outputs = [({each.memory for each in stage.writes}, stage) for stage in stages]
+    cells_read = {
+        each.memory for cells, stage in outputs for each in stage.reads if each.memory not in cells
+    }
+    for cell, memory in memories.items():
+        if cell in results or cell not in cells_read:
+            lows[cell], highs[cell] = 0, max(0, memory.shape[0] - rows)
+    for stage in reversed(stages):
+        stage.low = min([lows[each.memory] - each.shift for each in stage.writes])
+        stage.high = max([highs[each.memory] - each.shift for each in stage.writes])
+        for each in (*stage.reads, *stage.writes):
+            low, high = stage.low + each.shift, stage.high + each.shift
+            lows[each.memory] = min(low, lows.get(each.memory, low))
+            highs[each.memory] = max(high, highs.get(each.memory, high))
+    keeps = dict(highs)
+    for stage in stages:
+        for each in stage.reads:
+            keeps[each.memory] = min(keeps[each.memory], stage.high + each.shift)
+    return {cell: RowWindow(keeps[cell], highs[cell]) for cell in memories}
+
+
+class WavefrontStep:
+    """Regions and copies of rows as one step, on blocks of rows.
+
+    `stages` are in order, and `memories` are the arrays that they write, by cell. `results` maps
+    the cells that other steps or the outputs read to the cells of their memories; the other
+    memories are windows of scratch memory. `rows` is the number of rows that threads share.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        memories: Mapping[int, RowMemory],
+        results: Mapping[int, int],
+        rows: int,
+    ) -> None:
+        self.stages, self.memories, self.results = stages, memories, results
+        self.rows, self.shape = rows, memories[next(iter(results.values()))].shape
+        self.regions = [stage for stage in stages if isinstance(stage, RegionStage)]
+        self.members = [stage.step for stage in self.regions]
+        self.writes = [*results]
+        reads = [(cell, stage) for stage in self.regions for cell in stage.step.reads]
+        self.operands = list(dict.fromkeys([c for c, stage in reads if c not in stage.operands]))
+        sources = [each.memory for stage in stages for each in stage.reads]
+        self.sources = list(
+            dict.fromkeys([each for each in sources if isinstance(each, CopySource)])
+        )
+        self.reads = list(dict.fromkeys([*self.operands, *[each.cell for each in self.sources]]))
+        whole = frozenset(results.values())
+        self.windows = reach(stages, memories, whole, rows)
+        self.inner = [cell for cell in memories if cell not in whole]
+        self.ahead = max(stage.high - stage.low for stage in stages)
+        self.bytes = max(map(self._bytes, self.regions))
+        self.native_room, self.room = self._rooms()
+        self.price = sum(member.price for member in self.members)
+        self.threads = self._threads(self.price)
+        self.blocks = max(2, -(-rows // max(1, self.room)))
+        self._keys = [*memories, *self.operands, *self.sources]
+        self._tables: dict[Any, Any] = {}
+        self._needs: dict[int, Need] = {}
+        self.stage_needs: list[dict[int, Need]] = [{} for _ in stages]
+
+    def _bytes(self, stage: RegionStage) -> int:
+        """Return the bytes of all memories that a region reads or writes, in all of their rows."""
+        cells = {each.memory for each in (*stage.reads, *stage.writes)}
+        memories = [memory for cell, memory in self.memories.items() if cell in cells]
+        return sum(memory.shape[0] * memory.row for memory in memories)
+
+    def _rooms(self) -> tuple[int, int]:
+        """Return the rows of a block in machine code and in NumPy; 0 if windows do not fit."""
+        memories = self.memories
+        spans = sum(self.windows[cell].span * memories[cell].row for cell in self.inner)
+        row = sum(memory.row for memory in memories.values())
+        widths = [sum(stage.step.body.widths) * stage.each for stage in self.regions]
+        room = max(0, CACHE - spans) // (row + max(widths))
+        return max(0, NATIVE_WINDOWS - spans) // row, room
+
+    def _threads(self, price: float) -> int:
+        """Return the number of threads that nanoseconds of work in all stages justify."""
+        member = self.members[0]
+        return member.most_threads if price > SECOND_THREAD or member.threads > 1 else 1
+
+    @lazy
+    def halo(self) -> float:
+        """The elements that each further range computes again, as a part of all elements."""
+        again = sum(stage.each * (stage.high - stage.low) for stage in self.regions)
+        return again / sum(stage.step.size for stage in self.regions)
+
+    def _ranges(self, threads: int) -> Uniform:
+        """Return the ranges of rows that threads take; fewer ranges overlap in fewer rows."""
+        if threads == 1 or self.halo * threads > MOST_HALO:
+            return Uniform(self.rows, self.rows)
+        most = int(HALO / self.halo) if self.halo else RANGES_PER_THREAD * threads
+        count = min(max(threads, most - most % threads), RANGES_PER_THREAD * threads)
+        return Uniform(self.rows, -(-self.rows // count))
+
+    # -- running
+
+    def run(self, run: PlanRun) -> None:
+        """Run all stages on each block of rows, all by machine code or all by NumPy."""
+        start = perf_counter_ns()
+        arrays = self._arrays(run)
+        table = self._table(run, arrays)
+        threads = self.threads
+        if table:
+            threads = self._threads(sum(member.native.price(member) for member in self.members))
+        room = self.native_room if table else self.room
+        ranges = self._ranges(threads)
+        need = self._need(room)
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            windows = dict(zip(self.inner, lane.views(need), strict=True))
+            memories = arrays | windows
+            if table:
+                compute = table([memories[key].ctypes.data for key in self._keys])
+            else:
+                compute = _NumpyWalk(self, lane, memories)
+            for i in numbers:
+                compute(*ranges[i])
+
+        def report_blocks(number: int) -> None:
+            run.tell(number * self.blocks // len(ranges))
+
+        tell = report_blocks if run.progress else None
+        share(len(ranges), work, min(threads, len(ranges)), run.lane, run.free, tell)
+        if table:
+            return
+        # The stages become machine code at once, so all regions earn their kernels alike.
+        kinds = Counter(map(_instructions, self.members))
+        took = (perf_counter_ns() - start) / len(kinds)
+        for member in self.members:
+            member.native.spend(took / kinds[_instructions(member)])
+
+    def _arrays(self, run: PlanRun) -> dict[int | CopySource, Array]:
+        """Return the memories outside of windows: results, operands, and sources of copies."""
+        arrays: dict[int | CopySource, Array] = {}
+        for cell, memory_cell in self.results.items():
+            memory = self.memories[memory_cell]
+            run.values[cell] = run.empty(cell, memory.shape[memory.is_row :], memory.dtype)
+            arrays[memory_cell] = run.values[cell].reshape(-1)
+        for cell in self.operands:
+            array = np.asarray(run.values[cell])
+            arrays[cell] = array if array.flags.aligned else array.copy()
+        for source in self.sources:
+            array = np.broadcast_to(run.values[source.cell], source.shape)
+            arrays[source] = np.ascontiguousarray(array).reshape(-1)
+        return arrays
+
+    def _need(self, room: int) -> Need:
+        """Return the windows for blocks of `room` rows, in slots after those of the regions."""
+        if room not in self._needs:
+            first = max(len(member.body.widths) for member in self.members)
+            views: list[ScratchView] = []
+            for slot, cell in enumerate(self.inner, first):
+                size = (room + self.windows[cell].span) * self.memories[cell].row
+                dtype = self.memories[cell].dtype
+                views.append(ScratchView(slot, dtype, (size // dtype.itemsize,)))
+            self._needs[room] = Need(views)
+        return self._needs[room]
+
+    # -- machine code
+
+    def _table(self, run: PlanRun, arrays: Mapping[int | CopySource, Array]) -> Any:
+        """Return all stages in machine code as a function of addresses; None without kernels.
+
+        The strides of operands decide on kernels, and so on the table.
+        """
+        if not self.native_room or not all(m.native and m.native.worth for m in self.members):
+            return None
+        key = tuple([arrays[cell].strides for cell in self.operands])
+        table = self._tables.get(key)
+        if table is None:
+            kernels = [self._kernel(stage, run.values, arrays) for stage in self.stages]
+            if any(kernel is None for kernel in kernels):
+                return None
+            moves = [
+                RowMove(
+                    self._keys.index(cell), self.native_room * row, self.windows[cell].span * row
+                )
+                for cell in self.inner
+                for row in [self.memories[cell].row]
+                if self.windows[cell].span
+            ]
+            table = self.members[0].native.together(kernels, self.native_room, moves)
+            if len(self._tables) >= KEPT_WALKS:
+                self._tables.clear()
+            self._tables[key] = table
+        return table
+
+    def _kernel(
+        self, stage: Stage, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]
+    ) -> RowKernel | None:
+        """Return a stage in machine code; None if there is no kernel."""
+        lead = stage.end, stage.first, stage.low, stage.high
+        if not isinstance(stage, RegionStage):
+            assert isinstance(stage, CopyStage)
+            both = (*stage.writes, *stage.reads)
+            operands = [self._operand(place, each) for place, each in enumerate(both)]
+            return RowKernel(None, stage.record, operands, 1, *lead)
+        step = stage.step
+        layouts = [*values]
+        for cell in self.operands:
+            layouts[cell] = arrays[cell]
+        for symbol in step.body.inputs:
+            cell = step.cells[symbol.index]
+            if cell in stage.operands:
+                layouts[cell] = stage.layout(stage.operands[cell], symbol.dtype.storage)
+        results = [
+            stage.layout(each, dtype)
+            for each, (_, dtype) in zip(stage.writes, step.writes, strict=True)
+        ]
+        kernel = step.native.placed(step, layouts, False, results)
+        if kernel is None:
+            return None
+        targets = {cell: each for each, (cell, _) in zip(stage.writes, step.writes, strict=True)}
+        placements = stage.operands | targets
+        operands = [
+            self._operand(place, placements[cell])
+            if cell in placements
+            else RowOperand(place, self._keys.index(cell))
+            for place, cell in enumerate(kernel.cells)
+        ]
+        kernel = kernel._replace(arrays=())
+        return RowKernel(kernel, kernel.record, operands, stage.each, *lead)
+
+    def _operand(self, place: int, placement: RowPlacement) -> RowOperand:
+        """Return an operand of a kernel in a window or in an array."""
+        number, row = self._keys.index(placement.memory), placement.strides[0]
+        if placement.memory not in self.inner:
+            return RowOperand(place, number, placement.offset + placement.shift * row)
+        keep = self.windows[placement.memory].keep  # type: ignore[index]
+        return RowOperand(place, number, placement.offset + (placement.shift - keep) * row, row)
+
+
+def _instructions(region: RegionStep) -> tuple[Any, ...]:
+    """Return the instructions of a region, which are equal for regions that share a kernel."""
+    return tuple([(function, *args) for function, args, _ in region.body.calls])
+
+
+class _NumpyWalk:
+    """The stages of a step in NumPy, as a function of a range of rows, for one thread."""
+
+    def __init__(
+        self,
+        wavefront: WavefrontStep,
+        lane: Lane,
+        memories: Mapping[int | CopySource, Array],
+    ) -> None:
+        self.wavefront, self.lane, self.memories = wavefront, lane, memories
+        self.room = wavefront.room
+        both = zip(wavefront.stages, wavefront.stage_needs, strict=True)
+        self.stages: list[tuple[Stage, Callable[[int, int, int], None]]] = []
+        for stage, needs in both:
+            is_region = isinstance(stage, RegionStage)
+            compute = self._region(stage, needs) if is_region else self._copy(stage)
+            self.stages.append((stage, compute))
+
+    def __call__(self, first: int, end: int) -> None:
+        """Compute a range of rows, a block after the other."""
+        wavefront = self.wavefront
+        a = first - wavefront.ahead
+        while a < end:
+            b = min(a + self.room, end)
+            for stage, compute in self.stages:
+                start, stop = stage.rows(a, b, first)
+                if start < stop:
+                    compute(a, start, stop)
+            for cell in wavefront.inner if b < end else ():
+                row = wavefront.memories[cell].row
+                size, distance = wavefront.windows[cell].span * row, self.room * row
+                window = self.memories[cell].view(np.uint8)
+                window[:size] = window[distance : distance + size]
+            a = b
+
+    def _rows(self, placement: RowPlacement, dtype: Storage) -> Callable[[int, int, int], Array]:
+        """Return a placement as a function of a block's first row and of a range of rows."""
+        rows = placement.rows_of(self.memories[placement.memory], dtype)
+        moves, shift = 0, placement.shift
+        if placement.memory in self.wavefront.inner:
+            moves, shift = 1, shift - self.wavefront.windows[placement.memory].keep  # type: ignore[index]
+        return lambda a, start, stop: rows[start + shift - moves * a : stop + shift - moves * a]
+
+    def _copy(self, stage: Stage) -> Callable[[int, int, int], None]:
+        """Return the function that copies rows."""
+        assert isinstance(stage, CopyStage)
+        dtype = np.dtype(f"u{stage.itemsize}" if stage.itemsize <= 8 else f"c{stage.itemsize}")
+        target, source = [self._rows(each, dtype) for each in (*stage.writes, *stage.reads)]
+
+        def copy(a: int, start: int, stop: int) -> None:
+            target(a, start, stop)[...] = source(a, start, stop)
+
+        return copy
+
+    def _region(
+        self, stage: RegionStage, needs: dict[int, Need]
+    ) -> Callable[[int, int, int], None]:
+        """Return the function that computes rows of a region."""
+        step, strict, inner = stage.step, contiguous_slots(stage.step), stage.shape[1:]
+        operands = [
+            (k, self._operand(stage, cell, dtype, k in strict), step.entering.get(k))
+            for k, cell, dtype in step.ins
+        ]
+        results = [(k, self._rows(stage.writes[n], dtype), dtype) for k, n, dtype in step.outs]
+
+        def compute(a: int, start: int, stop: int) -> None:
+            args: list[Any] = [None] * len(step.body.slots)
+            count = stop - start
+            if count not in needs:
+                needs[count] = Need(step.views((count, *inner)))
+            scratch = self.lane.views(needs[count])
+            for (k, _, _), view in zip(step.scratch, scratch, strict=True):
+                args[k] = view
+            for k, block, enter in operands:
+                args[k] = enter(block(a, start, stop)) if enter else block(a, start, stop)
+            targets: list[tuple[int, Array]] = []
+            for k, block, dtype in results:
+                args[k] = target = block(a, start, stop)
+                if k in strict and not target.flags.c_contiguous:
+                    args[k] = np.empty(target.shape, dtype)
+                    targets.append((k, target))
+            step.body.function(*args)
+            for k, target in targets:
+                target[...] = args[k]
+
+        return compute
+
+    def _operand(
+        self, stage: RegionStage, cell: int, dtype: Storage, strict: bool
+    ) -> Callable[[int, int, int], Array]:
+        """Return an operand as a function of a block's first row and of a range of rows."""
+        if cell in stage.operands:
+            rows = self._rows(stage.operands[cell], dtype)
+            if not strict:
+                return rows
+            return lambda a, start, stop: np.ascontiguousarray(rows(a, start, stop))
+        array = self.memories[cell]
+        array = array if array.dtype == dtype else array.view(dtype)
+        each, shape = stage.each, stage.shape
+        space: Operand = Same(array) if array.size == 1 else RowSpace(array, shape, each, strict)
+        return lambda _, start, stop: space.block(start * each, stop * each)
