@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,5 +36,5 @@ def _memory(x: Symbol) -> NDArray[Any]:
         return _memory(x.args[0]).swapaxes(*axes)
     if x.op is ops.permute:
         dims: Sequence[int] = x.attrs["dims"]
-        return np.transpose(_memory(x.args[0]), dims)
+        return cast("NDArray[Any]", _memory(x.args[0]).transpose(*dims))
     return np.empty(shape, x.dtype.storage)
