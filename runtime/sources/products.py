@@ -30,11 +30,10 @@ def product_layout(x: Symbol, y: Symbol) -> Layout | None:
 
 def _memory(x: Symbol) -> NDArray[Any]:
     """Return an array without values that lies in memory as a symbol's value does."""
-    shape: Any = x.shape
     if x.op is ops.transpose:
         axes = x.attrs["axis1"], x.attrs["axis2"]
         return _memory(x.args[0]).swapaxes(*axes)
     if x.op is ops.permute:
         dims: Sequence[int] = x.attrs["dims"]
-        return cast("NDArray[Any]", _memory(x.args[0]).transpose(*dims))
-    return np.empty(shape, x.dtype.storage)
+        return _memory(x.args[0]).transpose(*dims)
+    return np.empty(cast("tuple[int, ...]", x.shape), x.dtype.storage)
