@@ -25,7 +25,13 @@ from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
 from runtime.native.phases import PlacedKernel, together
 from runtime.native.probe import engine, extensions, failure_reason
-from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
+from runtime.native.regions import (
+    Kernel,
+    Kind,
+    ModuleWriter,
+    ShortAxis,
+    UnsupportedError,
+)
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
@@ -427,4 +433,10 @@ def _price(function: Any, size: int) -> float:
 
 def _strides(kinds: Kinds) -> str:
     """Return a stride signature as text."""
-    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"
+    return f"({', '.join(map(_stride, kinds))})"
+
+
+def _stride(kind: Kind) -> str:
+    if isinstance(kind, ShortAxis):
+        return f"{kind.size} {'equal' if kind.repeated else 'in turn'}"
+    return "any" if kind is None else str(kind)

@@ -159,9 +159,9 @@ row:
   %part = urem i64 %a, %unit
 {choice}
 single:
-  call void @address(ptr %record, i64 %a, ptr %now)
+  call void @address(ptr %record, i64 $(sub i64 %a, %part), ptr %now)
   %n1 = call i64 @llvm.umin(i64 $(sub i64 %unit, %part), i64 %left)
-  call void @tree({args}, i64 0, i64 %n1, ptr %sums)
+  call void @tree({args}, i64 %part, i64 %n1, ptr %sums)
   %is_whole = icmp eq i64 %n1, %unit
   %divisor_i = select i1 %is_whole, i64 %unit, i64 1  ; parts of a row are divided when added up
   %divisor = sitofp i64 %divisor_i to double

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -140,6 +141,28 @@ PLACES = {
     "every other": lambda x: x[:4000:2],
     "another": lambda x: np.empty_like(x[:2000]),
 }
+
+
+@pytest.mark.usefixtures("_step_by_step")
+@pytest.mark.parametrize("size", [2, 3, 4, 7, 8])
+@pytest.mark.parametrize("dtype", [DType.float32, DType.float64, DType.uint8, DType.bool])
+def test_short_last_axes(size: int, dtype: DType) -> None:
+    """Operands broadcast along the last axis, or along all others; ranges begin anywhere."""
+    for lead in ((5,), (11,), (7, 13), (3, 5, 7), (400,)):
+        shapes = (*lead, size), (*lead, 1), (size,)
+        graph = Graph("short", rules="numpy")
+        x, each, all_ = [graph.input(dtype, shape) for shape in shapes]
+        y = (x ^ each) | all_ if dtype is DType.bool else x * each + all_
+        graph.output(*([y, ops.tanh(y) * each] if dtype.is_float else [y]))
+        given = [values(dtype, math.prod(shape)).reshape(shape) for shape in shapes]
+        for block in (None, 37):
+            program = Program(graph, threads=2, native="now", block=block)
+            both = [
+                x if isinstance(x, tuple) else (x,)
+                for x in (program(*given), interpret(graph, *given))
+            ]
+            assert all(map(same, *both))
+    assert f"{size} equal" in program.explain(*given)
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
