@@ -145,6 +145,9 @@ RANGES_PER_THREAD: Final = 8
 RANGE: Final = 50_000
 """The least nanoseconds of work of a range: native, --threads 2."""
 
+SHARED_RANGE: Final = 10_000
+"""The same if machine code hands out the ranges: whole_programs, adam_step."""
+
 BATCH_PART: Final = 500_000
 """The least nanoseconds of work on some matrices of a batch: whole_programs, attention."""
 

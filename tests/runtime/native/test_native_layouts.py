@@ -17,6 +17,7 @@ from hypothesis import given, note, settings
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
 from runtime.native.kernels import KernelCall
+from runtime.native.ranges import range_taker
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
 from tests.support.native_runs import (
@@ -271,6 +272,30 @@ def test_threads() -> None:
         )
         for threads in (1, 2, 3):
             check(graph, np.nan_to_num(x) % 3, np.nan_to_num(y) % 3, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> None:
+    """Each element has one range; ranges have whole rows where a region reduces them."""
+
+    def make(x: Symbol, y: Symbol) -> list[Symbol]:
+        z = ops.sqrt(x * x + y) / (y + 2.0)
+        return [z] if axis is None else [z, ops.sum(z, axis=axis), ops.max(z, axis=axis)]
+
+    graph = graph_of(make, (DType.float32, ("m", "n")), (DType.float32, ("n",)))
+    x, y = values(DType.float32, 1500 * 1003).reshape(1500, 1003), values(DType.float32, 1003, 1)
+    program = Program(graph, threads=threads, native="now")
+    takers: list[Any] = []
+    with patch(
+        "runtime.native.kernels.range_taker", lambda *a: takers.append(a) or range_taker(*a)
+    ):
+        for _ in range(3):
+            both = [
+                z if isinstance(z, tuple) else (z,) for z in (program(x, y), interpret(graph, x, y))
+            ]
+            assert all(map(same, *both))
+    assert bool(takers) == (axis != 0)
 
 
 @pytest.mark.usefixtures("_step_by_step")
