@@ -26,7 +26,14 @@ from runtime.native.layout import Kinds, StrideLayout, stride_layout
 from runtime.native.layout import Operand as StridedOperand
 from runtime.native.phases import PlacedKernel, together
 from runtime.native.probe import engine, extensions, failure_reason
-from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
+from runtime.native.ranges import range_taker
+from runtime.native.regions import (
+    Kernel,
+    Kind,
+    ModuleWriter,
+    ShortAxis,
+    UnsupportedError,
+)
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
@@ -43,6 +50,7 @@ from runtime.program.cost_model import (
     RANGES_PER_THREAD,
     RELEASED_LOCK,
     SECOND_THREAD,
+    SHARED_RANGE,
     SMALL_INPUT,
 )
 from runtime.program.cutting import Region
@@ -365,25 +373,36 @@ class Kernels:
 
 @dataclass
 class KernelCall:
-    """One call of a region: the kernel, its record, and the inputs in the form that it reads."""
+    """One call of a region: the kernel, its record, and the inputs in the form that it reads.
+
+    `range_size` are the elements of a range if machine code hands out the ranges, or else 0.
+    """
 
     kernels: Kernels
     kernel: Any
     record: Sequence[int]
     step: RegionStep
     arrays: Sequence[Array]
+    range_size: int = 0
 
     def cut(self, run: PlanRun, threads: int) -> Partition:
         """Return the ranges of elements, and the summation trees of long rows.
 
         Each thread gets several ranges, so that a slow thread takes fewer of them. If the caller
-        wants progress, or NumPy computes some rows, the ranges are the step's blocks.
+        wants progress, or NumPy computes some rows, the ranges are the step's blocks. If machine
+        code hands out the ranges, each thread gets all elements.
         """
         step = self.step
         if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
-        most = min(RANGES_PER_THREAD * threads, int(step.size * self.kernels.cost / RANGE))
-        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
+        time = step.size * self.kernels.cost
+        most = min(RANGES_PER_THREAD * threads, int(time / RANGE))
+        ranges, trees = step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
+        if threads == 1 or trees:
+            return ranges, trees
+        blocks, _ = step.cut(step.size // max(threads, int(time / SHARED_RANGE)) + 64)
+        self.range_size = blocks[0][1]
+        return [(0, step.size)] * min(threads, len(blocks)), trees
 
     def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
         """Return the function by which a thread runs the kernel on its ranges."""
@@ -404,6 +423,8 @@ class KernelCall:
             reads.append((taker, register, operand_laid))
         addresses = [_address(each) for each in (*self.arrays, *outs)]
         sum_addresses = [(_address(each), each.itemsize) for each in sums.values()]
+        if self.range_size:
+            return self._work_on_shared_ranges([*addresses, *[base for base, _ in sum_addresses]])
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             record = (c_int64 * len(self.record))(*self.record)
@@ -426,6 +447,18 @@ class KernelCall:
 
         return work
 
+    def _work_on_shared_ranges(self, addresses: Sequence[int]) -> Work:
+        """Return the function by which a thread runs the kernel on the ranges that it takes."""
+        words = (*addresses, *self.record[len(addresses) :])
+        record = (c_int64 * len(words))(*words)
+        take = range_taker(self.kernel, record, self.step.size, self.range_size)
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            for _ in numbers:
+                take()
+
+        return work
+
 
 def _address(array: Array) -> int:
     return array.ctypes.data
@@ -440,4 +473,10 @@ def _price(function: Any, size: int) -> float:
 
 def _strides(kinds: Kinds) -> str:
     """Return a stride signature as text."""
-    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"
+    return f"({', '.join(map(_stride, kinds))})"
+
+
+def _stride(kind: Kind) -> str:
+    if isinstance(kind, ShortAxis):
+        return f"{kind.size} {'equal' if kind.repeated else 'in turn'}"
+    return "any" if kind is None else str(kind)

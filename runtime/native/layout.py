@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.regions import KINDS, Kind
+from runtime.native.regions import KINDS, Kind, ShortAxis
 from runtime.program.cost_model import (
     KEPT_LAYOUTS,
     NATIVE_VECTOR,
     PERIOD,
+    SHORT_AXIS,
 )
 
 Array: TypeAlias = NDArray[Any]
@@ -74,6 +75,8 @@ def stride_layout(
     The answer is None if copies do not help either.
     """
     layout = _rows(shape, axes, inputs, result_sizes, short, results)
+    if layout is None and not (axes or results):
+        layout = _rows_of_short(shape, inputs, result_sizes, short)
     if layout is not None or results:
         return layout
     periods = [0 if axes else _period(shape, own) for own, _, _ in inputs]
@@ -108,11 +111,7 @@ def _rows(
         *outs,
         *[_whole(sum_shape, n) for n in sums],
     ]
-    strides = [
-        [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
-        for own, steps, _ in operands
-    ]
-    along = [(size, [operand[k] for operand in strides]) for k, size in enumerate(shape)]
+    along = _axes(shape, operands)
     row = _merge_axes(along[lead:]) or [(1, [0] * len(operands))]
     axes_found = [*row, *_merge_axes(along[:lead])]
     inner, by = axes_found[0]
@@ -124,8 +123,53 @@ def _rows(
     kinds = tuple(
         [_kind(inner, stride, *operand) for stride, operand in zip(by, inputs, strict=False)]
     )
-    words = [word for size, steps in axes_found for word in (size, *steps)]
-    return StrideLayout(kinds, (*[0] * len(operands), len(axes_found), *words))
+    return StrideLayout(kinds, _record(len(operands), axes_found))
+
+
+def _rows_of_short(
+    shape: Shape, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int
+) -> StrideLayout | None:
+    """Return the layout whose row merges a short last axis with axes before it; None if unfit.
+
+    Each input is contiguous along the row, or broadcast along the short axis or to all axes before.
+    """
+    if len(shape) < 2 or not 1 < shape[-1] <= SHORT_AXIS:
+        return None
+    size = shape[-1]
+    operands = [*inputs, *[_whole(shape, n) for n in result_sizes[0]]]
+    *before, (_, last) = _axes(shape, operands)
+    outer = _merge_axes(before)
+    (count, steps), kinds = outer[0] if outer else (1, []), list[Kind]()
+    row = count * size
+    if not steps or (row < NATIVE_VECTOR and math.prod(shape) > row * short):
+        return None
+    for along, across, (_, _, item) in zip(last, steps, operands, strict=True):
+        fits = {
+            (item, item * size): 1,
+            (0, 0): 0,
+            (0, item): ShortAxis(size, repeated=True),
+            (item, 0): ShortAxis(size, repeated=False),
+        }
+        if (along, across) not in fits:
+            return None
+        kinds.append(fits[along, across])
+    record = _record(len(operands), [(row, last), *outer[1:]])
+    return StrideLayout(tuple(kinds[: len(inputs)]), record)
+
+
+def _axes(shape: Shape, operands: Sequence[Operand]) -> list[Axis]:
+    """Return the axes of the iteration space of `shape`."""
+    strides = [
+        [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
+        for own, steps, _ in operands
+    ]
+    return [(size, [operand[k] for operand in strides]) for k, size in enumerate(shape)]
+
+
+def _record(count: int, axes: Sequence[Axis]) -> tuple[int, ...]:
+    """Return the record of a kernel of `count` operands, without their addresses."""
+    words = [word for size, steps in axes for word in (size, *steps)]
+    return (*[0] * count, len(axes), *words)
 
 
 def _merge_axes(axes: Sequence[Axis]) -> list[Axis]:

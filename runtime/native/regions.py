@@ -7,7 +7,7 @@ Values between the two lie in scratch memory on the stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,8 +28,21 @@ from runtime.program.cost_model import (
     NATIVE_VECTOR,
 )
 
-Kind: TypeAlias = int | None
-"""The kind of an input: its stride along rows in elements if that is in KINDS, else None."""
+
+class ShortAxis(NamedTuple):
+    """The kind of an input broadcast to rows that merge a short last axis with axes before it.
+
+    If the input has size 1 along the short axis, its elements are `repeated` `size` times each.
+    Otherwise its `size` elements lie along the short axis, and follow each other again and again.
+    """
+
+    size: int
+    repeated: bool
+
+
+Kind: TypeAlias = int | ShortAxis | None
+"""The kind of an input: its stride along rows in elements if that is in KINDS, or its short axis;
+else None."""
 
 KINDS = (0, 1, 2, -1)
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
@@ -202,6 +215,7 @@ class ModuleWriter:
             pointer, stride = f"%n{base}", "0"
         else:
             place, kind = self.places[base], self.kinds.get(base, 1)
+            assert not isinstance(kind, ShortAxis)
             pointer = f"%p{place}{self.row}"
             stride = f"%st{place}" if kind is None else f"{kind * size}"
         unit = stride
@@ -352,6 +366,8 @@ class ModuleWriter:
         """Return a vector of consecutive elements of a row."""
         text, dtype, kind = self.text, _stored_type(self.dtypes[base]), self.kinds.get(base, 1)
         element, whole, w = lane(dtype), text.of(lane(dtype)), text.width
+        if isinstance(kind, ShortAxis):
+            return short_axis_vector(text, element, f"%p{self.places[base]}", f"%at{n}", kind)
         at, stride = self._operand(base, f"%at{n}", f"%in{n}", base in self.kinds)
         if (
             base in self.kinds
@@ -409,6 +425,52 @@ class ModuleWriter:
         call, data = map(self.text.pointer, loop)
         lines.append("store i64 %count, ptr %length")
         lines.append(f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})")
+
+
+def short_axis_vector(text: Vectors, element: str, row: str, at: str, axis: ShortAxis) -> str:
+    """Return the vector of an input of a short axis that begins with element `at` of a row.
+
+    `row` is the address of the row. The first lane may be any element along the short axis: the
+    code shuffles the loaded elements for each of them, and selects the result.
+    """
+    width, size = text.width, axis.size
+    first, place = text.op(f"udiv i64 {at}, {size}"), text.op(f"urem i64 {at}, {size}")
+
+    def load(lanes: int, number: str) -> str:
+        address = f"$(getelementptr {element}, ptr {row}, i64 {number})"
+        return text.op(f"load <{lanes} x {element}>, ptr {address}, align 1")
+
+    if width == 1:
+        return load(1, first if axis.repeated else place)
+    if axis.repeated:  # two loads inside of the row, which together have all elements
+        least = (width - 1) // size + 1
+        half = 1 << least.bit_length() - 1
+        last = f"$(udiv i64 $(add i64 {at}, {width - 1}), {size})"
+        halves = load(half, first), load(half, text.op(f"sub i64 {last}, {half - 1}"))
+    else:
+        half = 1 << (size - 1).bit_length()
+        vector = "poison"
+        for k in range(size):
+            x = f"$(load {element}, ptr $(getelementptr {element}, ptr {row}, i64 {k}), align 1)"
+            vector = text.op(f"insertelement <{half} x {element}> {vector}, {element} {x}, i64 {k}")
+        halves = vector, "poison"
+
+    def lanes(begin: int) -> Iterator[int]:
+        count = (begin + width - 1) // size + 1
+        for j in range(begin, begin + width):
+            number = j // size if axis.repeated else j % size
+            yield number if number < half else 2 * half - count + number
+
+    vectors = [text.shuffled(f"<{half} x {element}>", *halves, lanes(k)) for k in range(size)]
+    integers = text.of("i32")
+    word = text.op(f"trunc i64 {place} to i32")
+    words = text.op(f"insertelement {integers} poison, i32 {word}, i64 0")
+    places = text.shuffled(integers, words, "poison", [0] * width)
+    result, whole = vectors[0], text.of(element)
+    for k, vector in enumerate(vectors[1:], 1):
+        is_here = f"{text.of('i1')} $(icmp eq {integers} {places}, splat (i32 {k}))"
+        result = text.op(f"select {is_here}, {whole} {vector}, {whole} {result}")
+    return result
 
 
 def _stored_type(dtype: Storage) -> Storage:

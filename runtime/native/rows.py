@@ -174,7 +174,7 @@ near:
   %more_near = sub i64 %more, 1
   br label %placed
 far:
-  call void @address(ptr %record, i64 %a, ptr %now)
+  call void @address(ptr %record, i64 $(sub i64 %a, %part), ptr %now)
   %axes = get i64, %record[{places}]
   %has_rows = icmp ugt i64 %axes, 1
   br i1 $(and i1 %has_rows, $(icmp eq i64 %part, 0)), label %counted, label %placed
@@ -186,7 +186,7 @@ counted:
 placed:
   %others1 = phi i64 [ %more_near, %near ], [ 0, %far ], [ %more_far, %counted ]
   %n1 = call i64 @llvm.umin(i64 $(sub i64 %unit, %part), i64 %left)
-  call void @tree({args}, i64 0, i64 %n1, ptr %sums)
+  call void @tree({args}, i64 %part, i64 %n1, ptr %sums)
   %is_whole = icmp eq i64 %n1, %unit
   %divisor_i = select i1 %is_whole, i64 %unit, i64 1  ; parts of a row are divided when added up
   %divisor = sitofp i64 %divisor_i to double

@@ -30,6 +30,7 @@ from runtime.program.cost_model import (
     BATCH_PART,
     BLAS_TERM,
     BLAS_THREADS,
+    BLAS_VECTOR_THREADS,
     RANGES_PER_THREAD,
     SECOND_THREAD,
 )
@@ -163,7 +164,9 @@ class BatchStep:
         sizes = [product.symbol.dtype.storage.itemsize for product in multiplications]
         times = [n * BLAS_TERM * size for n, size in zip(terms, sizes, strict=True)]
         price = sum(times) + sum(regions)
-        self.is_serial = max(terms) > count * BLAS_THREADS and products.blas_threads() != 1
+        most = [_threads_above(product) * count for product in multiplications]
+        is_large = any(n > limit for n, limit in zip(terms, most, strict=True))
+        self.is_serial = is_large and products.blas_threads() != 1
         pays = price > SECOND_THREAD and not self.is_serial
         self.threads = min(self.most_threads, count) if pays else 1
         self.bytes = self._memory(self.members, (1,) * len(self.lead))[1].bytes
@@ -305,13 +308,29 @@ def is_product(step: Any) -> TypeGuard[CallStep]:
     symbol, layout = step.symbol, layout_of(step)
     if {x.dtype for x in symbol.args} != {symbol.dtype} or (layout and layout[0] != "matmul"):
         return False
-    is_of_matrices = min(arg.rank for arg in symbol.args) >= _MATRIX
+    left, right = [arg.rank for arg in symbol.args]
+    is_of_matrices = left >= _MATRIX and (right >= _MATRIX or left > _MATRIX)
     return is_of_matrices and products.uses_blas(symbol.dtype.storage)
+
+
+def multiplies_vector(product: CallStep) -> bool:
+    """Whether the right operand of a product is one vector for all matrices."""
+    return len(product.operand_shapes[1]) == 1
+
+
+def batch_axes(product: CallStep) -> int:
+    """Return the number of axes of the result before those of each product."""
+    return len(product.shape) - (1 if multiplies_vector(product) else _MATRIX)
 
 
 def layout_of(product: CallStep) -> Layout | None:
     """Return the layout of the operands of a product; None for C order."""
     return product.settings.get("layout")
+
+
+def _threads_above(product: CallStep) -> int:
+    """Return the multiplications of one product above which BLAS uses threads."""
+    return BLAS_VECTOR_THREADS if multiplies_vector(product) else BLAS_THREADS
 
 
 def terms_of(product: CallStep) -> int:

@@ -66,6 +66,10 @@ BLAS_THREADS: Final = 1 << 19
 """The most multiplications of a product that OpenBLAS computes on one thread:
 whole_programs, attention."""
 
+BLAS_VECTOR_THREADS: Final = 9216
+"""The most multiplications of a matrix with a vector that OpenBLAS computes on one thread:
+whole_programs, tone_curve."""
+
 COLUMN_BYTE: Final = 0.05
 """Nanoseconds per byte of a reduction of outer axes in machine code: whole_programs,
 standardized_columns."""
@@ -160,6 +164,9 @@ RANGES_PER_THREAD: Final = 8
 RANGE: Final = 50_000
 """The least nanoseconds of work of a range: native, --threads 2."""
 
+SHARED_RANGE: Final = 10_000
+"""The same if machine code hands out the ranges: whole_programs, adam_step."""
+
 BATCH_PART: Final = 500_000
 """The least nanoseconds of work on some matrices of a batch: whole_programs, attention."""
 
@@ -248,6 +255,10 @@ whole_programs, squared_distances."""
 PERIOD: Final = 1024
 """The most elements of a broadcast operand that is copied repeatedly until it fills a row: native,
 the grids."""
+
+SHORT_AXIS: Final = 8
+"""The most elements of a last axis that becomes part of a row in machine code although operands are
+broadcast along it; each of the elements takes a shuffle of a vector: whole_programs, tone_curve."""
 
 # -- sizes of caches and pools
 

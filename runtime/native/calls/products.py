@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from ctypes import c_int64
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from runtime.native.calls.paid import PaidKernels
 from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
 from runtime.native.probe import engine
 from runtime.program.blocks import Range, Uniform, share
-from runtime.program.cost_model import PRODUCT_TERM, RANGE, SECOND_THREAD
+from runtime.program.cost_model import KEPT_PLANS, PRODUCT_TERM, RANGE, SECOND_THREAD
 from runtime.program.memory import Lane
 
 Array: TypeAlias = NDArray[Any]
@@ -117,19 +117,21 @@ def run(
         matrices = [[stack[index] for stack in stacks] for index in np.ndindex(batch)]
     parts = _parts(tile, len(matrices), left.shape[-2:], width, threads)
     pitch, apart = left.strides[-2], right.strides[-1 if code.by_columns else -2]
+    rows = pitch, 0, result.strides[-2]
+    addresses = [[each.ctypes.data for each in operands] for operands in matrices]
     steps = -(-terms // tile.group)
 
     def work(lane: Lane, numbers: Iterator[int]) -> None:
         size = steps * tile.columns * tile.accumulator.itemsize
         memory = np.empty(size + _LINE, np.uint8)
         scratch = -(-memory.ctypes.data // _LINE) * _LINE
+        record = (c_int64 * 9)(0, 0, 0, scratch, terms, 0, width, pitch, apart)
         for i in numbers:
             number, (first, last), panels = parts[i]
-            a, b, c = matrices[number]
             start, end = min(first * tile.rows, height - tile.rows), min(last * tile.rows, height)
-            addresses = [each.ctypes.data for each in (a[start:], b, c[start:])]
-            sizes = terms, end - start, width, pitch, apart
-            record = (c_int64 * 9)(*addresses, scratch, *sizes)
+            for k, (address, row) in enumerate(zip(addresses[number], rows, strict=True)):
+                record[k] = address + start * row
+            record[5] = end - start
             kernel.function(record, kernel.context, *panels)
 
     kernel.words[0] = 1
@@ -184,6 +186,7 @@ def _right(y: Array, code: ProductCode) -> Array:
 Part: TypeAlias = tuple[int, Range, Range]
 
 
+@lru_cache(KEPT_PLANS)
 def _parts(
     tile: ProductTile, matrices: int, left: tuple[int, ...], width: int, threads: int
 ) -> list[Part]:

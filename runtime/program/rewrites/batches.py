@@ -12,8 +12,10 @@ from runtime.program.batches import (
     BatchStep,
     Member,
     Shape,
+    batch_axes,
     is_product,
     moved_axes,
+    multiplies_vector,
     written_cells,
 )
 from runtime.program.cutting import VIEWS
@@ -24,8 +26,6 @@ from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
-_MATRIX = 2
-
 
 def fuse_batches(steps: Sequence[Step], exit_cells: Collection[int]) -> list[AnyStep]:
     """Return the steps with products of many matrices, and the regions around them, as one step.
@@ -33,7 +33,7 @@ def fuse_batches(steps: Sequence[Step], exit_cells: Collection[int]) -> list[Any
     The steps come in an order that computes all. `exit_cells` are the cells of the outputs.
     """
     for number, step in enumerate(steps):
-        is_seed = is_product(step) and len(step.shape) > _MATRIX and math.prod(step.shape)
+        is_seed = is_product(step) and batch_axes(step) > 0 and math.prod(step.shape)
         if is_seed and (fusion := _Fusion(steps, number).fuse(exit_cells)):
             return fusion
     return list(steps)
@@ -49,7 +49,7 @@ class _Fusion:
     def __init__(self, steps: Sequence[Step], seed: int) -> None:
         product = steps[seed]
         assert isinstance(product, CallStep)
-        self.lead = product.shape[:-_MATRIX]
+        self.lead = product.shape[: batch_axes(product)]
         self.members: list[Member] = []
         self._inside: dict[int, Shape] = {}
         self._views: dict[int, CallStep] = {}
@@ -105,7 +105,7 @@ class _Fusion:
             others = any(rows.others for rows in step.rows)
             return is_plain and not others and len(step.shape) - step.axes >= depth
         if is_product(step):
-            return True
+            return batch_axes(step) >= depth
         if not isinstance(step, CallStep) or step.symbol.op not in VIEWS:
             return False
         if step.source_shape[:depth] != self.lead:
@@ -180,7 +180,8 @@ def _operands(step: Member) -> Iterator[tuple[int, Shape, int]]:
             yield step.cells[symbol.index], shape, rank - len(shape)
         return
     for cell, shape in zip(step.reads, step.operand_shapes, strict=True):
-        yield cell, shape, rank - len(shape) if is_product(step) else 0
+        is_vector = is_product(step) and multiplies_vector(step)
+        yield cell, shape, rank - len(shape) if is_product(step) and not is_vector else 0
 
 
 def _shapes(step: Step) -> dict[int, Shape]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -16,6 +17,7 @@ from hypothesis import given, note, settings
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
 from runtime.native.kernels import KernelCall
+from runtime.native.ranges import range_taker
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
 from tests.support.native_runs import (
@@ -142,6 +144,28 @@ PLACES = {
 }
 
 
+@pytest.mark.usefixtures("_step_by_step")
+@pytest.mark.parametrize("size", [2, 3, 4, 7, 8])
+@pytest.mark.parametrize("dtype", [DType.float32, DType.float64, DType.uint8, DType.bool])
+def test_short_last_axes(size: int, dtype: DType) -> None:
+    """Operands broadcast along the last axis, or along all others; ranges begin anywhere."""
+    for lead in ((5,), (11,), (7, 13), (3, 5, 7), (400,)):
+        shapes = (*lead, size), (*lead, 1), (size,)
+        graph = Graph("short", rules="numpy")
+        x, each, all_ = [graph.input(dtype, shape) for shape in shapes]
+        y = (x ^ each) | all_ if dtype is DType.bool else x * each + all_
+        graph.output(*([y, ops.tanh(y) * each] if dtype.is_float else [y]))
+        given = [values(dtype, math.prod(shape)).reshape(shape) for shape in shapes]
+        for block in (None, 37):
+            program = Program(graph, threads=2, native="now", block=block)
+            both = [
+                x if isinstance(x, tuple) else (x,)
+                for x in (program(*given), interpret(graph, *given))
+            ]
+            assert all(map(same, *both))
+    assert f"{size} equal" in program.explain(*given)
+
+
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 @pytest.mark.parametrize("stepwise", [True, False])
 def test_in_place(place: Any, stepwise: bool) -> None:
@@ -248,6 +272,30 @@ def test_threads() -> None:
         )
         for threads in (1, 2, 3):
             check(graph, np.nan_to_num(x) % 3, np.nan_to_num(y) % 3, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> None:
+    """Each element has one range; ranges have whole rows where a region reduces them."""
+
+    def make(x: Symbol, y: Symbol) -> list[Symbol]:
+        z = ops.sqrt(x * x + y) / (y + 2.0)
+        return [z] if axis is None else [z, ops.sum(z, axis=axis), ops.max(z, axis=axis)]
+
+    graph = graph_of(make, (DType.float32, ("m", "n")), (DType.float32, ("n",)))
+    x, y = values(DType.float32, 1500 * 1003).reshape(1500, 1003), values(DType.float32, 1003, 1)
+    program = Program(graph, threads=threads, native="now")
+    takers: list[Any] = []
+    with patch(
+        "runtime.native.kernels.range_taker", lambda *a: takers.append(a) or range_taker(*a)
+    ):
+        for _ in range(3):
+            both = [
+                z if isinstance(z, tuple) else (z,) for z in (program(x, y), interpret(graph, x, y))
+            ]
+            assert all(map(same, *both))
+    assert bool(takers) == (axis != 0)
 
 
 @pytest.mark.usefixtures("_step_by_step")

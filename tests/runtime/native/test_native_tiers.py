@@ -206,7 +206,7 @@ def test_short_rows_are_not_computed_by_elements_where_that_takes_long(
 @needs_llvmlite
 def test_what_takes_long_in_numpy_takes_steps() -> None:
     """Where rows are too short for a call without Python; a single slow call decides nothing."""
-    program, given, wanted = slow_rows((150, 150, 3), 20)
+    program, given, wanted = slow_rows((80, 90, 9), 20)
     assert program(*given).tobytes() == wanted
     assert not kernels(program)[0].compiled_kernels
     for _ in range(3000):

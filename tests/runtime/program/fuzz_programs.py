@@ -128,6 +128,10 @@ PRODUCTS = [
         "{x}.astype(np.int32) @ {x}.astype(np.int32).T",
     ),
     *("np.einsum('...ij,...kj->...ik', {x}, {y})", "np.sum({x}[:, None] * {y}[None], 1)"),
+    *(
+        "{x} / (1 + np.abs({x} @ {x}.reshape(-1)[: {x}.shape[-1]])[..., None])",
+        "np.stack([{x}, {y}, {x}], -1) * {x}[..., None] + np.arange(3)",
+    ),
 ]
 KINDS = [
     UNARY,

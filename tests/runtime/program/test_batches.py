@@ -83,7 +83,12 @@ class Drawn:
         draw, x = self.draw, self.draw.choice(self.values[-3:])
         kind = draw.random()
         rank = x.rank
-        if kind < 0.25:
+        if kind < 0.05:
+            vector = self.graph.input(self.dtype, x.shape[-1:])
+            array = self.random.normal(size=vector.shape)
+            self.inputs.append(array.astype(vector.dtype.storage))
+            self.values.append(x - ops.unsqueeze(ops.matmul(x, vector), rank - 1))
+        elif kind < 0.25:
             self.values.append(self._product(x))
         elif kind < 0.4:
             swapped = ops.permute(x, (*range(rank - 2), rank - 1, rank - 2))
@@ -159,6 +164,33 @@ def test_a_widening_cast_and_an_epilogue_run_a_matrix_at_a_time() -> None:
     (step,) = batch_steps(program, *arrays)
     assert len(step.members) == 3
     assert same(program(*arrays), interpret(g, *arrays))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_products_with_a_vector_run_a_matrix_at_a_time() -> None:
+    g = Graph("luma", rules="numpy")
+    image, gains = g.input("uint8", (6, 40, 3)), g.input("float32", (3,))
+    light = image.cast("float32") / 255.0
+    luma = ops.matmul(light, gains)
+    g.output(light / (1.0 + ops.unsqueeze(luma, 2)))
+    arrays = [(normal((6, 40, 3))[0] * 50).astype(np.uint8), *normal((3,))]
+    program = Program(g, threads=2, native="now")
+    (step,) = batch_steps(program, *arrays)
+    assert len(step.results) == 1 and step.lead == (6,)
+    assert same(program(*arrays), interpret(g, *arrays))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_product_whose_matrices_a_part_would_split_is_no_member() -> None:
+    g = Graph("split", rules="numpy")
+    x, y, z = [g.input("float32", shape) for shape in ((3, 40, 17, 16), (3, 40, 16, 17), (17, 5))]
+    products = ops.matmul(x, y)
+    g.output(products, ops.matmul(ops.sum(products, axis=3), z))
+    arrays = normal(x.shape, y.shape, z.shape)
+    program = Program(g, threads=2)
+    batches_by_lead = {step.lead: step for step in batch_steps(program, *arrays)}
+    assert len(batches_by_lead[3, 40].members) == 2
+    assert all(map(same, program(*arrays), interpret(g, *arrays)))
 
 
 @pytest.mark.parametrize("heads", [3, 5, 7])
