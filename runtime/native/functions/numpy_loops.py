@@ -63,9 +63,10 @@ def emit_exp(x: Any) -> Any:
     """Emit exp: x is k*ln(2) + rest, and the result is exp(rest) * 2**k.
 
     Two factors are 2**k, since 2**k may be subnormal: the first, at least 2**-125, is added to the
-    exponent of exp(rest), and the product with the second is rounded once.
+    exponent of exp(rest), and the product with the second is rounded once. Where exp is 0, k is
+    -252 and the second factor is 0: a product that underflows would take far longer.
     """
-    within = where(x <= _EXP_UNDERFLOW, _F32(-106), x)
+    within = where(x <= _EXP_UNDERFLOW, _F32(-252) * _LN_2, x)
     sum_ = within * _LOG2_E + _ROUND
     k, k_int = sum_ - _ROUND, sum_.view(_I32) - _I32(_ROUND.view(_I32))
     rest = fma(k, -_LN_2_LOW, fma(k, -_LN_2_HIGH, within))
