@@ -25,6 +25,7 @@ from runtime.program.plans import Plan
 from runtime.program.rewrites.columns import ColumnsStep
 from runtime.program.rewrites.views import view_steps
 from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
+from runtime.program.unfused import unfused_steps
 from runtime.program.wavefronts import WavefrontStep
 
 if TYPE_CHECKING:
@@ -253,7 +254,10 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
         if kernels := program.kernels(number):
             lines.append(f"       {kernels.status(bound, values)}")
     if args_bound:
-        lines += _phases_text(program, args_bound[1])
+        bound = [*program.bound(args_bound[1])]
+        fused = Plan(bound, args_bound[1], program, np.empty).fused
+        lines += _phases_text(bound, fused)
+        lines += unfused_steps(bound, fused)
     if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
         lines.append(_replay_text(program, args_bound[1]))
     return PlanText("\n".join(lines))
@@ -275,10 +279,9 @@ def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
     )
 
 
-def _phases_text(program: Program, sizes: Mapping[str, int]) -> Iterator[str]:
+def _phases_text(bound: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
     """Yield a line for each step of a plan that runs several steps on some rows or matrices."""
-    bound = [*program.bound(sizes)]
-    for step in Plan(bound, sizes, program, np.empty).fused:
+    for step in fused:
         if isinstance(step, BatchStep):
             numbers = ", ".join(str(bound.index(x)) for x in step.members if x in bound)
             threads = "BLAS has the threads" if step.is_serial else f"{step.threads} threads"
