@@ -136,7 +136,7 @@ class NativeTier:
                 result = reduce(x)
                 self._column_time += perf_counter_ns() - start
                 return result
-            from runtime.native.columns import column_reductions
+            from runtime.native.columns.reductions import column_reductions
 
             reduction = column_reductions(self.now, symbol.op.name, symbol.dtype)
             return reduction.reduce(reduce, symbol, space, shape, threads, x)

@@ -19,7 +19,14 @@ from graphir.lazy import lazy
 from runtime.native.abi.entry import Spec
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_reduced, structure
-from runtime.native.columns import column_fold, columns_together
+from runtime.native.columns.reductions import column_fold, columns_together
+from runtime.native.columns.regions import (
+    ColumnKinds,
+    ColumnWriter,
+    kinds_of,
+    record_of,
+    steps_of,
+)
 from runtime.native.emitters import EMITTERS
 from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
@@ -33,6 +40,7 @@ from runtime.native.regions import (
     ModuleWriter,
     ShortAxis,
     UnsupportedError,
+    segments_of,
 )
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cost_model import (
@@ -72,7 +80,7 @@ class _Shared:
 
     def __init__(self, why: str) -> None:
         self.why, self.numpy_time = why, 0.0
-        self.kernels: dict[Kinds, Any] = {}
+        self.kernels: dict[Kinds | ColumnKinds, Any] = {}
 
 
 class Kernels:
@@ -112,7 +120,7 @@ class Kernels:
         self._shared.numpy_time += time
 
     @property
-    def compiled_kernels(self) -> dict[Kinds, Any]:
+    def compiled_kernels(self) -> dict[Kinds | ColumnKinds, Any]:
         """The compiled kernels by stride signature."""
         return self._shared.kernels
 
@@ -123,7 +131,7 @@ class Kernels:
 
     # -- compiling
 
-    def compiled(self, kinds: Kinds) -> Any:
+    def compiled(self, kinds: Kinds | ColumnKinds) -> Any:
         """Return the kernel for a stride signature, and compile it if necessary.
 
         The answer is None if the region cannot be compiled; `why` then has the reason.
@@ -141,10 +149,16 @@ class Kernels:
                     self._shared.why = failure_reason(error)
             return kernel
 
-    def _write_kernel(self, kinds: Kinds) -> Kernel:
+    def _write_kernel(self, kinds: Kinds | ColumnKinds) -> Kernel:
+        if isinstance(kinds, ColumnKinds):
+            return ColumnWriter(self.code, kinds, self._extensions).kernel()
+        return ModuleWriter(self.code, kinds, self._extensions).kernel()
+
+    @property
+    def _extensions(self) -> Collection[str]:
         dtypes = self.code.dtypes
         calls = [(each, dtypes[args[0]].char) for each, args, *_ in self.code.instructions if args]
-        return ModuleWriter(self.code, kinds, extensions(calls)).kernel()
+        return extensions(calls)
 
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
@@ -170,7 +184,7 @@ class Kernels:
         """Whether the region has a kernel, or has earned a kernel."""
         return not self.why and (self.now or bool(self.compiled_kernels) or self.earned)
 
-    def kernel(self, kinds: Kinds) -> Any:
+    def kernel(self, kinds: Kinds | ColumnKinds) -> Any:
         """Return the kernel for a stride signature; None if it is not compiled yet.
 
         An earned kernel is submitted to the background thread, so that a later call finds it.
@@ -217,7 +231,8 @@ class Kernels:
         kinds = self.kinds(step, values) if step else None
         if step and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        kinds_compiled = [*self.compiled_kernels] if kinds is None else [kinds]
+        columns = [each for each in self.compiled_kernels if isinstance(each, ColumnKinds)]
+        kinds_compiled = columns or ([*self.compiled_kernels] if kinds is None else [kinds])
         if kinds_compiled and all(each in self.compiled_kernels for each in kinds_compiled):
             return f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
         if self.now or self.earned:
@@ -304,11 +319,52 @@ class Kernels:
         """Return the function that computes and reduces a range of rows (see `Tier`)."""
         if not self.worth:
             return None
+        if self._is_inline:
+            return self._columns_in_registers(step, space, values, outs, sums)
         arrays, layout = self._read(step, values, copies=True)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
         placed = PlacedKernel(kernel, layout.record, (), arrays, step.size)
         return columns_together(placed, self.code, step.shape, space, outs, sums)
+
+    @lazy
+    def _is_inline(self) -> bool:
+        """Whether the region calls no inner loop of NumPy."""
+        try:
+            return not any(each.loops for each in segments_of(self.code, self._extensions))
+        except UnsupportedError:
+            return False
+
+    def _columns_in_registers(
+        self,
+        step: RegionStep,
+        space: ColumnSpace,
+        values: Sequence[Any],
+        outs: Sequence[Array],
+        sums: Sequence[Array],
+    ) -> Callable[[int, int], None] | None:
+        """Return the function that computes and reduces rows without memory for the values."""
+        symbols = self.code.inputs.values()
+        inputs = [np.asarray(values[step.cells[symbol.index]]) for symbol in symbols]
+        arrays = [*[x if x.flags.aligned else x.copy() for x in inputs], *outs]
+        steps = [steps_of(x, step.shape, space) for x in arrays]
+        kinds = kinds_of(steps[: len(inputs)], [x.itemsize for x in inputs])
+        steps = [each for each in steps if each is not None]
+        if kinds is None or len(steps) < len(arrays):
+            return None
+        names = tuple([rows.symbol.op.name for rows in step.rows])
+        kernel = self.kernel(ColumnKinds(kinds, names))
+        if kernel is None:
+            return None
+        addresses = map(_address, (*arrays, *sums))
+        words = record_of(addresses, space, steps, [each.strides[0] for each in sums])
+        record = (c_int64 * len(words))(*words)
+
+        def compute(first: int, end: int) -> None:
+            kernel.function(record, kernel.context, first, end)
+            _ = arrays  # by address alone in the record
+
+        return compute
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""
@@ -471,8 +527,10 @@ def _price(function: Any, size: int) -> float:
     return NATIVE_LOOP if isinstance(function, np.ufunc) else NATIVE_CONVERSION
 
 
-def _strides(kinds: Kinds) -> str:
+def _strides(kinds: Kinds | ColumnKinds) -> str:
     """Return a stride signature as text."""
+    if isinstance(kinds, ColumnKinds):
+        return f"{_strides(kinds.kinds)} of columns"
     return f"({', '.join(map(_stride, kinds))})"
 
 

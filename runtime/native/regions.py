@@ -154,7 +154,7 @@ class ModuleWriter:
         self.outs = [code.bases[register_] for register_ in code.results]
         self.places = {base: i for i, base in enumerate((*self.kinds, *self.outs))}
         self.sums = [
-            (code.bases[register], Reduction(name, _stored_type(code.dtypes[register])))
+            (code.bases[register], Reduction(name, stored_type(code.dtypes[register])))
             for register, name in code.sums
         ]
         self.segments = segments_of(code, features)
@@ -277,16 +277,21 @@ class ModuleWriter:
         for base, place in self.places.items():
             if self.kinds.get(base, 1) != 0:
                 continue
-            dtype = _stored_type(self.dtypes[base])
+            dtype = stored_type(self.dtypes[base])
             kind = lane(dtype)
             x = [text.op(f"load <1 x {kind}>, ptr %p{place}{row}, align 1") for row in self._rows()]
             lanes = [k for k in range(self.side) for _ in range(text.width // self.side)]
             whole = text.concatenate(f"<1 x {kind}>", x)
             name = text.shuffled(f"<{self.side} x {kind}>", whole, "poison", lanes)
             same[base] = LlvmValue(text, name, dtype).view(self.dtypes[base])
-        for base, value in self.code.constants.items():
-            same[base] = LlvmValue(text, splat(value, value.dtype), value.dtype, value)
-        return same
+        return same | self._constants()
+
+    def _constants(self) -> dict[int, LlvmValue]:
+        """Return vectors of the constants."""
+        return {
+            base: LlvmValue(self.text, splat(value, value.dtype), value.dtype, value)
+            for base, value in self.code.constants.items()
+        }
 
     def _body_of_several(self) -> None:
         """Write the body for rows side by side, whose vectors have the same lanes of each row."""
@@ -352,7 +357,7 @@ class ModuleWriter:
 
     def _load_vector(self, base: int, n: int) -> LlvmValue:
         """Return a vector of an input, or of a value that another segment computes."""
-        text, dtype = self.text, _stored_type(self.dtypes[base])
+        text, dtype = self.text, stored_type(self.dtypes[base])
         parts: list[str] = []
         text.width //= self.side
         for row in self._rows():
@@ -364,7 +369,7 @@ class ModuleWriter:
 
     def _load(self, base: int, n: int) -> str:
         """Return a vector of consecutive elements of a row."""
-        text, dtype, kind = self.text, _stored_type(self.dtypes[base]), self.kinds.get(base, 1)
+        text, dtype, kind = self.text, stored_type(self.dtypes[base]), self.kinds.get(base, 1)
         element, whole, w = lane(dtype), text.of(lane(dtype)), text.width
         if isinstance(kind, ShortAxis):
             return short_axis_vector(text, element, f"%p{self.places[base]}", f"%at{n}", kind)
@@ -402,7 +407,7 @@ class ModuleWriter:
             self.text.lines.append(f"call void @llvm.prefetch(ptr {ahead}, i32 0, i32 3, i32 1)")
 
     def _store(self, base: int, value: LlvmValue, n: int) -> None:
-        text, vector = self.text, value.view(_stored_type(value.dtype))
+        text, vector = self.text, value.view(stored_type(value.dtype))
         w = text.width // self.side
         for k, row in enumerate(self._rows()):
             self.row = row
@@ -473,6 +478,6 @@ def short_axis_vector(text: Vectors, element: str, row: str, at: str, axis: Shor
     return result
 
 
-def _stored_type(dtype: Storage) -> Storage:
+def stored_type(dtype: Storage) -> Storage:
     """Return the dtype of an element in memory: a bool is vector as a uint8, others as they are."""
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype

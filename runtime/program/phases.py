@@ -160,9 +160,11 @@ class PhasesStep:
         tell = report_blocks if run.progress else None
         share(len(blocks), work, threads, run.lane, run.free, tell)
         took = perf_counter_ns() - start
-        for member, kernel in zip(self.members, kernels, strict=True):
-            if member.native and not kernel:
-                member.native.spend(took * member.price / self.price)
+        # A small phase in NumPy slows the others down, so the phases without code share all time.
+        both = zip(self.members, kernels, strict=True)
+        waiting = [member for member, kernel in both if member.native and not kernel]
+        for member in waiting:
+            member.native.spend(took / len(waiting))
 
     def row(self, cell: int) -> int:
         """Return the number of elements of a result for each row."""

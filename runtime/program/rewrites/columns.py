@@ -31,8 +31,8 @@ from runtime.program.tier import CompiledRegion
 if TYPE_CHECKING:
     from runtime.program.program import Program
 
-_LANES = 32
-"""The lanes of which halves of short rows have multiples."""
+_LANES = 16
+"""The lanes of which halves of short rows have multiples: a vector of machine code, or half."""
 
 
 class ColumnsStep(RegionStep):
@@ -121,8 +121,8 @@ class ColumnsStep(RegionStep):
             inner *= self.shape[axis]
         size = self.shape[axis]
         inner //= size
-        middle = size // 2 // _LANES * _LANES if inner == 1 else size // 2
-        if middle * inner < 2 * _LANES:
+        middle = round(size / 2 / _LANES) * _LANES if inner == 1 else size // 2
+        if not _LANES <= middle * inner < lanes:
             return
         for part in (slice(0, middle), slice(middle, size)):
             half, values, count = copy(self), run.values.copy(), part.stop - part.start

@@ -10,8 +10,8 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from runtime import Program, interpret
-from runtime.native import columns as native_columns
 from runtime.native import kernels
+from runtime.native.columns import reductions as native_columns
 from runtime.program import steps
 from runtime.program.rewrites import columns
 from runtime.program.rewrites.columns import ColumnsStep

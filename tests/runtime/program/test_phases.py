@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -175,3 +176,19 @@ def test_the_work_of_all_phases_together_decides_on_threads() -> None:
     assert max(member.threads for member in step.members) == 1 and step.threads == 2
     (alone,) = phase_steps(Program(g, threads=1, native="off"), array)
     assert alone.threads == 1
+
+
+def test_phases_without_code_share_the_time_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = Graph("norm")
+    x = g.input("float32", (6400, 100))
+    centred = x - ops.mean(x, axis=1, keepdims=True)
+    g.output(centred / ops.sqrt(ops.mean(centred * centred, axis=1, keepdims=True) + 1e-5))
+    array = np.ones((6400, 100), np.float32)
+    program = Program(g, threads=1, native="off")
+    (step,) = phase_steps(program, array)
+    spent: list[float] = []
+    tier = SimpleNamespace(placed=lambda *_: None, spend=spent.append)
+    for member in step.members:
+        monkeypatch.setattr(member, "native", tier)
+    program(array)
+    assert len(spent) == len(step.members) > 2 and len({*spent}) == 1 and spent[0] > 0
