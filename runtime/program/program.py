@@ -42,6 +42,7 @@ from runtime.program.cost_model import (
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.graph_rewrites.expansion import expanded, multiply_squares
 from runtime.program.graph_rewrites.hoisting import hoisted
+from runtime.program.graph_rewrites.recomputation import recompute_cheap_values
 from runtime.program.graph_rewrites.short_axes import split_short_axes
 from runtime.program.graph_rewrites.vector_products import sum_vector_products
 from runtime.program.memory import Lane, Recycler, take
@@ -93,7 +94,7 @@ class Program:
         self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
         lowered_graph = expanded(lowered_graph)
-        self.lowered = split_short_axes(lowered_graph)
+        self.lowered = split_short_axes(recompute_cheap_values(lowered_graph))
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)
         fills = [Call(each) for each in self.lowered.symbols if each.op is ops.full]
