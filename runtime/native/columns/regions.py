@@ -172,16 +172,16 @@ class ColumnWriter(ModuleWriter):
             kinds = [each.kind for _, each in self.columns]
             pairs = zip(values, kinds, strict=True)
             values = [text.op(f"bitcast <1 x {kind}> {name} to {kind}") for name, kind in pairs]
-        joined = [
+        ends = [
             f"  %q{p}w{w} = getelementptr i8, ptr %p{p}w{w}, i64 %by_row{p}"
             for p in self.places.values()
         ]
         last: list[str] = []
         for k, (_, each) in both:
-            joined.append(f"  %new{k}w{w} = {each.join(f'%x{k}w{w}', values[k], w)}")
+            ends.append(f"  %new{k}w{w} = {each.join(f'%x{k}w{w}', values[k], w)}")
             last.append(f"  store {each.kinds(w)} %new{k}w{w}, ptr %to{k}w{w}, align 1")
         after = f"tile{w // 2}" if w > 1 else "after"
-        names = {"w": w, "joined": "\n".join(joined), "last": "\n".join(last), "after": after}
+        names = {"w": w, "joined": "\n".join(ends), "last": "\n".join(last), "after": after}
         text.lines.append(_JOIN.format(**names))
 
     def _rows(self) -> Sequence[str]:
@@ -193,8 +193,8 @@ class ColumnWriter(ModuleWriter):
             return super()._load(base, n)
         text, element = self.text, lane(stored_type(self.dtypes[base]))
         pointer = f"%p{self.places[base]}{self.row}"
-        one = text.op(f"load <1 x {element}>, ptr {pointer}, align 1")
-        return text.shuffled(f"<1 x {element}>", one, "poison", [0] * text.width)
+        scalar = text.op(f"load <1 x {element}>, ptr {pointer}, align 1")
+        return text.shuffled(f"<1 x {element}>", scalar, "poison", [0] * text.width)
 
     def _prefetch(self, at: str, stride: int) -> None:
         """Prefetch nothing: the next row lies near."""
