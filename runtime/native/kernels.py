@@ -319,8 +319,14 @@ class Kernels:
         """Return the function that computes and reduces a range of rows (see `Tier`)."""
         if not self.worth:
             return None
-        if self._is_inline:
-            return self._columns_in_registers(step, space, values, outs, sums)
+        arrays = [*self._inputs(step, values, copies=True), *outs]
+        steps = [steps_of(x, step.shape, space) for x in arrays]
+        kinds = kinds_of(steps, [x.itemsize for x in arrays])
+        if self._is_inline and kinds is not None:
+            key = ColumnKinds(kinds[: len(arrays) - len(outs)], tuple(_names(step)))
+            kernel = self.kernel(key)
+            record = record_of(arrays, space, [each for each in steps if each], sums)
+            return kernel and _record_runner(kernel, record, arrays)
         arrays, layout = self._read(step, values, copies=True)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
@@ -334,37 +340,6 @@ class Kernels:
             return not any(each.loops for each in segments_of(self.code, self._extensions))
         except UnsupportedError:
             return False
-
-    def _columns_in_registers(
-        self,
-        step: RegionStep,
-        space: ColumnSpace,
-        values: Sequence[Any],
-        outs: Sequence[Array],
-        sums: Sequence[Array],
-    ) -> Callable[[int, int], None] | None:
-        """Return the function that computes and reduces rows without memory for the values."""
-        symbols = self.code.inputs.values()
-        inputs = [np.asarray(values[step.cells[symbol.index]]) for symbol in symbols]
-        arrays = [*[x if x.flags.aligned else x.copy() for x in inputs], *outs]
-        steps = [steps_of(x, step.shape, space) for x in arrays]
-        kinds = kinds_of(steps[: len(inputs)], [x.itemsize for x in inputs])
-        steps = [each for each in steps if each is not None]
-        if kinds is None or len(steps) < len(arrays):
-            return None
-        names = tuple([rows.symbol.op.name for rows in step.rows])
-        kernel = self.kernel(ColumnKinds(kinds, names))
-        if kernel is None:
-            return None
-        addresses = map(_address, (*arrays, *sums))
-        words = record_of(addresses, space, steps, [each.strides[0] for each in sums])
-        record = (c_int64 * len(words))(*words)
-
-        def compute(first: int, end: int) -> None:
-            kernel.function(record, kernel.context, first, end)
-            _ = arrays  # by address alone in the record
-
-        return compute
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""
@@ -384,8 +359,19 @@ class Kernels:
     ) -> tuple[list[Array], StrideLayout | None]:
         """Return the aligned inputs of the region, and their layout, or None for the layout.
 
-        The results have C order, unless `results` are their layouts. An input without a value yet
-        counts as contiguous. With `copies`, strided inputs that are
+        The results have C order, unless `results` are their layouts.
+        """
+        arrays = self._inputs(step, values, copies)
+        operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
+        price = step.price + (0 if copies else PYTHON_STEP)
+        short = max(1, int(min(price, COPIED_INPUTS) / self.row))
+        space = step.shape, step.axes, operands, self.code.sizes, short
+        return arrays, stride_layout(*space, results)
+
+    def _inputs(self, step: AnyStep, values: Sequence[Any], copies: bool) -> list[Array]:
+        """Return the aligned inputs of the region.
+
+        An input without a value yet counts as contiguous. With `copies`, strided inputs that are
         small beside the region, such as the columns of a table of points, are contiguous copies.
         """
         arrays: list[Array] = []
@@ -398,11 +384,7 @@ class Kernels:
             if not array.flags.aligned or (small and not array.flags.c_contiguous):
                 array = array.copy()
             arrays.append(array)
-        operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
-        price = step.price + (0 if copies else PYTHON_STEP)
-        short = max(1, int(min(price, COPIED_INPUTS) / self.row))
-        space = step.shape, step.axes, operands, self.code.sizes, short
-        return arrays, stride_layout(*space, results)
+        return arrays
 
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""
@@ -514,6 +496,22 @@ class KernelCall:
                 take()
 
         return work
+
+
+def _names(step: RegionStep) -> Iterator[str]:
+    """Yield the names of the row-wise ops of a step."""
+    for rows in step.rows:
+        yield rows.symbol.op.name
+
+
+def _record_runner(kernel: Any, record: Any, arrays: Sequence[Array]) -> Callable[[int, int], None]:
+    """Return the function that runs a kernel on a range; `arrays` are those of the record."""
+
+    def compute(first: int, end: int) -> None:
+        kernel.function(record, kernel.context, first, end)
+        _ = arrays  # by address alone in the record
+
+    return compute
 
 
 def _address(array: Array) -> int:

@@ -9,7 +9,8 @@ of the rows, which the inner cache holds, before the next part.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from ctypes import c_int64
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,6 +27,9 @@ Array: TypeAlias = NDArray[Any]
 
 _PART, _ROWS = 1 << 14, 8
 """The bytes of the rows that the tiles go through one after another, and the least rows."""
+
+_REGISTERS = 512
+"""The most bytes of the results of a tile and of one value, which registers hold."""
 
 _START = """
 define void @kernel(ptr %record, ptr %context, i64 %begin, i64 %limit) {{
@@ -116,7 +120,10 @@ class ColumnWriter(ModuleWriter):
 
     def kernel(self) -> Kernel:
         """Return the whole module, with tiles of several widths."""
+        size = max(each.dtype.itemsize for _, each in self.columns)
         width, lines = NATIVE_VECTOR, self.text.lines
+        while width > 8 and width * size * (1 + len(self.columns)) > _REGISTERS:
+            width //= 2
         lines.append(self._start(width))
         before, start = "part", "%first"
         while width:
@@ -233,10 +240,13 @@ def kinds_of(steps: Sequence[Steps | None], sizes: Sequence[int]) -> tuple[Kind,
 
 
 def record_of(
-    addresses: Iterable[int], space: ColumnSpace, steps: Sequence[Steps], sum_steps: Sequence[int]
-) -> list[int]:
-    """Return the record of a kernel (see ColumnWriter) for all lanes."""
+    arrays: Sequence[Array], space: ColumnSpace, steps: Sequence[Steps], sums: Sequence[Array]
+) -> Any:
+    """Return the record of a kernel (see ColumnWriter) for all lanes, as an array of ctypes."""
     row = sum([each.row for each in steps if each.row > 0])
-    words = [*addresses, 0, space.lanes, space.rows, max(_ROWS, _PART // max(1, row))]
+    words = [x.ctypes.data for x in (*arrays, *sums)]
+    words += [0, space.lanes, space.rows, max(_ROWS, _PART // max(1, row))]
     words += [each.row for each in steps]
-    return [*words, *[each.lead for each in steps], *sum_steps]
+    words += [each.lead for each in steps]
+    words += [each.strides[0] for each in sums]
+    return (c_int64 * len(words))(*words)
