@@ -179,9 +179,11 @@ def _operands(step: Member) -> Iterator[tuple[int, Shape, int]]:
             shape = step.operand_shape(symbol)
             yield step.cells[symbol.index], shape, rank - len(shape)
         return
-    for cell, shape in zip(step.reads, step.operand_shapes, strict=True):
-        is_vector = is_product(step) and multiplies_vector(step)
-        yield cell, shape, rank - len(shape) if is_product(step) and not is_vector else 0
+    for number, (cell, shape) in enumerate(zip(step.reads, step.operand_shapes, strict=True)):
+        if is_product(step) and multiplies_vector(step):
+            yield cell, shape, rank if number else 0  # no axis of the batch is one of the vector
+        else:
+            yield cell, shape, rank - len(shape) if is_product(step) else 0
 
 
 def _shapes(step: Step) -> dict[int, Shape]:

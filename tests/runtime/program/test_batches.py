@@ -244,6 +244,18 @@ def test_large_products_in_parts_have_the_bits_of_the_whole() -> None:
 
 
 @pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("shape", [(3, 50, 3), (5, 4, 40, 5)], ids=str)
+def test_a_vector_as_long_as_the_batch_stays_whole(shape: tuple[int, ...]) -> None:
+    g = Graph("vector")
+    x, vector = g.input("float32", shape), g.input("float32", shape[-1:])
+    centred = x - ops.max(x, axis=-1, keepdims=True)
+    g.output(centred + ops.unsqueeze(ops.matmul(centred, vector), len(shape) - 1))
+    inputs = normal(shape, shape[-1:])
+    for threads in (1, 2):
+        assert same(Program(g, threads=threads)(*inputs), interpret(g, *inputs))
+
+
+@pytest.mark.usefixtures("small_parts")
 def test_an_error_in_a_thread_is_raised_and_the_next_call_computes() -> None:
     graph, inputs = attention(7, 20, 16), normal(*[(7, 20, 16)] * 3)
     program = Program(graph, threads=2)
