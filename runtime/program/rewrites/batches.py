@@ -16,13 +16,12 @@ from runtime.program.batches import (
     is_product,
     moved_axes,
     multiplies_vector,
-    written_cells,
 )
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep
 from runtime.program.rewrites.ownership import RESHAPES
-from runtime.program.rewrites.phases import fuse_phases
-from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step
+from runtime.program.rewrites.phases import fuse_phases, written_cells
+from runtime.program.steps import CallStep, RegionStep, Step
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
@@ -60,14 +59,14 @@ class _Fusion:
         for step in steps[seed:]:
             reads_inside = not self._inside.keys().isdisjoint(step.reads)
             if not late.isdisjoint(step.reads):
-                late.update(_writes(step))
+                late.update(written_cells(step))
                 self.after.append(step)
             elif (reads_inside or step is product) and self._add(step):
                 continue
             elif not reads_inside:
                 self.before.append(step)
             else:
-                late.update(_writes(step))
+                late.update(written_cells(step))
                 self.after.append(step)
 
     def _add(self, step: Step, first: bool = False) -> bool:
@@ -120,7 +119,7 @@ class _Fusion:
         self._early = before
         read_cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
         for step in reversed(before):
-            cells = _writes(step)
+            cells = written_cells(step)
             is_used = any(cell in self._axes for cell in cells)
             is_needed = any(cell in read_cells for cell in cells)
             if is_used and not is_needed and self._adds_producer(step):
@@ -147,7 +146,7 @@ class _Fusion:
     def _views_region(self, step: Step) -> bool:
         """Whether a step views the result of a region that no other step reads."""
         cells = set(step.reads)
-        sources = [each for each in self._early if not cells.isdisjoint(_writes(each))]
+        sources = [each for each in self._early if not cells.isdisjoint(written_cells(each))]
         readers = [each for each in self._early if not cells.isdisjoint(each.reads)]
         is_region = len(sources) == 1 and isinstance(sources[0], RegionStep)
         return is_region and readers == [step] and self._is_member(sources[0])
@@ -192,8 +191,3 @@ def _shapes(step: Step) -> dict[int, Shape]:
         shapes = {cell: step.shape for cell, _ in step.writes}
         return shapes | {rows.cell: rows.shape for rows in step.rows}
     return dict.fromkeys(written_cells(step), step.shape)
-
-
-def _writes(step: Step) -> Collection[int]:
-    """Return the cells that a step writes."""
-    return step.writes if isinstance(step, ScalarStep) else written_cells(step)

@@ -257,7 +257,7 @@ class Drawn:
         try:
             for line in lines:
                 exec(line, {"np": np}, trial)
-        except (ValueError, TypeError, IndexError, np.exceptions.AxisError):
+        except (ValueError, TypeError, IndexError, MemoryError, np.exceptions.AxisError):
             return
         value = trial[name]
         if not 0 < np.size(value) <= MOST or np.ndim(value) > 4:

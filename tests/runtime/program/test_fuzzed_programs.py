@@ -12,3 +12,8 @@ def test_drawn_programs_have_the_bits_of_the_interpreter(first: int) -> None:
     ends = [run(number) for number in range(first, first + 8)]
     assert [end for end in ends if end not in ("equal", "refused")] == []
     assert ends.count("equal") >= 4
+
+
+@pytest.mark.parametrize("seed", [2002256, 2005891, 2100137])
+def test_batches_beside_steps_of_several_results(seed: int) -> None:
+    assert run(seed) == "equal"
