@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphir import Symbol
 from graphir.lazy import lazy
 from runtime.native.abi.entry import Spec
+from runtime.native.abi.jobs import NOT_SHARED, SharedRanges
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_reduced, structure
 from runtime.native.columns.reductions import column_fold, columns_together
@@ -31,9 +32,8 @@ from runtime.native.emitters import EMITTERS
 from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
 from runtime.native.layout import Operand as StridedOperand
-from runtime.native.phases import PlacedKernel, together
+from runtime.native.phases import PhaseTable, PlacedKernel
 from runtime.native.probe import engine, extensions, failure_reason
-from runtime.native.ranges import range_taker
 from runtime.native.regions import (
     Kernel,
     Kind,
@@ -42,6 +42,7 @@ from runtime.native.regions import (
     UnsupportedError,
     segments_of,
 )
+from runtime.native.threads import share, shared_ranges
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
@@ -64,10 +65,10 @@ from runtime.program.cost_model import (
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
 from runtime.program.rows import ColumnSpace
-from runtime.program.steps import CHEAP
+from runtime.program.steps import CHEAP, RegionStep
 
 if TYPE_CHECKING:
-    from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
+    from runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
@@ -248,15 +249,19 @@ class Kernels:
         reads: Sequence[Symbol],
         writes: Sequence[Symbol],
         values: Sequence[Any],
+        empty: Callable[..., Any],
     ) -> Callable[..., Any] | None:
         """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
 
         The arrays have the shapes of the step. `values` are the cells with their constants, whose
-        memory must live as long as the function, and with arrays of the strides of views. The
-        answer is None if there is no kernel yet, if several threads would be faster, or if NumPy
-        has to compute some rows.
+        memory must live as long as the function, and with arrays of the strides of views. `empty`
+        makes the memory of large results. The answer is None if there is no kernel yet, if threads
+        would have to add up parts of rows, or if NumPy has to compute some rows.
         """
-        if not (self.worth and step.size and self.code.alone) or self.threads(step) > 1:
+        if not (self.worth and step.size and self.code.alone):
+            return None
+        shared = self.shared(step)
+        if self.threads(step) > 1 and not shared:
             return None
         arrays, layout = self._read(step, values)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
@@ -277,7 +282,7 @@ class Kernels:
         ]
         record = [*[array.ctypes.data for array in arrays], *layout.record[len(arrays) :]]
         long = step.size * self.cost > RELEASED_LOCK
-        return kernel.entry(specs, len(reads), record, step.size, long)
+        return kernel.entry(specs, len(reads), record, step.size, long, shared or NOT_SHARED, empty)
 
     def placed(
         self,
@@ -302,7 +307,7 @@ class Kernels:
         cells = [step.cells[symbol.index] for symbol in self.code.places]
         return PlacedKernel(kernel, layout.record, cells, arrays, step.size)
 
-    together = staticmethod(together)
+    together = PhaseTable
 
     def column_fold(self, symbol: Symbol) -> Callable[..., None] | None:
         """Return the function that reduces the rows of a matrix into an array (see `Tier`)."""
@@ -386,6 +391,17 @@ class Kernels:
             arrays.append(array)
         return arrays
 
+    def shared(self, step: AnyStep) -> SharedRanges | None:
+        """Return how machine code hands out the ranges of a step to threads.
+
+        The answer is None for one thread, and if threads would have to add up parts of rows.
+        """
+        threads, ranges = self.threads(step), int(step.size * self.cost / SHARED_RANGE)
+        if threads == 1 or not isinstance(step, RegionStep):
+            return None
+        blocks, trees = step.cut(step.size // max(threads, ranges) + 64)
+        return None if trees else shared_ranges(blocks[0][1], min(threads, len(blocks)) - 1)
+
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""
         return step.threads if self.price(step) > SECOND_THREAD else 1
@@ -413,7 +429,7 @@ class Kernels:
 class KernelCall:
     """One call of a region: the kernel, its record, and the inputs in the form that it reads.
 
-    `range_size` are the elements of a range if machine code hands out the ranges, or else 0.
+    `shared` says how machine code hands out the ranges; None if Python does.
     """
 
     kernels: Kernels
@@ -421,14 +437,14 @@ class KernelCall:
     record: Sequence[int]
     step: RegionStep
     arrays: Sequence[Array]
-    range_size: int = 0
+    shared: SharedRanges | None = None
 
     def cut(self, run: PlanRun, threads: int) -> Partition:
         """Return the ranges of elements, and the summation trees of long rows.
 
         Each thread gets several ranges, so that a slow thread takes fewer of them. If the caller
         wants progress, or NumPy computes some rows, the ranges are the step's blocks. If machine
-        code hands out the ranges, each thread gets all elements.
+        code hands out the ranges, the caller gets all elements.
         """
         step = self.step
         if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
@@ -436,11 +452,8 @@ class KernelCall:
         time = step.size * self.kernels.cost
         most = min(RANGES_PER_THREAD * threads, int(time / RANGE))
         ranges, trees = step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
-        if threads == 1 or trees:
-            return ranges, trees
-        blocks, _ = step.cut(step.size // max(threads, int(time / SHARED_RANGE)) + 64)
-        self.range_size = blocks[0][1]
-        return [(0, step.size)] * min(threads, len(blocks)), trees
+        self.shared = None if trees else self.kernels.shared(step)
+        return ([(0, step.size)] if self.shared else ranges), trees
 
     def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
         """Return the function by which a thread runs the kernel on its ranges."""
@@ -461,8 +474,8 @@ class KernelCall:
             reads.append((taker, register, operand_laid))
         addresses = [_address(each) for each in (*self.arrays, *outs)]
         sum_addresses = [(_address(each), each.itemsize) for each in sums.values()]
-        if self.range_size:
-            return self._work_on_shared_ranges([*addresses, *[base for base, _ in sum_addresses]])
+        if self.shared:
+            return self._share(self.shared, [*addresses, *[base for base, _ in sum_addresses]])
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             record = (c_int64 * len(self.record))(*self.record)
@@ -485,15 +498,12 @@ class KernelCall:
 
         return work
 
-    def _work_on_shared_ranges(self, addresses: Sequence[int]) -> Work:
-        """Return the function by which a thread runs the kernel on the ranges that it takes."""
-        words = (*addresses, *self.record[len(addresses) :])
-        record = (c_int64 * len(words))(*words)
-        take = range_taker(self.kernel, record, self.step.size, self.range_size)
+    def _share(self, shared: SharedRanges, addresses: Sequence[int]) -> Work:
+        """Return the function by which threads of machine code run the kernel on all ranges."""
+        record = np.array([*addresses, *self.record[len(addresses) :]], np.int64)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
-            for _ in numbers:
-                take()
+            share(self.kernel, record, self.step.size, shared)
 
         return work
 

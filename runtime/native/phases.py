@@ -17,9 +17,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtime.native.background import LOCK
 from runtime.native.probe import engine
+from runtime.native.threads import share, shared_ranges
 from runtime.native.vectors import words_of
 from runtime.program.tier import RowKernel, RowMove
 
@@ -60,7 +62,7 @@ done:
 exit:
   ret void
 }
-define void @phases(ptr %table, i64 %first, i64 %end) {
+define void @phases(ptr %table, ptr %unused, i64 %first, i64 %end) {
 entry:
   %room = get i64, %table[0]
   %ahead = get i64, %table[1]
@@ -135,6 +137,11 @@ exit:
 }"""
 
 
+_APART = 32
+"""The words between the tables of two threads, which write to them: the processor moves a line of
+the cache, or two, from one core to the other."""
+
+
 class PlacedKernel(NamedTuple):
     """A kernel of a region, its record without addresses, and the cells of the record's operands.
 
@@ -149,52 +156,69 @@ class PlacedKernel(NamedTuple):
     size: int
 
 
-def together(
-    kernels: Sequence[RowKernel], room: int, moves: Sequence[RowMove] = ()
-) -> Callable[[Sequence[int]], Callable[[int, int], None]]:
-    """Return the kernels as a function of the addresses of all memories (see `RowKernel`).
+class PhaseTable:
+    """Kernels on blocks of rows, as machine code that takes the addresses of all memories."""
 
-    Its result is the function that runs the kernels on a range of rows, `room` rows at a time; one
-    thread at a time may call it.
-    """
-    driver = _driver()
-    ahead = max([kernel.high - kernel.low for kernel in kernels], default=0)
-    table, records = [room, ahead, len(kernels), len(moves)], list[int]()
-    patches: list[tuple[int, int]] = []
-    starts: list[tuple[int, int]] = []
-    for kernel in kernels:
-        table += [0, 0]
-        if kernel.kernel:
-            context = cast(kernel.kernel.compiled.context, c_void_p).value or 0
-            table[-2:] = kernel.kernel.compiled.address, context
-        starts.append((len(table), len(records)))
-        table += [0, kernel.each, kernel.low, kernel.high, kernel.first, kernel.end]
-        table.append(len(kernel.operands))
-        for operand in kernel.operands:
-            patches.append((len(table) + 1, operand.memory))
-            table += [operand.place, operand.offset, operand.row]
-        records += kernel.record
-    for move in moves:
-        patches.append((len(table), move.memory))
-        table += [0, move.distance, move.size]
-    for position, record in starts:
-        table[position] = 8 * (len(table) + record)
-        patches.append((position, -1))
-    template = np.array([*table, *records], np.int64)
-    positions, numbers = np.array(patches, np.int64).reshape(-1, 2).T
+    def __init__(
+        self, kernels: Sequence[RowKernel], room: int, moves: Sequence[RowMove] = ()
+    ) -> None:
+        ahead = max([kernel.high - kernel.low for kernel in kernels], default=0)
+        table, records = [room, ahead, len(kernels), len(moves)], list[int]()
+        patches: list[tuple[int, int]] = []
+        starts: list[tuple[int, int]] = []
+        for kernel in kernels:
+            table += [0, 0]
+            if kernel.kernel:
+                context = cast(kernel.kernel.compiled.context, c_void_p).value or 0
+                table[-2:] = kernel.kernel.compiled.address, context
+            starts.append((len(table), len(records)))
+            table += [0, kernel.each, kernel.low, kernel.high, kernel.first, kernel.end]
+            table.append(len(kernel.operands))
+            for operand in kernel.operands:
+                patches.append((len(table) + 1, operand.memory))
+                table += [operand.place, operand.offset, operand.row]
+            records += kernel.record
+        for move in moves:
+            patches.append((len(table), move.memory))
+            table += [0, move.distance, move.size]
+        for position, record in starts:
+            table[position] = 8 * (len(table) + record)
+            patches.append((position, -1))
+        self._kernels = kernels  # which the table has by address alone
+        self._template = np.array([*table, *records], np.int64)
+        self._positions, self._numbers = np.array(patches, np.int64).reshape(-1, 2).T
 
-    def placed(addresses: Sequence[int]) -> Callable[[int, int], None]:
-        words = template.copy()
-        address = words.ctypes.data
-        words[positions] += np.array([*addresses, address], np.int64)[numbers]
+    def placed(self, addresses: Sequence[int]) -> Callable[[int, int], None]:
+        """Return the function that runs the kernels on a range of rows, for one thread at a time.
+
+        `addresses` are those of all memories.
+        """
+        words = np.empty(len(self._template), np.int64)
+        self._fill(words, addresses)
+        address, driver = words.ctypes.data, _driver()
 
         def run(first: int, end: int) -> None:
-            driver.function(address, first, end)
-            _ = kernels, words  # the code and the records, which the table has by address alone
+            driver.function(address, None, first, end)
+            _ = self, words  # the code and the records, which the call has by address alone
 
         return run
 
-    return placed
+    def share(
+        self, addresses: Sequence[Sequence[int]], rows: int, block: int, threads: int
+    ) -> None:
+        """Run the kernels on all rows, in ranges of `block` rows, on several threads.
+
+        `addresses` are those of all memories, for each thread.
+        """
+        size = len(self._template)
+        tables = np.empty((threads, size + _APART), np.int64)
+        for words, own in zip(tables[:, :size], addresses, strict=True):
+            self._fill(words, own)
+        share(_driver(), tables, rows, shared_ranges(block, threads - 1))
+
+    def _fill(self, words: NDArray[np.int64], addresses: Sequence[int]) -> None:
+        words[:] = self._template
+        words[self._positions] += np.array([*addresses, words.ctypes.data])[self._numbers]
 
 
 class _Driver(NamedTuple):
@@ -205,10 +229,13 @@ class _Driver(NamedTuple):
 
     code: Any
     function: Callable[..., None]
+    address: int
+    context: Any
 
 
 @cache
 def _driver() -> _Driver:
     with LOCK:
         code = engine().CompiledCode(words_of(_TEXT), "phases")
-    return _Driver(code, CFUNCTYPE(None, c_void_p, c_int64, c_int64)(code.address))
+    function = CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_int64)(code.address)
+    return _Driver(code, function, code.address, (c_void_p * 1)())

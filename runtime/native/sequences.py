@@ -153,7 +153,7 @@ def sequence_entry(
     table = (c_int64 * len(words))(*words)
     code = SequenceCode(driver.address, table, (driver, parts, operations))
     specs = [Spec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
-    return built_in(engine().call, code, specs, inputs, record, 0, long, apart)
+    return built_in(engine().call, code, specs, inputs, record, 0, long, apart=apart)
 
 
 @cache

@@ -357,6 +357,7 @@ def _view(step: CallStep, shape: Shape) -> LayoutStep:
 def moved_axes(step: CallStep) -> tuple[int, ...]:
     """Return the axes of the operand in the order of the result of a permute or transpose."""
     rank = len(step.shape)
-    probe = np.broadcast_to(np.int8(0), step.source_shape)
+    # A probe of another dtype would be converted, and so copied.
+    probe = np.broadcast_to(np.empty((), step.symbol.dtype.storage), step.source_shape)
     marked: Array = np.lib.stride_tricks.as_strided(probe, probe.shape, range(1, rank + 1))
     return tuple([stride - 1 for stride in step.call(marked).strides])

@@ -225,7 +225,7 @@ def share(
     them are done. This thread calls `progress` with the count of numbers taken so far, except with
     `count` itself.
     """
-    if threads == 1 and progress is None:
+    if min(threads, count) <= 1 and progress is None:
         work(lane, iter(range(count)))
         return
     left = itertools.count()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from contextvars import Context
 from typing import Any, NamedTuple, TypeAlias
 
@@ -202,6 +203,16 @@ class Lane:
 
 def _ignore() -> None:
     np.seterr(all="ignore")
+
+
+@contextmanager
+def lanes(lane: Lane, free: list[Lane], count: int) -> Generator[list[Lane]]:
+    """Lend the lane of a call, and further ones of a list of free lanes, up to `count` lanes."""
+    others = [take(free) for _ in range(count - 1)]
+    try:
+        yield [lane, *others]
+    finally:
+        free += others
 
 
 def take(free: list[Lane]) -> Lane:

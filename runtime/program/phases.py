@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,16 +22,18 @@ from graphir.semantics.evaluation import contiguous
 from runtime.program.blocks import Entering, FlatSpace, Operand, Uniform, laid_out, share
 from runtime.program.cost_model import (
     CACHE,
+    KEPT_WALKS,
     NATIVE_LONG_ROWS,
     NATIVE_ROWS,
     NATIVE_SIDE,
     RANGES_PER_THREAD,
     SECOND_THREAD,
+    SMALL_INPUT,
 )
 from runtime.program.memory import Lane, Need, ScratchView
 from runtime.program.rows import Rows
 from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
-from runtime.program.tier import PlacedRegion, RowKernel, RowOperand
+from runtime.program.tier import PlacedRegion, RowKernel, RowOperand, RowTable
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
@@ -39,6 +41,13 @@ Buffers: TypeAlias = dict[int, Array]
 
 Phase: TypeAlias = Callable[[Lane, int, int], None]
 """A phase of one thread, as a function of a range of rows."""
+
+
+_LINE = 64
+"""The bytes of a line of the cache."""
+
+_PAGE = 4096
+"""The bytes between the scratch memories of two threads: cores fetch lines ahead within a page."""
 
 
 class Space(NamedTuple):
@@ -110,6 +119,11 @@ class PhasesStep:
             self.native_room = -(-self.native_room // NATIVE_SIDE) * NATIVE_SIDE
         self.blocks = -(-space.rows // max(1, self.room))
         self.needs: list[dict[int, Need]] = [{} for _ in members]
+        self._inner = [cell for cell in self.writes if cell not in results]
+        sizes = [self.row(cell) * self.writes[cell][1].itemsize for cell in self._inner]
+        self._offsets = [0, *accumulate(-(-self.native_room * n // _LINE) * _LINE for n in sizes)]
+        self._cells = [*self._inner, *self.results, *self.reads]
+        self._tables: dict[Any, _Table] = {}
 
     def _operand_sizes(self, member: RegionStep) -> dict[int, int]:
         """Return the bytes of the operands that a region reads from outside, by cell.
@@ -135,6 +149,8 @@ class PhasesStep:
         start = perf_counter_ns()
         for cell in self.results:
             run.values[cell] = run.empty(cell, *self.writes[cell])
+        if run.progress is None and self._share(run):
+            return
         kernels = self._kernels(run)
         native, count, threads = all(kernels), self.space.rows, self.threads
         room = self.native_room if native else self.room
@@ -183,7 +199,7 @@ class PhasesStep:
             cells = [*buffers]
             both = [self._filled(kernels[number], run, cells) for number in group]
             addresses = [buffer.ctypes.data for buffer in buffers.values()]
-            compute = self.members[0].native.together(both, room)(addresses)
+            compute = self.members[0].native.together(both, room).placed(addresses)
             yield lambda _, first, end, compute=compute: compute(first, end)
 
     def _filled(self, kernel: PlacedRegion, run: PlanRun, inner: Sequence[int]) -> RowKernel:
@@ -200,6 +216,61 @@ class PhasesStep:
                 record[place] = inputs[0].ctypes.data
         rows = self.space.rows
         return RowKernel(kernel, record, operands, kernel.size // rows, rows)
+
+    def _share(self, run: PlanRun) -> bool:
+        """Run all phases in machine code without Python; return whether all have machine code."""
+        if not all(member.native and member.native.worth for member in self.members):
+            return False
+        arrays = {cell: self._read(run.values[cell]) for cell in self.reads}
+        key = tuple([array.strides for array in arrays.values()])
+        bound = self._tables.get(key) or self._bind(run, arrays)
+        if bound is None:
+            return False
+        if len(self._tables) >= KEPT_WALKS:
+            self._tables.clear()
+        self._tables[key] = bound
+        outer = [run.values[cell].ctypes.data for cell in self.results]
+        outer += [array.ctypes.data for array in arrays.values()]
+        try:
+            scratch = bound.scratch.pop()
+        except IndexError:  # fresh memory takes long; other threads may use what there is
+            scratch = np.empty((bound.threads, self._offsets[-1] + _PAGE), np.uint8)
+        starts = [x.ctypes.data for x in scratch]
+        addresses = [[*[start + at for at in self._offsets[:-1]], *outer] for start in starts]
+        bound.table.share(addresses, self.space.rows, bound.block, bound.threads)
+        bound.scratch.append(scratch)
+        return True
+
+    def _read(self, value: Any) -> Array:
+        """Return an operand; a copy if it is not aligned, or strided but small."""
+        array = np.asarray(value)
+        is_small = array.size * SMALL_INPUT <= math.prod(self.shape)
+        if not array.flags.aligned or (is_small and not array.flags.c_contiguous):
+            array = array.copy()
+        return array
+
+    def _bind(self, run: PlanRun, arrays: Mapping[int, Array]) -> _Table | None:
+        """Return the phases in machine code for operands of some strides; None without kernels."""
+        values = self._layouts(run)
+        for cell, array in arrays.items():
+            values[cell] = array
+        kernels: list[RowKernel] = []
+        for member in self.members:
+            kernel = member.native.placed(member, values, False)
+            if kernel is None:
+                return None
+            operands = [self._operand(*each) for each in enumerate(kernel.cells)]
+            rows, kernel = self.space.rows, kernel._replace(arrays=())
+            kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // rows, rows))
+        price = sum(member.native.price(member) for member in self.members)
+        threads, room = self._threads(price), self.native_room
+        blocks = -(-self.space.rows // (room * RANGES_PER_THREAD * threads))
+        return _Table(self.members[0].native.together(kernels, room), blocks * room, threads, [])
+
+    def _operand(self, place: int, cell: int) -> RowOperand:
+        cell = self.aliases.get(cell, cell)
+        row = self.row(cell) * self.writes[cell][1].itemsize if cell in self._inner else 0
+        return RowOperand(place, self._cells.index(cell), 0, row)
 
     def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
         """Return the kernels of the regions, or None for those that have none yet."""
@@ -223,6 +294,15 @@ class PhasesStep:
                     source = values[self.aliases[cell]]  # in C order, so this is a view
                     values[cell] = source.reshape(member.operand_shape(symbol))
         return values
+
+
+class _Table(NamedTuple):
+    """Phases in machine code, the rows of a range, the number of threads, and free memory."""
+
+    table: RowTable
+    block: int
+    threads: int
+    scratch: list[Array]
 
 
 class _Operand(NamedTuple):

@@ -127,7 +127,7 @@ class Plan:
         In a plan of one step, or of steps that are a sequence, machine code replaces the whole
         plan; in other plans it replaces single steps of the Python function.
         """
-        if not self.straight and (self._large or len(self.bound) > 1):
+        if not self.straight and len(self.bound) > 1:
             self.left = LOOK_CALLS
             return
         regions = self._compiled_regions
@@ -141,13 +141,16 @@ class Plan:
         prices = sum(step.price for step in regions) or 1
         for step in regions:
             step.native.spend(time_spent * step.price / prices)
-        calls = int(max(LOOK_TIME, LOOK_REGION * len(regions)) / (self.price or LOOK_TIME))
+        # Without a price, the steps charge their regions.
+        pause = max(LOOK_TIME, LOOK_REGION * len(regions))
+        calls = int(pause / self.price) if self.price else 1 << self._looks
         self.left = self._calls_counted = max(1, min(LOOK_CALLS, calls))
         regions = [step for step in regions if step.native.worth and step not in self._entries]
         if not regions:
             return
         values = self._layouts(program)
-        self._take_entries(program, [step for step in regions if not _is_large(step)], values)
+        fit = regions if self._is_single else [step for step in regions if not _is_large(step)]
+        self._take_entries(program, fit, values)
         # The first price is that of the first call, which fills caches.
         is_long = self.price > self._stepwise_price and time_spent > LOOK_TIME / 2
         if is_long and self._looks > _FIRST_LOOKS and not self._apart:
@@ -168,7 +171,7 @@ class Plan:
                 [symbols[indices[self.origins.get(cell, cell)]] for cell in cells]
                 for cells in (reads, writes)
             ]
-            entry = step.native.entry(step, *both, values)
+            entry = step.native.entry(step, *both, values, self._empty)
             entries |= {step: entry} if entry else {}
         self._entries |= entries
         if entries and not self._is_single:

@@ -214,6 +214,8 @@ class Program:
         lane = take(self._free)
         try:
             outputs = lane.run(recent.straight.function, lane, *inputs)
+        except MemoryError:  # the steps, one by one, name the op
+            outputs = None
         finally:
             self._free.append(lane)
         if outputs is None:

@@ -97,6 +97,26 @@ class RowMove(NamedTuple):
     size: int
 
 
+class RowTable(Protocol):
+    """Kernels on blocks of rows, which take the addresses of all memories (see `RowKernel`)."""
+
+    def placed(self, addresses: Sequence[int], /) -> Callable[[int, int], None]:
+        """Return the function that runs the kernels on a range of rows, for one thread at a time.
+
+        `addresses` are those of all memories.
+        """
+        ...
+
+    def share(
+        self, addresses: Sequence[Sequence[int]], rows: int, block: int, threads: int, /
+    ) -> None:
+        """Run the kernels on all rows, in ranges of `block` rows, on several threads.
+
+        `addresses` are those of all memories, for each thread.
+        """
+        ...
+
+
 class ProductOperand(NamedTuple):
     """An operand of a product: its shape, and its strides in elements."""
 
@@ -162,11 +182,8 @@ class CompiledRegion(Protocol):
 
     def together(
         self, kernels: Sequence[RowKernel], room: int, moves: Sequence[RowMove] = (), /
-    ) -> Callable[[Sequence[int]], Callable[[int, int], None]]:
-        """Return kernels on blocks of `room` rows as a function of the addresses of all memories.
-
-        Its result is the function that runs the kernels on a range of rows.
-        """
+    ) -> RowTable:
+        """Return kernels that run one after another on blocks of `room` rows."""
         ...
 
     def entry(
@@ -175,10 +192,12 @@ class CompiledRegion(Protocol):
         reads: Sequence[Symbol],
         writes: Sequence[Symbol],
         values: Sequence[Any],
+        empty: Callable[..., Any],
     ) -> Callable[..., Any] | None:
         """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
 
-        The answer is None if the tier has not compiled this function yet.
+        `empty` makes the memory of large results. The answer is None if the tier has not compiled
+        this function yet.
         """
         ...
 

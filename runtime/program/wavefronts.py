@@ -34,9 +34,9 @@ from runtime.program.cost_model import (
     RANGES_PER_THREAD,
     SECOND_THREAD,
 )
-from runtime.program.memory import Lane, Need, ScratchView
+from runtime.program.memory import Lane, Need, ScratchView, lanes
 from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
-from runtime.program.tier import RowKernel, RowMove, RowOperand
+from runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -245,7 +245,7 @@ class WavefrontStep:
         self.threads = self._threads(self.price)
         self.blocks = max(2, -(-rows // max(1, self.room)))
         self._keys = [*memories, *self.operands, *self.sources]
-        self._tables: dict[Any, Any] = {}
+        self._tables: dict[Any, RowTable] = {}
         self._needs: dict[int, Need] = {}
         self.stage_needs: list[dict[int, Need]] = [{} for _ in stages]
 
@@ -296,12 +296,19 @@ class WavefrontStep:
         room = self.native_room if table else self.room
         ranges = self._ranges(threads)
         need = self._need(room)
+        if table and run.progress is None:
+            threads = min(threads, len(ranges))
+            with lanes(run.lane, run.free, threads) as own:
+                both = [arrays | dict(zip(self.inner, x.views(need), strict=True)) for x in own]
+                addresses = [[memories[key].ctypes.data for key in self._keys] for memories in both]
+                table.share(addresses, self.rows, ranges[0][1], threads)
+            return
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             windows = dict(zip(self.inner, lane.views(need), strict=True))
             memories = arrays | windows
             if table:
-                compute = table([memories[key].ctypes.data for key in self._keys])
+                compute = table.placed([memories[key].ctypes.data for key in self._keys])
             else:
                 compute = _NumpyWalk(self, lane, memories)
             for i in numbers:
@@ -349,7 +356,7 @@ class WavefrontStep:
 
     # -- machine code
 
-    def _table(self, run: PlanRun, arrays: Mapping[int | CopySource, Array]) -> Any:
+    def _table(self, run: PlanRun, arrays: Mapping[int | CopySource, Array]) -> RowTable | None:
         """Return all stages in machine code as a function of addresses; None without kernels.
 
         The strides of operands decide on kernels, and so on the table.

@@ -10,12 +10,14 @@ that is the `self` of the built-in function.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from ctypes import c_char_p, c_int, c_void_p, py_object
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.native.abi.jobs import JOB, NOT_SHARED, SharedRanges, job
 from runtime.native.abi.structs import (
     ALIGNED,
     DATA,
@@ -33,9 +35,10 @@ from runtime.native.abi.structs import (
 )
 from runtime.native.vectors import words_of
 from runtime.program.codegen.tracing import Storage
+from runtime.program.cost_model import RECYCLED
 
-_POINTERS = ("type", "none", "empty", "kernel", "context", "template")
-_HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long", "pairs")
+_POINTERS = ("type", "none", "empty", "maker", "kernel", "context", "template", "share", "pool")
+_HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long", "pairs", "helpers")
 
 
 class Spec(NamedTuple):
@@ -68,6 +71,7 @@ declare void @Py_DecRef(ptr)
 declare void @PyErr_Clear()
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
@@ -75,8 +79,9 @@ entry:
   %record = get ptr, %self[{DATA}]
   HEAD
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
-  %given = alloca i8, i64 %bytes, align 16
-  call void @llvm.memcpy(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
+  %job = alloca i8, i64 %bytes, align 16
+  call void @llvm.memcpy(ptr align 8 %job, ptr align 8 %template, i64 %bytes, i1 false)
+  %given = getelementptr i64, ptr %job, i64 {JOB}
   br i1 $(icmp eq i64 %nargs, %inputs), label %results, label %other
 results:
   %single = icmp eq i64 %outs, 1
@@ -117,8 +122,16 @@ strides:
   %moves = call i32 @memcmp(ptr %its_steps, ptr %steps, i64 %length)
   br i1 $(icmp eq i32 %moves, 0), label %there, label %other
 make:
+  br i1 $(icmp eq ptr %steps, null), label %new, label %recycled
+new:
   call void @Py_IncRef(ptr %dtype)
-  %made = call ptr %empty(i32 %rank, ptr %shape, ptr %dtype, i32 0)
+  %small = call ptr %empty(i32 %rank, ptr %shape, ptr %dtype, i32 0)
+  br label %made_it
+recycled:
+  %large = call ptr @PyObject_CallObject(ptr %maker, ptr %steps)
+  br label %made_it
+made_it:
+  %made = phi ptr [ %small, %new ], [ %large, %recycled ]
   br i1 $(icmp eq ptr %made, null), label %other, label %hold
 hold:
   br i1 %single, label %there, label %put
@@ -151,12 +164,20 @@ here:
   ret ptr %result
 aside:
   %state = call ptr @PyEval_SaveThread()
+  br i1 $(icmp eq i64 %helpers, 0), label %alone, label %together
+alone:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
+  br label %back
+together:
+  put ptr %given, %job[{JOB - 1}]
+  call void %share(ptr %job, i64 %helpers, ptr %pool)
+  br label %back
+back:
   call void @PyEval_RestoreThread(ptr %state)
   ret ptr %result
 other:
   %unused = phi ptr [ null, %entry ], [ null, %pack ], [ %holder, %guard ],
-    [ %holder, %fields ], [ %holder, %dims ], [ %holder, %strides ], [ %holder, %make ],
+    [ %holder, %fields ], [ %holder, %dims ], [ %holder, %strides ], [ %holder, %made_it ],
     [ %result, %differ ]
   call void @Py_DecRef(ptr %unused)  ; which may be null
   call void @PyErr_Clear()
@@ -178,6 +199,8 @@ def built_in(
     template: Sequence[int],
     elements: int,
     long: bool,
+    shared: SharedRanges = NOT_SHARED,
+    make: Callable[..., Any] | None = None,
     apart: Sequence[tuple[int, int]] = (),
 ) -> Callable[..., Any]:
     """Return a built-in function of `inputs` arrays that returns its results, or None.
@@ -185,27 +208,44 @@ def built_in(
     `specs` describes the inputs and then the results; `assembly` says when the answer is None.
     `call` is the compiled code of `assembly`. `template` is the record of the kernel, in which each
     call fills in the addresses of inputs and results. A `long` call releases the GIL while the
-    kernel runs. `apart` are the pairs of inputs, by number, for which the answer is None if they
-    lie at one address.
+    kernel runs; `shared` says how threads share it. `make` makes the memory of large results from a
+    shape and a dtype. `apart` are the pairs of inputs, by number, for which the answer is None if
+    they lie at one address.
     """
     # The last word takes the inputs that no kernel reads.
-    record_words = np.array([*template, 0], np.int64)
+    head = job(kernel, elements, shared.block)
+    record_words = np.array([*head, *template, 0], np.int64)
     shapes = [np.array([*spec.shape, 0], np.int64) for spec in specs]
     strides = [np.array(spec.strides or (), np.int64) for spec in specs]
     places = [steps.ctypes.data if len(steps) else 0 for steps in strides]
+    making: list[tuple[Any, ...]] = []
+    for k, spec in enumerate(specs[inputs:], inputs):
+        if make and math.prod(spec.shape) * spec.dtype.itemsize >= RECYCLED:
+            making.append((spec.shape, spec.dtype))
+            places[k] = id(making[-1])
     arrays = [
         (id(spec.dtype), len(spec.shape), shape.ctypes.data, spec.place, steps)
         for spec, shape, steps in zip(specs, shapes, places, strict=True)
     ]
-    addresses = id(np.ndarray), id(None), numpy_api(EMPTY)
+    addresses = id(np.ndarray), id(None), numpy_api(EMPTY), id(make)
     context = ctypes.addressof(kernel.context)
-    fields = kernel.address, context, record_words.ctypes.data, record_words.nbytes
-    counts = inputs, len(specs) - inputs, len(specs)
+    fields = kernel.address, context, record_words.ctypes.data, shared.function, shared.pool
+    counts = record_words.nbytes, inputs, len(specs) - inputs, len(specs)
     pairs = [specs[number].place for pair in apart for number in pair]
-    words = *addresses, *fields, *counts, elements, long, len(apart), *np.ravel(arrays), *pairs
+    words = (
+        *addresses,
+        *fields,
+        *counts,
+        elements,
+        long,
+        len(apart),
+        shared.helpers,
+        *np.ravel(arrays),
+        *pairs,
+    )
     record: Any = (ctypes.c_int64 * len(words))(*words)
     method = _MethodDef(b"call", call.address, FASTCALL, None)
     # The record lives as long as the function, and these objects as long as the record.
-    record.references = call, method, kernel, specs, record_words, shapes, strides
+    record.references = call, method, kernel, specs, record_words, shapes, strides, make, making
     new = python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
     return new(ctypes.addressof(method), np.frombuffer(record, np.int64), None)

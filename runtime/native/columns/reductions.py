@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphir import DType, Symbol
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode
-from runtime.native.phases import PlacedKernel, together
+from runtime.native.phases import PhaseTable, PlacedKernel
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
@@ -260,7 +260,7 @@ def columns_together(
         operands = [scratch[register]._replace(place=1)] if register in scratch else []
         fold = PlacedKernel(reduction.kernel, words, (), (), count)
         kernels.append(RowKernel(fold, words, operands, 1, count))
-    run = together(kernels, room)([each.ctypes.data for each in buffers])
+    run = PhaseTable(kernels, room).placed([each.ctypes.data for each in buffers])
     memory = arrays, buffers
 
     def compute(first: int, end: int) -> None:

@@ -15,6 +15,7 @@ from runtime import Program, interpret, jit
 from runtime.program import batches
 from runtime.program.batches import BatchStep, parts
 from runtime.program.rewrites import phases as fusion
+from runtime.program.steps import CallStep
 from tests.support.evaluator import same
 
 NATIVE = ("off", "now")
@@ -27,6 +28,10 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH_PART", 1)
     monkeypatch.setattr(batches, "SECOND_THREAD", 0)
     monkeypatch.setattr(fusion, "CACHE", 1 << 10)
+
+
+def is_view(step: Any) -> bool:
+    return isinstance(step, CallStep) and step.symbol.op is ops.permute
 
 
 def batch_steps(program: Program, *inputs: Any) -> list[BatchStep]:
@@ -253,6 +258,20 @@ def test_a_vector_as_long_as_the_batch_stays_whole(shape: tuple[int, ...]) -> No
     inputs = normal(shape, shape[-1:])
     for threads in (1, 2):
         assert same(Program(g, threads=threads)(*inputs), interpret(g, *inputs))
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float16"])
+def test_matrices_of_any_dtype_are_transposed_within_a_batch(dtype: str) -> None:
+    g = Graph("transposed", rules="numpy")
+    x = g.input("float32", (2, 3, 8, 16))
+    y = ops.permute(x > 0 if dtype == "bool" else ops.cast(x, dtype), dims=(0, 1, 3, 2))
+    g.output(ops.maximum(ops.matmul(x, ops.cast(y, "float32")) + 1, 0))
+    (inputs,) = normal(x.shape)
+    program = Program(g, threads=2)
+    members = [member for step in batch_steps(program, np.abs(inputs)) for member in step.members]
+    assert any(map(is_view, members))
+    assert same(program(np.abs(inputs)), interpret(g, np.abs(inputs)))
 
 
 @pytest.mark.usefixtures("small_parts")
