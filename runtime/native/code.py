@@ -22,6 +22,7 @@ from graphir.semantics.kernels import (
     rounded_table,
 )
 from graphir.semantics.rounded_functions import rounded_erf
+from runtime.native.rows import PLACES
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
 from runtime.program.codegen.instructions import Attributes, RegionCode, entering, scalar_of
@@ -188,7 +189,7 @@ class NativeCode(RegionCode):
             if self.bases[register] not in output_bases and register not in self.inputs
         ]
         self.results = [*self.outs.values(), *self.buffered]
-        sum_dtypes = [self.dtypes[register] for register, _ in self.sums]
+        sum_dtypes = [self.sum_dtype(*each) for each in self.sums]
         result_dtypes = [self.dtypes[register] for register in self.results]
         self.sizes = (
             tuple([each.itemsize for each in result_dtypes]),
@@ -196,6 +197,10 @@ class NativeCode(RegionCode):
         )
         self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == sum_dtypes
         self.places = [*self.inputs.values(), *self.outs, *[symbol for symbol, _ in self.rows]]
+
+    def sum_dtype(self, register: int, name: str) -> Storage:
+        """Return the dtype of what the kernel stores for a reduction."""
+        return np.dtype(np.int64) if name in PLACES else self.dtypes[register]
 
     def register(self, symbol: Symbol) -> int:
         """Return the register of a symbol of the region."""
@@ -286,7 +291,7 @@ def is_reduced(symbol: Symbol) -> bool:
         return False
     if name in ("sum", "mean"):
         return dtype is not DType.bool and not dtype.is_complex
-    if name in ("max", "min"):
+    if name in ("max", "min", *PLACES):
         return register(dtype).kind in "iu" or register(dtype).char in "fd"
     return name in ("any", "all") and dtype is DType.bool
 

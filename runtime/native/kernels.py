@@ -42,7 +42,7 @@ from runtime.native.regions import (
     UnsupportedError,
     segments_of,
 )
-from runtime.native.threads import share, shared_ranges
+from runtime.native.threads import share, share_calls, shared_ranges
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
@@ -66,6 +66,7 @@ from runtime.program.cutting import Region
 from runtime.program.memory import Lane
 from runtime.program.rows import ColumnSpace
 from runtime.program.steps import CHEAP, RegionStep
+from runtime.program.tier import RangeCall
 
 if TYPE_CHECKING:
     from runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
@@ -308,6 +309,7 @@ class Kernels:
         return PlacedKernel(kernel, layout.record, cells, arrays, step.size)
 
     together = PhaseTable
+    share_calls = staticmethod(share_calls)
 
     def column_fold(self, symbol: Symbol) -> Callable[..., None] | None:
         """Return the function that reduces the rows of a matrix into an array (see `Tier`)."""
@@ -320,8 +322,8 @@ class Kernels:
         values: Sequence[Any],
         outs: Sequence[Array],
         sums: Sequence[Array],
-    ) -> Callable[[int, int], None] | None:
-        """Return the function that computes and reduces a range of rows (see `Tier`)."""
+    ) -> RangeCall | None:
+        """Return the call that computes and reduces rows, as yet of no row (see `Tier`)."""
         if not self.worth:
             return None
         arrays = [*self._inputs(step, values, copies=True), *outs]
@@ -331,7 +333,7 @@ class Kernels:
             key = ColumnKinds(kinds[: len(arrays) - len(outs)], tuple(_names(step)))
             kernel = self.kernel(key)
             record = record_of(arrays, space, [each for each in steps if each], sums)
-            return kernel and _record_runner(kernel, record, arrays)
+            return kernel and RangeCall(kernel, record, 0, 0, arrays)
         arrays, layout = self._read(step, values, copies=True)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
@@ -459,7 +461,7 @@ class KernelCall:
         """Return the function by which a thread runs the kernel on its ranges."""
         (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
         count = len(ranges) if trees else step.size // step.length
-        sums = {each: np.empty(count, code.dtypes[each[0]]) for each in code.sums}
+        sums = {each: np.empty(count, code.sum_dtype(*each)) for each in code.sums}
         lies = dict(zip(code.inputs, self.arrays, strict=True))
         lies |= zip([code.bases[each] for each in code.outs.values()], outs, strict=True)
         reads: list[tuple[Taker, int, Operand | None]] = []
@@ -512,16 +514,6 @@ def _names(step: RegionStep) -> Iterator[str]:
     """Yield the names of the row-wise ops of a step."""
     for rows in step.rows:
         yield rows.symbol.op.name
-
-
-def _record_runner(kernel: Any, record: Any, arrays: Sequence[Array]) -> Callable[[int, int], None]:
-    """Return the function that runs a kernel on a range; `arrays` are those of the record."""
-
-    def compute(first: int, end: int) -> None:
-        kernel.function(record, kernel.context, first, end)
-        _ = arrays  # by address alone in the record
-
-    return compute
 
 
 def _address(array: Array) -> int:

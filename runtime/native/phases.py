@@ -23,7 +23,7 @@ from runtime.native.background import LOCK
 from runtime.native.probe import engine
 from runtime.native.threads import share, shared_ranges
 from runtime.native.vectors import words_of
-from runtime.program.tier import RowKernel, RowMove
+from runtime.program.tier import RangeCall, RowKernel, RowMove
 
 _TEXT = """
 define internal void @copy(ptr %record, ptr %context, i64 %first, i64 %end) {
@@ -193,15 +193,19 @@ class PhaseTable:
 
         `addresses` are those of all memories.
         """
-        words = np.empty(len(self._template), np.int64)
-        self._fill(words, addresses)
-        address, driver = words.ctypes.data, _driver()
+        driver, words, *_ = call = self.call(addresses)
 
         def run(first: int, end: int) -> None:
-            driver.function(address, None, first, end)
-            _ = self, words  # the code and the records, which the call has by address alone
+            driver.function(words.ctypes.data, None, first, end)
+            _ = call  # the code and the records, which the function has by address alone
 
         return run
+
+    def call(self, addresses: Sequence[int], alive: Any = None) -> RangeCall:
+        """Return the call that runs the kernels, as yet on no row."""
+        words = np.empty(len(self._template), np.int64)
+        self._fill(words, addresses)
+        return RangeCall(_driver(), words, 0, 0, (self, alive))
 
     def share(
         self, addresses: Sequence[Sequence[int]], rows: int, block: int, threads: int

@@ -15,7 +15,7 @@ import numpy as np
 from runtime.native.abi.loops import loop_of
 from runtime.native.code import NativeCode
 from runtime.native.emitters import LlvmValue, emitted, has_code
-from runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, rows
+from runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, offsets, rows
 from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.codegen.instructions import Instruction
 from runtime.program.codegen.tracing import Storage
@@ -173,7 +173,8 @@ class ModuleWriter:
         text = self.text
         for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
-        if self.sums and not self.blocks and self.code.has_several_rows:
+        in_registers = self.sums and not any(each.is_place for _, each in self.sums)
+        if in_registers and not self.blocks and self.code.has_several_rows:
             self.side = NATIVE_SIDE
             self._body_of_several()
         reductions = [each for _, each in self.sums]
@@ -235,10 +236,14 @@ class ModuleWriter:
         for number, segment in enumerate(self.segments):
             before = self._segment(number, segment, before)
         lines.append(_TAIL)
-        for k, (base, reduction) in enumerate(self.sums):
+        words = offsets([each for _, each in self.sums])
+        for word, (base, reduction) in zip(words, self.sums, strict=False):
             at, _ = self._operand(base, "%begin", "0")
-            to = f"$(getelementptr i64, ptr %sums, i64 {k})"
-            lines.append(f"call void @{reduction.function}(ptr {at}, i64 0, i64 %n, ptr {to})")
+            to = f"$(getelementptr i64, ptr %sums, i64 {word})"
+            # A place counts from the start of the row, not of this part.
+            begin = "%begin" if reduction.is_place else "0"
+            call = f"@{reduction.function}(ptr {at}, i64 {begin}, i64 %n, ptr {to})"
+            lines.append(f"call void {call}")
         lines.append("ret void\n}")
 
     def _prologue(self, room: int) -> None:

@@ -6,13 +6,15 @@ elements than a vector has. `trees` does so for NATIVE_SIDE rows side by side, w
 its values in registers: a vector has eight lanes of each row. Sums have NumPy's pairwise order:
 NumPy halves a row down to 128 elements, which it adds in eight lanes
 (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). The other reductions have the same result
-in any order: maxima and minima are those of IEEE 754-2019, 9.6, with 0.0 above -0.0. `StrideLayout`
-defines the record of a kernel.
+in any order: maxima and minima are those of IEEE 754-2019, 9.6, with 0.0 above -0.0, and `argmax`
+and `argmin` give the first NaN, or the first place of the greatest or least value, where the zeros
+are equal. `StrideLayout` defines the record of a kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -119,6 +121,80 @@ exit:
   put {T} %t, %sums[0]"""
 """The leaf of a reduction whose result is the same in any order."""
 
+_EXTREMES = """\
+  %whole = and i64 %n, -64
+  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
+vector:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
+  %r = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
+  %s = phi <64 x {I}> [ splat ({I} {signs}), %leaf ], [ %s1, %vector ]
+  %u = phi <64 x i1> [ zeroinitializer, %leaf ], [ %u1, %vector ]
+  %y = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
+  %r1 = select <64 x i1> $(fcmp {better} <64 x {T}> %y, %r), <64 x {T}> %y, <64 x {T}> %r
+  %s1 = {sign} <64 x {I}> %s, $(bitcast <64 x {T}> %y to <64 x {I}>)
+  %u1 = or <64 x i1> %u, $(fcmp uno <64 x {T}> %y, %y)
+  %i1 = add i64 %i, 64
+  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
+joined:
+  %lanes = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
+  %words = phi <64 x {I}> [ splat ({I} {signs}), %leaf ], [ %s1, %vector ]
+  %nans = phi <64 x i1> [ zeroinitializer, %leaf ], [ %u1, %vector ]
+  %best = call nnan {T} @llvm.vector.reduce.{across}(<64 x {T}> %lanes)
+  %word = call {I} @llvm.vector.reduce.{sign}(<64 x {I}> %words)
+  %zero = bitcast {I} $(and {I} %word, {top}) to {T}
+  %v0 = select i1 $(fcmp oeq {T} %best, 0.0), {T} %zero, {T} %best
+  %v1 = select i1 $(call i1 @llvm.vector.reduce.or(<64 x i1> %nans)), {T} {nan}, {T} %v0
+  br label %one
+one:
+  %k = phi i64 [ %whole, %joined ], [ %k1, %more ]
+  %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
+  br i1 $(icmp ult i64 %k, %n), label %more, label %exit
+more:
+  %t_next = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
+  %t1 = call {T} @llvm.{join}({T} %t, {T} %t_next)
+  %k1 = add i64 %k, 1
+  br label %one
+exit:
+  put {T} %t, %sums[0]"""
+"""The leaf of a maximum or minimum of floats: a comparison in place of llvm.maximum, which takes
+longer. The comparison keeps either zero, so the sign of a result that is zero comes from all
+elements: a maximum is -0.0 if all have the sign, a minimum is 0.0 if none has."""
+
+_PLACES = """\
+  call void @{extreme}(ptr %x, i64 0, i64 %n, ptr %sums)
+  %value = get {T}, %sums[0]
+  %one = insertelement <64 x {T}> poison, {T} %value, i64 0
+  %values = shufflevector <64 x {T}> %one, <64 x {T}> poison, <64 x i32> zeroinitializer
+  %whole = and i64 %n, -64
+  br label %many
+many:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %several ]
+  br i1 $(icmp ult i64 %i, %whole), label %several, label %single
+several:
+  %y = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
+  %equal = {equal} <64 x {T}> %y, %values
+{nans}
+  %bits = bitcast <64 x i1> %found to i64
+  %i1 = add i64 %i, 64
+  br i1 $(icmp eq i64 %bits, 0), label %many, label %here
+here:
+  %lane = call i64 @llvm.cttz(i64 %bits, i1 true)
+  %at = add i64 %i, %lane
+  br label %exit
+single:
+  %k = phi i64 [ %whole, %many ], [ %k1, %next ]
+  %z = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
+  %k1 = add i64 %k, 1
+  %is_equal = {equal} {T} %z, %value
+{nan}
+  br i1 %is_found, label %exit, label %next
+next:
+  br label %single
+exit:
+  %place = phi i64 [ %at, %here ], [ %k, %single ]
+  put i64 $(add i64 %place, %begin), %sums[1]"""
+"""The leaf of argmax and argmin: the first element that equals the maximum, or the first NaN."""
+
 _ADDRESS = """
 define internal void @address(ptr %record, i64 %a, ptr %now) {{
 entry:
@@ -215,6 +291,15 @@ several:
   br label %done"""
 
 
+PLACES = {"argmax": "max", "argmin": "min"}
+"""The reductions to places, and those that find the elements there."""
+
+
+def offsets(reductions: Sequence[Reduction]) -> list[int]:
+    """Return the first word of each reduction in the results, and the number of words."""
+    return [0, *accumulate(each.words for each in reductions)]
+
+
 class VectorCode(NamedTuple):
     """Straight-line code, and the names of vectors that it computes."""
 
@@ -223,9 +308,10 @@ class VectorCode(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """A reduction: `sum mean prod max min any all`, and the dtype of its elements in memory.
+    """A reduction and the dtype of its elements in memory.
 
-    `mean` is the sum of a whole row, divided by its number of elements.
+    The reductions are `sum mean prod max min any all argmax argmin`. `mean` is the sum of a whole
+    row, divided by its number of elements. `argmax` and `argmin` give the first place in a row.
     """
 
     name: str
@@ -235,6 +321,21 @@ class Reduction(NamedTuple):
     def is_sum(self) -> bool:
         """Whether the result depends on the order of additions."""
         return self.name in ("sum", "mean")
+
+    @property
+    def is_place(self) -> bool:
+        """Whether the result is the place of an element, which is next to the element in memory."""
+        return self.name in PLACES
+
+    @property
+    def words(self) -> int:
+        """The words of a result that is not finished: the element, and the place."""
+        return 1 + self.is_place
+
+    @property
+    def extreme(self) -> Reduction:
+        """The reduction that finds the element of which `argmax` or `argmin` gives the place."""
+        return Reduction(PLACES[self.name], self.dtype)
 
     @property
     def kind(self) -> str:
@@ -252,7 +353,7 @@ class Reduction(NamedTuple):
         if self.name in ("any", "all"):
             return "umax" if self.name == "any" else "umin"
         prefix = {"f": "f", "i": "s", "u": "u"}[self.dtype.kind]
-        return f"{prefix}{self.name}{'imum' if prefix == 'f' else ''}"
+        return f"{prefix}{PLACES.get(self.name, self.name)}{'imum' if prefix == 'f' else ''}"
 
     @property
     def zero(self) -> str:
@@ -289,8 +390,56 @@ class Reduction(NamedTuple):
             add, zero = _adding(self.kind)
             pairs = "\n".join(_pairs(self.kind, add))
             return _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
+        if self.is_place:
+            return self._leaf_of_places()
         names = {"T": self.kind, "zero": self.zero, "across": self.across}
-        return _LANES.format(**names, join=self._intrinsic)
+        if self.dtype.kind != "f":
+            return _LANES.format(**names, join=self._intrinsic)
+        bits, is_max = 8 * self.dtype.itemsize, self.name == "max"
+        names |= {"I": f"i{bits}", "top": f"{-(1 << bits - 1)}", "nan": "0x7FF8000000000000"}
+        names |= {"sign": "and", "signs": "-1"} if is_max else {"sign": "or", "signs": "0"}
+        better = "ogt" if is_max else "olt"
+        return _EXTREMES.format(**names, join=self._intrinsic, better=better)
+
+    def _leaf_of_places(self) -> str:
+        equals = ("%found", "<64 x i1>", self.kinds(64), "%y", "%equal")
+        equal = ("%is_found", "i1", self.kind, "%z", "%is_equal")
+        nans, nan = (
+            f"  {name} = select i1 $(fcmp uno {self.kind} %value, %value), "
+            f"{mask} $(fcmp uno {vector} {y}, {y}), {mask} {same}"
+            if self.dtype.kind == "f"
+            else f"  {name} = freeze {mask} {same}"
+            for name, mask, vector, y, same in (equals, equal)
+        )
+        names = {"T": self.kind, "equal": "fcmp oeq" if self.dtype.kind == "f" else "icmp eq"}
+        return _PLACES.format(**names, extreme=self.extreme.function, nans=nans, nan=nan)
+
+    def joins(self, at: int, side: int) -> Iterator[str]:
+        """Yield the code that combines the results of two halves of a row, or of rows side by side.
+
+        The results are at word `at` of %sums, which has those of the left half, and of %right.
+        """
+        if self.is_place:
+            yield from self._join_of_places(at)
+            return
+        kind = self.kinds(side)
+        x, y = (f"$(get {kind}, {of_half}[{at}])" for of_half in ("%sums", "%right"))
+        yield f"  put {kind} $({self.join(x, y, side)}), %sums[{at}]"
+
+    def _join_of_places(self, at: int) -> Iterator[str]:
+        kind, x, y, is_max = self.kind, f"%x{at}", f"%y{at}", self.name == "argmax"
+        for half, value in (("%sums", x), ("%right", y)):
+            yield f"  {value} = get {kind}, {half}[{at}]"
+            yield f"  {value}p = get i64, {half}[{at + 1}]"
+        if self.dtype.kind == "f":
+            better = f"$(fcmp {'ogt' if is_max else 'olt'} {kind} {y}, {x})"
+            first = f"$(and i1 $(fcmp uno {kind} {y}, {y}), $(fcmp ord {kind} {x}, {x}))"
+            yield f"  {x}r = or i1 {better}, {first}"
+        else:
+            order = ("u" if self.dtype.kind == "u" else "s") + ("gt" if is_max else "lt")
+            yield f"  {x}r = icmp {order} {kind} {y}, {x}"
+        yield f"  put {kind} $(select i1 {x}r, {kind} {y}, {kind} {x}), %sums[{at}]"
+        yield f"  put i64 $(select i1 {x}r, i64 {y}p, i64 {x}p), %sums[{at + 1}]"
 
 
 def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> Iterator[str]:
@@ -301,7 +450,8 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
     """
     places = first + len(reductions)
     names = {"args": ARGS, "places": places, "words": places + 1, "P": f"<{places} x i64>"}
-    for each in {each.function: each for each in reductions}.values():
+    several = [each.extreme for each in reductions if each.is_place]
+    for each in {each.function: each for each in (*several, *reductions)}.values():
         long = "$(icmp ugt i64 %upper, 128)" if each.is_sum else "false"
         yield _halves(each.function, "ptr %x", long, each.leaf(), [each])
     long = f"$(icmp ugt i64 %n, {block})" if reductions else "false"
@@ -327,12 +477,15 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
         count=2 * (places + 1),
         step=2 * (places + 1) + 1,
         now=side * places,
-        sums=max(1, side * len(reductions)),
+        sums=max(1, side * offsets(reductions)[-1]),
         choice=choice,
         several=several,
         elements=", [ %elements, %several ]" if several else "",
         no_others=", [ 0, %several ]" if several else "",
-        finished="\n".join(_finish(k, first + k, each) for k, each in enumerate(reductions)),
+        finished="\n".join(
+            _finish(at, first + k, each)
+            for k, (at, each) in enumerate(zip(offsets(reductions), reductions, strict=False))
+        ),
     )
 
 
@@ -424,17 +577,20 @@ def _halves(
 
     `long` is the condition for halving, and `side` the number of rows that it reduces.
     """
-    joins: list[str] = []
-    for k, each in enumerate(reductions):
-        kind, at = each.kinds(side), side * k
-        x, y = (f"$(get {kind}, {of_half}[{at}])" for of_half in ("%sums", "%right"))
-        joins.append(f"  put {kind} $({each.join(x, y, side)}), %sums[{at}]")
+    places = offsets(reductions)
+    joins = [
+        line
+        for at, each in zip(places, reductions, strict=False)
+        for line in each.joins(side * at, side)
+    ]
     names = {"of": of, "args": args, "long": long, "leaf": leaf}
-    return _HALVES.format(**names, count=side * len(reductions), added="\n".join(joins))
+    return _HALVES.format(**names, count=side * places[-1], added="\n".join(joins))
 
 
 def _finish(k: int, place: int, reduction: Reduction) -> str:
     """Return the code that finishes and stores a reduction."""
+    if reduction.is_place:
+        return f"  store i64 $(get i64, %sums[{k + 1}]), ptr $(get ptr, %now[{place}]), align 1"
     total = _total(reduction, f"$(get {reduction.kind}, %sums[{k}])", "%divisor", 1)
     return f"  store {reduction.kind} {total}, ptr $(get ptr, %now[{place}]), align 1"
 

@@ -24,7 +24,7 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_int, c_int64, c_void_p
 from functools import cache
 from time import perf_counter, sleep
@@ -37,6 +37,7 @@ from runtime.native.abi.jobs import SharedRanges, job
 from runtime.native.background import LOCK
 from runtime.native.probe import engine
 from runtime.native.vectors import words_of
+from runtime.program.tier import RangeCall
 
 POLLED = 50e-6
 """Seconds for which a worker polls."""
@@ -227,6 +228,26 @@ exit:
 """
 
 
+_CALLS = """
+define void @calls(ptr %table, ptr %unused, i64 %first, i64 %end) {
+entry:
+  br label %call
+call:
+  %i = phi i64 [ %first, %entry ], [ %i1, %call ]
+  %at = getelementptr i64, ptr %table, i64 $(mul i64 %i, 5)
+  %kernel = get ptr, %at[0]
+  %record = get ptr, %at[1]
+  %context = get ptr, %at[2]
+  %from = get i64, %at[3]
+  %to = get i64, %at[4]
+  call void %kernel(ptr %record, ptr %context, i64 %from, i64 %to)
+  %i1 = add i64 %i, 1
+  br i1 $(icmp ult i64 %i1, %end), label %call, label %exit
+exit:
+  ret void
+}
+"""
+
 _SOME = """
 define void @pauses(i64 %count) {
 entry:
@@ -318,6 +339,30 @@ def share(kernel: Any, records: NDArray[np.int64], size: int, shared: SharedRang
     step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
     words = job(kernel, size, shared.block, step, records.ctypes.data)
     pool.function((c_int64 * len(words))(*words), shared.helpers, pool.words)
+
+
+def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
+    """Make calls in any order, on several threads."""
+    words: list[int] = []
+    for kernel, record, first, end, _ in calls:
+        context = ctypes.addressof(kernel.context)
+        words += kernel.address, record.ctypes.data, context, first, end
+    share(_calls(), np.array(words, np.int64), len(calls), shared_ranges(1, threads - 1))
+
+
+class _Calls(NamedTuple):
+    """The kernel `calls`, whose elements are calls; `code` keeps the memory of its address."""
+
+    address: int
+    context: Any
+    code: Any
+
+
+@cache
+def _calls() -> _Calls:
+    with LOCK:
+        code = engine().CompiledCode(words_of(_CALLS), "calls")
+    return _Calls(code.address, (c_void_p * 1)(), code)
 
 
 def shared_ranges(block: int, helpers: int) -> SharedRanges:

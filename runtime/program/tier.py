@@ -97,6 +97,19 @@ class RowMove(NamedTuple):
     size: int
 
 
+class RangeCall(NamedTuple):
+    """A call of machine code on the elements `first` to `end`.
+
+    `record` is an array of 64-bit words. `alive` are the objects that it refers to by address.
+    """
+
+    kernel: Any
+    record: Any
+    first: int
+    end: int
+    alive: Any = None
+
+
 class RowTable(Protocol):
     """Kernels on blocks of rows, which take the addresses of all memories (see `RowKernel`)."""
 
@@ -217,14 +230,18 @@ class CompiledRegion(Protocol):
         outs: Sequence[Any],
         sums: Sequence[Any],
         /,
-    ) -> Callable[[int, int], None] | None:
-        """Return the function that computes a range of rows and reduces them into `sums`.
+    ) -> RangeCall | None:
+        """Return the call that computes rows and reduces them into `sums`, as yet of no row.
 
-        The function computes a few rows of `space` at a time. `sums` are matrices with a row for
+        Machine code computes a few rows of `space` at a time. `sums` are matrices with a row for
         each leading element of the space, one for each row-wise symbol, and their elements have
-        their first values. One thread at a time may call the function. The answer is None if there
-        is no kernel for these operands yet.
+        their first values. Calls at the same time need records of their own. The answer is None if
+        there is no kernel for these operands yet.
         """
+        ...
+
+    def share_calls(self, calls: Sequence[RangeCall], threads: int, /) -> None:
+        """Make calls in any order, on several threads."""
         ...
 
     def threads(self, step: RegionStep | ScalarStep) -> int:

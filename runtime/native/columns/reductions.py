@@ -8,7 +8,7 @@ down to one element.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from ctypes import c_int64
 from functools import cache
 from time import perf_counter_ns
@@ -24,12 +24,12 @@ from runtime.native.phases import PhaseTable, PlacedKernel
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
+from runtime.native.threads import share_calls
 from runtime.native.vectors import words_of
-from runtime.program.blocks import Range, Uniform, share
+from runtime.program.blocks import Range, Uniform
 from runtime.program.cost_model import COLUMN_BYTE, COLUMN_ELEMENTS, COMPILE_COST, SECOND_THREAD
-from runtime.program.memory import Lane
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
-from runtime.program.tier import RowKernel, RowOperand
+from runtime.program.tier import RangeCall, RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
 
@@ -160,6 +160,10 @@ class ColumnReduction:
         """Run the kernel on rows `first` to `end`."""
         self.kernel.function((c_int64 * 8)(*record), self.kernel.context, first, end)
 
+    def _call(self, record: Sequence[int], first: int, end: int) -> RangeCall:
+        """Return the call of the kernel on rows `first` to `end`."""
+        return RangeCall(self.kernel, np.array(record, np.int64), first, end)
+
     def reduce(
         self,
         reduce: Callable[[Any], Any],
@@ -185,14 +189,12 @@ class ColumnReduction:
             for part in Uniform(lanes, each)
         ]
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            for i in numbers:
-                (first, end), part = parts[i]
-                record = self.record(space, part)
-                record[:2] = result.ctypes.data, x.ctypes.data
-                self.run(record, first * rows, end * rows)
-
-        share(len(parts), work, threads, Lane(), [])
+        calls: list[RangeCall] = []
+        for (first, end), part in parts:
+            record = self.record(space, part)
+            record[:2] = result.ctypes.data, x.ctypes.data
+            calls.append(self._call(record, first * rows, end * rows))
+        share_calls(calls, threads)
         finish_columns(symbol, space, result)
         return result
 
@@ -225,8 +227,8 @@ def columns_together(
     space: ColumnSpace,
     outs: Sequence[Array],
     sums: Sequence[Array],
-) -> Callable[[int, int], None] | None:
-    """Return the function that computes a range of rows of a region and reduces them into `sums`.
+) -> RangeCall | None:
+    """Return the call that computes rows of a region and reduces them into `sums`.
 
     The rows of a block lie in scratch memory, except those of operands and results. The answer is
     None if LLVM fails, and if an operand of a reduction has no rows at equal distances.
@@ -260,14 +262,8 @@ def columns_together(
         operands = [scratch[register]._replace(place=1)] if register in scratch else []
         fold = PlacedKernel(reduction.kernel, words, (), (), count)
         kernels.append(RowKernel(fold, words, operands, 1, count))
-    run = PhaseTable(kernels, room).placed([each.ctypes.data for each in buffers])
-    memory = arrays, buffers
-
-    def compute(first: int, end: int) -> None:
-        run(first, end)
-        _ = memory  # by address alone in the records
-
-    return compute
+    addresses = [each.ctypes.data for each in buffers]
+    return PhaseTable(kernels, room).call(addresses, (arrays, buffers))
 
 
 def _row_step(x: Array, shape: tuple[int, ...], space: ColumnSpace) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
-from ctypes import c_int64
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -209,7 +209,15 @@ class ColumnWriter(ModuleWriter):
 
 def steps_of(x: Array, shape: tuple[int, ...], space: ColumnSpace) -> Steps | None:
     """Return the steps of an array, broadcast to `shape`; None if an axis has several."""
-    view = np.broadcast_to(x, shape)
+    return _steps_of(x.shape, x.strides, shape, space)
+
+
+@lru_cache(1 << 10)
+def _steps_of(
+    own: tuple[int, ...], by_axis: tuple[int, ...], shape: tuple[int, ...], space: ColumnSpace
+) -> Steps | None:
+    strides = [0] * (len(shape) - len(own))
+    strides += [by if n > 1 else 0 for n, by in zip(own, by_axis, strict=True)]
     steps: list[int] = []
     end = len(shape)
     for size in (space.lanes, space.rows, space.lead):
@@ -218,9 +226,7 @@ def steps_of(x: Array, shape: tuple[int, ...], space: ColumnSpace) -> Steps | No
             start -= 1
             count *= shape[start]
         axes = [
-            (n, by)
-            for n, by in zip(shape[start:end], view.strides[start:end], strict=True)
-            if n > 1
+            (n, by) for n, by in zip(shape[start:end], strides[start:end], strict=True) if n > 1
         ]
         if any(outer != n * by for (_, outer), (n, by) in itertools.pairwise(axes)):
             return None
@@ -241,12 +247,12 @@ def kinds_of(steps: Sequence[Steps | None], sizes: Sequence[int]) -> tuple[Kind,
 
 def record_of(
     arrays: Sequence[Array], space: ColumnSpace, steps: Sequence[Steps], sums: Sequence[Array]
-) -> Any:
-    """Return the record of a kernel (see ColumnWriter) for all lanes, as an array of ctypes."""
+) -> NDArray[np.int64]:
+    """Return the record of a kernel (see ColumnWriter) for all lanes."""
     row = sum([each.row for each in steps if each.row > 0])
     words = [x.ctypes.data for x in (*arrays, *sums)]
     words += [0, space.lanes, space.rows, max(_ROWS, _PART // max(1, row))]
     words += [each.row for each in steps]
     words += [each.lead for each in steps]
     words += [each.strides[0] for each in sums]
-    return (c_int64 * len(words))(*words)
+    return np.array(words, np.int64)

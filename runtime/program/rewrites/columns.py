@@ -10,23 +10,22 @@ code each thread has results of its own: those of some leading elements, or half
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runtime.program.blocks import Uniform, share
+from runtime.program.blocks import Uniform
 from runtime.program.codegen.assembly import assemble
 from runtime.program.codegen.instructions import RegionCode
 from runtime.program.cost_model import CACHE
 from runtime.program.cutting import Region
-from runtime.program.memory import Lane
 from runtime.program.rewrites.phases import AnyStep
 from runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
 from runtime.program.steps import CallStep, Partition, PlanRun, RegionStep, RowsOf, Taker
-from runtime.program.tier import CompiledRegion
+from runtime.program.tier import CompiledRegion, RangeCall
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -91,20 +90,15 @@ class ColumnsStep(RegionStep):
         parts = [(self, slice(0, lanes), run.values)]
         if lead < threads and not outs:
             parts = [*self._halves(run)] or parts
-        ranges: list[Callable[[], None]] = []
+        calls: list[RangeCall] = []
         for step, part, values in parts:
             results = [matrix[:, part] for matrix in matrices]
-            for rows in Uniform(lead * count, -(-lead // threads) * count):
-                function = native.columns(step, step.space, values, outs, results)
-                if function is None:
+            for first, end in Uniform(lead * count, -(-lead // threads) * count):
+                call = native.columns(step, step.space, values, outs, results)
+                if call is None:
                     return False
-                ranges.append(partial(function, *rows))
-
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            for i in numbers:
-                ranges[i]()
-
-        share(len(ranges), work, threads, run.lane, run.free)
+                calls.append(call._replace(first=first, end=end))
+        native.share_calls(calls, threads)
         for rows, each in zip(self.rows, sums, strict=True):
             finish_columns(rows.symbol, self.space, each)
             run.values[rows.cell] = each

@@ -45,7 +45,8 @@ def reductions(graph: Graph, draw: random.Random, values: list[Symbol]) -> list[
     results: list[Symbol] = []
     for _ in range(draw.randint(1, 4)):
         value = draw.choice(values)
-        names = ["sum", "max", "min"] if value.dtype is not DType.bool else ["any", "all"]
+        is_bool = value.dtype is DType.bool
+        names = ["any", "all"] if is_bool else ["sum", "max", "min", "argmax", "argmin"]
         names += ["mean"] * value.dtype.is_float
         reduce = getattr(ops, draw.choice(names))
         results.append(reduce(value, axis=value.rank - 1, keepdims=draw.random() < 0.5))
@@ -88,3 +89,35 @@ def test_parts_of_long_rows_have_the_bits_of_the_interpreter(threads: int) -> No
     array = np.random.default_rng(0).normal(size=(7, 300_007)).astype(np.float32)
     program = Program(g, native="now", threads=threads)
     assert all(map(same, program(array), interpret(g, array)))
+
+
+PLACE_SHAPES = [(7, 1), (5, 63), (4, 64), (9, 65), (300, 64), (2, 5000), (1, 40_000)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize("shape", PLACE_SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["normal", "equal zeros", "nan", "ties"])
+def test_places_and_extremes_are_those_of_the_interpreter(
+    dtype: str, shape: tuple[int, ...], kind: str
+) -> None:
+    random_ = np.random.default_rng(len(kind) + shape[1])
+    x = random_.normal(size=shape) * 5
+    if kind == "equal zeros":
+        x = np.copysign(0.0, x)
+    elif kind == "nan":
+        x[random_.random(shape) < 1 / 30] = np.nan
+    elif kind == "ties":
+        x = np.round(x / 4)
+    storage = DType[dtype].storage
+    x = (x if storage.kind in "fV" else np.abs(np.nan_to_num(x))).astype(storage)
+    g = Graph("places", rules="jax")
+    v = g.input(dtype, shape)
+    outputs = [ops.argmax(v, axis=1), ops.argmin(v + v, axis=1, keepdims=True)]
+    outputs += [ops.argmax(v - 1, axis=None), ops.max(-v, axis=1), ops.min(v + 1, axis=1)]
+    g.output(*outputs, *[ops.sum(v * 2, axis=1), ops.argmin(v * 2, axis=1, dtype="int32")])
+    meant = interpret(g, x)
+    for threads in (1, 2):
+        program = Program(g, threads=threads, native="now")
+        with step_by_step():
+            assert all(all(map(same, program(x), meant)) for _ in range(2))
+        assert not left(program)

@@ -55,6 +55,8 @@ REDUCTIONS = [
         "np.all({x} > -2, {axis})",
         "{x}.var({axis})",
         "np.prod({x}, {axis})",
+        "np.argmax({x}, {axis})",
+        "np.argmin(-{x}, {axis})",
     ),
 ]
 ROWS = [
