@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.native.abi.jobs import JOB, NOT_SHARED, SharedRanges, job
+from runtime.native.abi.jobs import NOT_SHARED, RECORDS, SharedRanges, job
 from runtime.native.abi.structs import (
     ALIGNED,
     DATA,
@@ -38,7 +38,8 @@ from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import RECYCLED
 
 _POINTERS = ("type", "none", "empty", "maker", "kernel", "context", "template", "share", "pool")
-_HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long", "pairs", "helpers")
+_NUMBERS = ("bytes", "inputs", "outs", "arrays", "elements", "long", "pairs", "helpers", "room")
+_HEAD = (*_POINTERS, *_NUMBERS)
 
 
 class Spec(NamedTuple):
@@ -81,7 +82,7 @@ entry:
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
   %job = alloca i8, i64 %bytes, align 16
   call void @llvm.memcpy(ptr align 8 %job, ptr align 8 %template, i64 %bytes, i1 false)
-  %given = getelementptr i64, ptr %job, i64 {JOB}
+  %given = getelementptr i64, ptr %job, i64 %room
   br i1 $(icmp eq i64 %nargs, %inputs), label %results, label %other
 results:
   %single = icmp eq i64 %outs, 1
@@ -169,7 +170,7 @@ alone:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
   br label %back
 together:
-  put ptr %given, %job[{JOB - 1}]
+  put ptr %given, %job[{RECORDS}]
   call void %share(ptr %job, i64 %helpers, ptr %pool)
   br label %back
 back:
@@ -213,7 +214,7 @@ def built_in(
     they lie at one address.
     """
     # The last word takes the inputs that no kernel reads.
-    head = job(kernel, elements, shared.block)
+    head = job(kernel, elements, shared)
     record_words = np.array([*head, *template, 0], np.int64)
     shapes = [np.array([*spec.shape, 0], np.int64) for spec in specs]
     strides = [np.array(spec.strides or (), np.int64) for spec in specs]
@@ -232,17 +233,8 @@ def built_in(
     fields = kernel.address, context, record_words.ctypes.data, shared.function, shared.pool
     counts = record_words.nbytes, inputs, len(specs) - inputs, len(specs)
     pairs = [specs[number].place for pair in apart for number in pair]
-    words = (
-        *addresses,
-        *fields,
-        *counts,
-        elements,
-        long,
-        len(apart),
-        shared.helpers,
-        *np.ravel(arrays),
-        *pairs,
-    )
+    numbers = *counts, elements, long, len(apart), shared.helpers, len(head)
+    words = *addresses, *fields, *numbers, *np.ravel(arrays), *pairs
     record: Any = (ctypes.c_int64 * len(words))(*words)
     method = _MethodDef(b"call", call.address, FASTCALL, None)
     # The record lives as long as the function, and these objects as long as the record.

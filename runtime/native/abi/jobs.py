@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple
 
-JOB = 9
-"""The words of a job; the last is the address of the records of its kernel."""
+RECORDS = 7
+"""The word of a job that has the address of the records of its kernel."""
+
+HEAD, _PART = 16, 8
+"""The words of a job before its parts, and of a part."""
 
 
 class SharedRanges(NamedTuple):
@@ -25,10 +28,17 @@ NOT_SHARED = SharedRanges(0, 0, 0, 0)
 """All elements are one range of the caller."""
 
 
-def job(kernel: Any, size: int, block: int, step: int = 0, records: int = 0) -> tuple[int, ...]:
+def job(
+    kernel: Any, size: int, shared: SharedRanges, step: int = 0, records: int = 0
+) -> tuple[int, ...]:
     """Return the words of a job, with the address of records that are `step` words apart.
 
-    `kernel` has an `address` and a `context`.
+    `kernel` has an `address` and a `context`. There is a part for each thread.
     """
-    context = ctypes.addressof(kernel.context)
-    return 0, 0, 0, size, block, kernel.address, context, step, records
+    parts, ranges = shared.helpers + 1, -(-size // max(1, shared.block))
+    code = kernel.address, ctypes.addressof(kernel.context), step, records
+    words = [0, parts, size, shared.block, *code, *[0] * (HEAD - RECORDS - 1)]
+    for part in range(parts):
+        bounds = ranges * part // parts, ranges * (part + 1) // parts
+        words += [*bounds, *[0] * (_PART - 2)]
+    return tuple(words)
