@@ -283,12 +283,41 @@ axis, `%more` times; else `@address` computes them, which takes as long as a row
 _SEVERAL = """\
 several:
   %elements = mul i64 %unit, {side}
+  %by_row = get {P}, %record[{step}]
+  br i1 $(icmp uge i64 %more, {side}), label %follow, label %begin
+follow:
+  %before = load {P}, ptr %now, align 8
+  %row_near = add {P} %before, %by_row
+  %rest_near = sub i64 %more, {side}
+  br label %equally
+begin:
+  call void @address(ptr %record, i64 %a, ptr %now)
+  %row_far = load {P}, ptr %now, align 8
+  %rows_axes = get i64, %record[{places}]
+  %rows_count = get i64, %record[{count}]
+  %rows_number = urem i64 $(udiv i64 %a, %unit), %rows_count
+  %rows_left = sub i64 %rows_count, %rows_number
+  %rest_far = sub i64 %rows_left, {side}
+  %fits = icmp uge i64 %rows_left, {side}
+  br i1 $(and i1 $(icmp ugt i64 %rows_axes, 1), %fits), label %equally, label %apart
+equally:
+  %row0 = phi {P} [ %row_near, %follow ], [ %row_far, %begin ]
+  %rest_equal = phi i64 [ %rest_near, %follow ], [ %rest_far, %begin ]
+{equally}
+  br label %together
+apart:
 {addresses}
+  br label %together
+together:
+  %rest = phi i64 [ %rest_equal, %equally ], [ 0, %apart ]
   call void @trees({args}, i64 0, i64 %unit, ptr %sums)
   %length = insertelement <1 x double> poison, double $(sitofp i64 %unit to double), i64 0
   %lengths = shufflevector <1 x double> %length, <1 x double> poison, <{side} x i32> zeroinitializer
 {finished}
+  %last_row = load {P}, ptr $(getelementptr i64, ptr %now, i64 {last}), align 8
+  store {P} %last_row, ptr %now, align 8
   br label %done"""
+"""Rows side by side. Their addresses are equally far apart, or cross the end of an axis."""
 
 
 PLACES = {"argmax": "max", "argmin": "min"}
@@ -480,8 +509,8 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
         sums=max(1, side * offsets(reductions)[-1]),
         choice=choice,
         several=several,
-        elements=", [ %elements, %several ]" if several else "",
-        no_others=", [ 0, %several ]" if several else "",
+        elements=", [ %elements, %together ]" if several else "",
+        no_others=", [ %rest, %together ]" if several else "",
         finished="\n".join(
             _finish(at, first + k, each)
             for k, (at, each) in enumerate(zip(offsets(reductions), reductions, strict=False))
@@ -504,8 +533,24 @@ def _several(first: int, reductions: Sequence[Reduction], places: int, side: int
             result = f"$(extractelement {each.kinds(side)} %all{k}, i64 {row})"
             to = f"$(get ptr, %now[{row * places + first + k}])"
             lines.append(f"  store {each.kind} {result}, ptr {to}, align 1")
-    names = {"addresses": "\n".join(addresses), "finished": "\n".join(lines)}
-    return _SEVERAL.format(args=ARGS, side=side, **names)
+    equally = ["  store {P} %row0, ptr %now, align 8"]
+    for k in range(1, side):
+        to = f"$(getelementptr i64, ptr %now, i64 {k * places})"
+        equally.append(f"  %row{k} = add {{P}} %row{k - 1}, %by_row")
+        equally.append(f"  store {{P}} %row{k}, ptr {to}, align 8")
+    kind = f"<{places} x i64>"
+    return _SEVERAL.format(
+        args=ARGS,
+        side=side,
+        places=places,
+        P=kind,
+        count=2 * (places + 1),
+        step=2 * (places + 1) + 1,
+        last=(side - 1) * places,
+        addresses="\n".join(addresses),
+        equally="\n".join(equally).replace("{P}", kind),
+        finished="\n".join(lines),
+    )
 
 
 def body_of_several(
