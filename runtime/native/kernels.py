@@ -431,7 +431,8 @@ class Kernels:
 class KernelCall:
     """One call of a region: the kernel, its record, and the inputs in the form that it reads.
 
-    `shared` says how machine code hands out the ranges; None if Python does.
+    `threads` is the number of threads of machine code that take all ranges; 0 if Python hands the
+    ranges out.
     """
 
     kernels: Kernels
@@ -439,23 +440,27 @@ class KernelCall:
     record: Sequence[int]
     step: RegionStep
     arrays: Sequence[Array]
-    shared: SharedRanges | None = None
+    threads: int = 0
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether one call of `work` computes all ranges, on threads of machine code."""
+        return self.threads > 0
 
     def cut(self, run: PlanRun, threads: int) -> Partition:
         """Return the ranges of elements, and the summation trees of long rows.
 
         Each thread gets several ranges, so that a slow thread takes fewer of them. If the caller
-        wants progress, or NumPy computes some rows, the ranges are the step's blocks. If machine
-        code hands out the ranges, the caller gets all elements.
+        wants progress, or NumPy computes some rows, the ranges are the step's blocks. Else
+        machine code hands them out, if there are several threads.
         """
         step = self.step
         if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
         time = step.size * self.kernels.cost
         most = min(RANGES_PER_THREAD * threads, int(time / RANGE))
-        ranges, trees = step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
-        self.shared = None if trees else self.kernels.shared(step)
-        return ([(0, step.size)] if self.shared else ranges), trees
+        self.threads = threads if threads > 1 else 0
+        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
 
     def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
         """Return the function by which a thread runs the kernel on its ranges."""
@@ -476,8 +481,8 @@ class KernelCall:
             reads.append((taker, register, operand_laid))
         addresses = [_address(each) for each in (*self.arrays, *outs)]
         sum_addresses = [(_address(each), each.itemsize) for each in sums.values()]
-        if self.shared:
-            return self._share(self.shared, [*addresses, *[base for base, _ in sum_addresses]])
+        if self.has_threads:
+            return self._share(addresses, sum_addresses, partition)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             record = (c_int64 * len(self.record))(*self.record)
@@ -500,14 +505,30 @@ class KernelCall:
 
         return work
 
-    def _share(self, shared: SharedRanges, addresses: Sequence[int]) -> Work:
-        """Return the function by which threads of machine code run the kernel on all ranges."""
-        record = np.array([*addresses, *self.record[len(addresses) :]], np.int64)
+    def _share(
+        self,
+        addresses: Sequence[int],
+        sums: Sequence[tuple[int, int]],
+        partition: Partition,
+    ) -> Work:
+        """Return the function by which threads of machine code run the kernel on all ranges.
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            share(self.kernel, record, self.step.size, shared)
-
-        return work
+        `sums` are the addresses of the reductions, and the bytes of an element of each.
+        """
+        (ranges, trees), step, kernel = partition, self.step, self.kernel
+        places = [*addresses, *[base for base, _ in sums]]
+        record = np.array([*places, *self.record[len(places) :]], np.int64)
+        if not trees and (shared := self.kernels.shared(step)):
+            return lambda lane, numbers: share(kernel, record, step.size, shared)
+        records = np.tile(record, (len(ranges), 1))
+        if trees:  # each range is a leaf, and has an element of the sums
+            leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
+            sizes = np.array([size for _, size in sums])
+            records[:, len(addresses) : len(places)] += leaves[:, None] * sizes
+        calls = [
+            RangeCall(kernel, words, a, b) for words, (a, b) in zip(records, ranges, strict=True)
+        ]
+        return lambda lane, numbers: share_calls(calls, self.threads)
 
 
 def _names(step: RegionStep) -> Iterator[str]:

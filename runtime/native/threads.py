@@ -54,6 +54,9 @@ _WORKERS = 63
 _POOL, _WORKER = 8, 8
 """The words of a pool before its workers, and of a worker, which has a cache line of its own."""
 
+_LINE, _PAGE = 64, 4096
+"""The bytes of a line of the cache, and of a page."""
+
 _ENDS, _WAITS = 5, 2
 """The word of a pool that ends its workers, and the state of a worker without a processor."""
 
@@ -256,10 +259,13 @@ exit:
 
 
 _CALLS = """
-define void @calls(ptr %table, ptr %unused, i64 %first, i64 %end) {
+define void @calls(ptr %own, ptr %unused, i64 %first, i64 %end) {
 entry:
-  br label %call
-call:
+  %table = get ptr, %own[0]
+  %scratch = get i64, %own[1]
+  %place = get i64, %own[2]
+  br label %next
+next:
   %i = phi i64 [ %first, %entry ], [ %i1, %call ]
   %at = getelementptr i64, ptr %table, i64 $(mul i64 %i, 5)
   %kernel = get ptr, %at[0]
@@ -267,13 +273,20 @@ call:
   %context = get ptr, %at[2]
   %from = get i64, %at[3]
   %to = get i64, %at[4]
+  br i1 $(icmp slt i64 %place, 0), label %call, label %placed
+placed:
+  put i64 %scratch, %record[%place]
+  br label %call
+call:
   call void %kernel(ptr %record, ptr %context, i64 %from, i64 %to)
   %i1 = add i64 %i, 1
-  br i1 $(icmp ult i64 %i1, %end), label %call, label %exit
+  br i1 $(icmp ult i64 %i1, %end), label %next, label %exit
 exit:
   ret void
 }
 """
+"""A kernel whose elements are calls. The record has the table of calls, the scratch memory of the
+thread, and its place in the record of each call, or -1."""
 
 _SOME = """
 define void @pauses(i64 %count) {
@@ -368,13 +381,25 @@ def share(kernel: Any, records: NDArray[np.int64], size: int, shared: SharedRang
     pool.function((c_int64 * len(words))(*words), shared.helpers, pool.words)
 
 
-def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
-    """Make calls in any order, on several threads."""
+def share_calls(
+    calls: Sequence[RangeCall], threads: int, scratch: int = 0, place: int = -1
+) -> None:
+    """Make calls in any order, on several threads.
+
+    Each thread has `scratch` bytes of scratch memory in a line of the cache of its own, whose
+    address goes to word `place` of the record of each call; no two calls have one record then.
+    """
     words: list[int] = []
     for kernel, record, first, end, _ in calls:
         context = ctypes.addressof(kernel.context)
         words += kernel.address, record.ctypes.data, context, first, end
-    share(_calls(), np.array(words, np.int64), len(calls), shared_ranges(1, threads - 1))
+    table = np.array(words, np.int64)
+    memory = np.empty((threads, -(-scratch // _PAGE) * _PAGE + 2 * _LINE), np.uint8)
+    own = np.empty((threads, 2 * _LINE // 8), np.int64)
+    for words_of_thread, bytes_ in zip(own, memory, strict=True):
+        start = -(-bytes_.ctypes.data // _LINE) * _LINE
+        words_of_thread[:3] = table.ctypes.data, start, place
+    share(_calls(), own, len(calls), shared_ranges(1, threads - 1))
 
 
 class _Calls(NamedTuple):

@@ -377,6 +377,7 @@ class RegionStep:
         self.row = row if shape and self.size and row <= self.block and not self.rows else 0
         if self.row:
             self.block -= self.block % row
+        self._partitions: dict[int, Partition] = {}
         self.ranges, self.trees = self.cut(self.block)
         self.blocks = max(1, len(self.ranges))
         # All blocks but the last have one size, so two of them have all lengths; leaves differ.
@@ -448,6 +449,12 @@ class RegionStep:
         Without row-wise symbols a block has `block` elements. With them a block has whole rows; or,
         if a row is longer than a block, the blocks are the leaves of the rows' summation trees.
         """
+        partition = self._partitions.get(block)
+        if partition is None:
+            partition = self._partitions[block] = self._cut(block)
+        return partition
+
+    def _cut(self, block: int) -> Partition:
         if not self.size:
             return [], []
         if not self.rows:
@@ -484,6 +491,7 @@ class RegionStep:
             run.tell(count_done * self.blocks // count)
 
         tell = report_blocks if run.progress else None
+        threads = 1 if native and native.has_threads else threads
         share(count, work, threads, run.lane, run.free, tell)
         if not native:
             self._spend(start)

@@ -25,6 +25,11 @@ Mode: TypeAlias = Literal["auto", "now", "off"]
 class RegionTask(Protocol):
     """One call of a compiled region."""
 
+    @property
+    def has_threads(self) -> bool:
+        """Whether one call of `work` computes all ranges, after `cut`, on threads of the tier."""
+        ...
+
     def cut(self, run: PlanRun, threads: int) -> Partition:
         """Return the ranges of the iteration space for the threads, and the summation trees."""
         ...

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from ctypes import c_int64
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,9 +13,10 @@ from graphir.semantics.integer_products import magnitude
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
 from runtime.native.probe import engine
-from runtime.program.blocks import Range, Uniform, share
+from runtime.native.threads import share_calls
+from runtime.program.blocks import Range, Uniform
 from runtime.program.cost_model import KEPT_PLANS, PRODUCT_TERM, RANGE, SECOND_THREAD
-from runtime.program.memory import Lane
+from runtime.program.tier import RangeCall
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]
@@ -121,28 +121,25 @@ def run(
     addresses = [[each.ctypes.data for each in operands] for operands in matrices]
     steps = -(-terms // tile.group)
 
-    def work(lane: Lane, numbers: Iterator[int]) -> None:
-        size = steps * tile.columns * tile.accumulator.itemsize
-        memory = np.empty(size + _LINE, np.uint8)
-        scratch = -(-memory.ctypes.data // _LINE) * _LINE
-        record = (c_int64 * 9)(0, 0, 0, scratch, terms, 0, width, pitch, apart)
-        for i in numbers:
-            number, (first, last), panels = parts[i]
-            start, end = min(first * tile.rows, height - tile.rows), min(last * tile.rows, height)
-            for k, (address, row) in enumerate(zip(addresses[number], rows, strict=True)):
-                record[k] = address + start * row
-            record[5] = end - start
-            kernel.function(record, kernel.context, *panels)
-
+    calls: list[RangeCall] = []
+    for number, (first, last), panels in parts:
+        start, end = min(first * tile.rows, height - tile.rows), min(last * tile.rows, height)
+        places = [at + start * row for at, row in zip(addresses[number], rows, strict=True)]
+        record = [*places, 0, terms, end - start, width, pitch, apart]
+        calls.append(RangeCall(kernel, np.array(record, np.int64), *panels))
     kernel.words[0] = 1
     time = result.size * terms * PRODUCT_TERM
-    share(len(parts), work, threads if time > SECOND_THREAD else 1, Lane(), [])
+    scratch = steps * tile.columns * tile.accumulator.itemsize
+    share_calls(calls, threads if time > SECOND_THREAD else 1, scratch, _SCRATCH)
     whole = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
     return whole.view(dtype) if whole.itemsize == dtype.itemsize else whole.astype(dtype)
 
 
 _LINE = 64
-"""The bytes of a vector, and the alignment of scratch memory."""
+"""The bytes of a vector."""
+
+_SCRATCH = 3
+"""The word of a record that has the address of scratch memory."""
 
 
 def _left(x: Array, tile: ProductTile) -> Array:

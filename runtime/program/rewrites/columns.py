@@ -61,8 +61,7 @@ class ColumnsStep(RegionStep):
             region, partial(assemble, code), step.shape, step.cells, step.sizes, *options
         )
 
-    def cut(self, block: int) -> Partition:
-        """Return blocks of whole rows, all of one leading element."""
+    def _cut(self, block: int) -> Partition:
         lead, rows, lanes = self.space
         room, size = max(1, block // lanes) * lanes, rows * lanes
         starts = range(0, lead * size, size)
