@@ -280,13 +280,14 @@ def caller(symbol: Symbol, settings: Mapping[str, Any]) -> Callable[..., Array]:
     symbol.
     """
     kernel, dtype = partial(kernel_of(symbol), **settings), symbol.dtype
+    storage = dtype.storage
 
     def call(*operands: Array) -> Array:
         try:
             result = np.asarray(kernel(*operands))
         except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
-        if result.dtype == dtype.storage:
+        if result.dtype == storage:
             return result
         return convert(result, DType.from_numpy(result.dtype), dtype)
 
