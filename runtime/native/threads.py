@@ -288,7 +288,7 @@ exit:
 """A kernel whose elements are calls. The record has the table of calls, the scratch memory of the
 thread, and its place in the record of each call, or -1."""
 
-_SOME = """
+_PAUSING = """
 define void @pauses(i64 %count) {
 entry:
   br label %pause
@@ -339,7 +339,7 @@ class _Pool(NamedTuple):
 def _pool() -> _Pool:
     pause = _PAUSES.get(platform.machine().lower(), "")
     with LOCK:
-        pauses = engine().CompiledCode(words_of(_SOME.replace("PAUSE", pause)), "pauses")
+        pauses = engine().CompiledCode(words_of(_PAUSING.replace("PAUSE", pause)), "pauses")
         text = _TEXT
         for name, number in _NUMBERS.items():
             text = re.sub(rf"\b{name}\b", str(number), text)

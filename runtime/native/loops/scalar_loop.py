@@ -40,10 +40,21 @@ _TEXT = """
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i32 @PyErr_CheckSignals()
-define internal i1 @poll() {{
-  %state = call ptr @PyEval_SaveThread()
+define internal void @resume(ptr %thread) {{
+entry:
+  %state = load ptr, ptr %thread, align 8
+  br i1 $(icmp eq ptr %state, null), label %exit, label %take
+take:
   call void @PyEval_RestoreThread(ptr %state)
+  br label %exit
+exit:
+  ret void
+}}
+define internal i1 @poll(ptr %thread) {{
+  call void @resume(ptr %thread)
   %signal = call i32 @PyErr_CheckSignals()
+  %state = call ptr @PyEval_SaveThread()
+  store ptr %state, ptr %thread, align 8
   ret i1 $(icmp ne i32 %signal, 0)
 }}
 define i64 @loop(ptr %state, ptr %context) "probe-stack"="inline-asm" {{
@@ -52,13 +63,18 @@ entry:
   %sizes = alloca [8 x i64], align 16
   %values = alloca [8 x i64], align 16
   %length = alloca i64, align 8
+  %thread = alloca ptr, align 8
+  store ptr null, ptr %thread, align 8
 {body}
+  call void @resume(ptr %thread)
   ret i64 {end}
 refused:
+  call void @resume(ptr %thread)
   ret i64 {refusal}
 }}"""
-"""The function of a loop. A signal handler that raises ends the loop: the caller, which holds the
-interpreter lock, raises its exception."""
+"""The function of a loop. A loop that takes long releases the interpreter lock for good: to release
+it for a moment, again and again, would wake waiting threads too late. A signal handler that raises
+ends the loop: the caller, which holds the lock, raises its exception."""
 
 
 class ScalarLoop:

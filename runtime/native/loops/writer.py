@@ -255,7 +255,7 @@ class _Loop:
         left = text.op(f"sub i64 {graphs.left}, 1")
         text.lines.append(f"br i1 $(icmp eq i64 {left}, 0), label %{poll}, label %{run}")
         graphs.start(poll)
-        text.lines.append(f"br i1 $(call i1 @poll()), label %refused, label %{run}")
+        text.lines.append(f"br i1 $(call i1 @poll(ptr %thread)), label %refused, label %{run}")
         graphs.start(run)
         graphs.left = text.op(f"phi i64 [ {left}, %{tick} ], [ {LOOP_STEPS}, %{poll} ]")
 

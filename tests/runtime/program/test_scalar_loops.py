@@ -279,7 +279,7 @@ def test_a_signal_ends_a_loop(native: Any, nested: bool) -> None:
 
 def test_other_threads_run_beside_a_loop() -> None:
     pytest.importorskip("llvmlite")
-    graph = built(lambda n: [control.while_loop(lambda v: v > 0, lambda v: v - 1, n)], np.int64(1))
+    graph = built(lambda n: [control.while_loop(lambda v: v > 0, lambda v: v - 1, n)], np.float64(1))
     program, ticks = Program(graph, native="now"), [0]
     ends = threading.Event()
 
@@ -290,9 +290,9 @@ def test_other_threads_run_beside_a_loop() -> None:
 
     thread = threading.Thread(target=tick)
     thread.start()
-    program(np.int64(1))
+    program(np.float64(1))
     before = ticks[0]
-    program(np.int64(300_000_000))
+    program(np.float64(3e8))  # steps of floats, which LLVM does not add up beforehand
     ends.set()
     thread.join()
     assert ticks[0] > before + 2
