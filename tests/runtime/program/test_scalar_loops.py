@@ -279,7 +279,9 @@ def test_a_signal_ends_a_loop(native: Any, nested: bool) -> None:
 
 def test_other_threads_run_beside_a_loop() -> None:
     pytest.importorskip("llvmlite")
-    graph = built(lambda n: [control.while_loop(lambda v: v > 0, lambda v: v - 1, n)], np.float64(1))
+    graph = built(
+        lambda n: [control.while_loop(lambda v: v > 0, lambda v: v - 1, n)], np.float64(1)
+    )
     program, ticks = Program(graph, native="now"), [0]
     ends = threading.Event()
 
