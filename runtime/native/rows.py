@@ -139,7 +139,7 @@ joined:
   %lanes = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
   %words = phi <64 x {I}> [ splat ({I} {signs}), %leaf ], [ %s1, %vector ]
   %nans = phi <64 x i1> [ zeroinitializer, %leaf ], [ %u1, %vector ]
-  %best = call nnan {T} @llvm.vector.reduce.{across}(<64 x {T}> %lanes)
+  %best = call nnan nsz {T} @llvm.vector.reduce.f{order}(<64 x {T}> %lanes)
   %word = call {I} @llvm.vector.reduce.{sign}(<64 x {I}> %words)
   %zero = bitcast {I} $(and {I} %word, {top}) to {T}
   %v0 = select i1 $(fcmp oeq {T} %best, 0.0), {T} %zero, {T} %best
@@ -428,7 +428,7 @@ class Reduction(NamedTuple):
         names |= {"I": f"i{bits}", "top": f"{-(1 << bits - 1)}", "nan": "0x7FF8000000000000"}
         names |= {"sign": "and", "signs": "-1"} if is_max else {"sign": "or", "signs": "0"}
         better = "ogt" if is_max else "olt"
-        return _EXTREMES.format(**names, join=self._intrinsic, better=better)
+        return _EXTREMES.format(**names, join=self._intrinsic, better=better, order=self.name)
 
     def _leaf_of_places(self) -> str:
         equals = ("%found", "<64 x i1>", self.kinds(64), "%y", "%equal")
