@@ -43,7 +43,7 @@ from runtime.native.regions import (
     segments_of,
 )
 from runtime.native.threads import share, share_calls, shared_ranges
-from runtime.program.blocks import Operand, laid_out
+from runtime.program.blocks import Operand, aligned, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
     COMPILE_COST_INSTRUCTION,
@@ -60,7 +60,6 @@ from runtime.program.cost_model import (
     RELEASED_LOCK,
     SECOND_THREAD,
     SHARED_RANGE,
-    SMALL_INPUT,
 )
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
@@ -379,18 +378,14 @@ class Kernels:
         """Return the aligned inputs of the region.
 
         An input without a value yet counts as contiguous. With `copies`, strided inputs that are
-        small beside the region, such as the columns of a table of points, are contiguous copies.
+        small beside the region are contiguous copies.
         """
         arrays: list[Array] = []
         for symbol in self.code.inputs.values():
             value = values[step.cells[symbol.index]]
             if value is None:
                 value = np.empty(step.operand_shape(symbol), symbol.dtype.storage)
-            array = np.asarray(value)
-            small = copies and array.size * SMALL_INPUT <= step.size
-            if not array.flags.aligned or (small and not array.flags.c_contiguous):
-                array = array.copy()
-            arrays.append(array)
+            arrays.append(aligned(value, step.size if copies else 0))
         return arrays
 
     def shared(self, step: AnyStep) -> SharedRanges | None:

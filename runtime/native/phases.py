@@ -12,17 +12,14 @@ number of bytes: after a block, the rows that the next block reads again move to
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ctypes import CFUNCTYPE, c_int64, c_void_p, cast
+from ctypes import c_void_p, cast
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.background import LOCK
-from runtime.native.probe import engine
-from runtime.native.threads import share, shared_ranges
-from runtime.native.vectors import words_of
+from runtime.native.threads import Driver, driver, share, shared_ranges
 from runtime.program.tier import RangeCall, RowKernel, RowMove
 
 _TEXT = """
@@ -193,10 +190,11 @@ class PhaseTable:
 
         `addresses` are those of all memories.
         """
-        driver, words, *_ = call = self.call(addresses)
+        call = self.call(addresses)
+        function, address = call.kernel.function, call.record.ctypes.data
 
         def run(first: int, end: int) -> None:
-            driver.function(words.ctypes.data, None, first, end)
+            function(address, None, first, end)
             _ = call  # the code and the records, which the function has by address alone
 
         return run
@@ -225,21 +223,6 @@ class PhaseTable:
         words[self._positions] += np.array([*addresses, words.ctypes.data])[self._numbers]
 
 
-class _Driver(NamedTuple):
-    """The function `phases`, and its code, which lives as long as a caller holds this object.
-
-    Two threads that ask for it at once may both compile it, and the cache keeps one.
-    """
-
-    code: Any
-    function: Callable[..., None]
-    address: int
-    context: Any
-
-
 @cache
-def _driver() -> _Driver:
-    with LOCK:
-        code = engine().CompiledCode(words_of(_TEXT), "phases")
-    function = CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_int64)(code.address)
-    return _Driver(code, function, code.address, (c_void_p * 1)())
+def _driver() -> Driver:
+    return driver(_TEXT, "phases")

@@ -94,19 +94,7 @@ exit:
 """The leaf of a sum: one of NumPy's leaves, or two side by side. A leaf is added in eight lanes;
 then the lanes are added in pairs, and then the remaining elements one by one."""
 
-_LANES = """\
-  %whole = and i64 %n, -64
-  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
-vector:
-  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
-  %r = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
-  %r_next = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
-  %r1 = call <64 x {T}> @llvm.{join}(<64 x {T}> %r, <64 x {T}> %r_next)
-  %i1 = add i64 %i, 64
-  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
-joined:
-  %lanes = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
-  %v1 = call {T} @llvm.vector.reduce.{across}(<64 x {T}> %lanes)
+_REST = """\
   br label %one
 one:
   %k = phi i64 [ %whole, %joined ], [ %k1, %more ]
@@ -119,9 +107,29 @@ more:
   br label %one
 exit:
   put {T} %t, %sums[0]"""
+"""The end of a leaf whose result %v1 is that of the first %whole elements."""
+
+_LANES = (
+    """\
+  %whole = and i64 %n, -64
+  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
+vector:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
+  %r = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
+  %r_next = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
+  %r1 = call <64 x {T}> @llvm.{join}(<64 x {T}> %r, <64 x {T}> %r_next)
+  %i1 = add i64 %i, 64
+  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
+joined:
+  %lanes = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
+  %v1 = call {T} @llvm.vector.reduce.{across}(<64 x {T}> %lanes)
+"""
+    + _REST
+)
 """The leaf of a reduction whose result is the same in any order."""
 
-_EXTREMES = """\
+_EXTREMES = (
+    """\
   %whole = and i64 %n, -64
   br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
 vector:
@@ -144,18 +152,9 @@ joined:
   %zero = bitcast {I} $(and {I} %word, {top}) to {T}
   %v0 = select i1 $(fcmp oeq {T} %best, 0.0), {T} %zero, {T} %best
   %v1 = select i1 $(call i1 @llvm.vector.reduce.or(<64 x i1> %nans)), {T} {nan}, {T} %v0
-  br label %one
-one:
-  %k = phi i64 [ %whole, %joined ], [ %k1, %more ]
-  %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
-  br i1 $(icmp ult i64 %k, %n), label %more, label %exit
-more:
-  %t_next = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
-  %t1 = call {T} @llvm.{join}({T} %t, {T} %t_next)
-  %k1 = add i64 %k, 1
-  br label %one
-exit:
-  put {T} %t, %sums[0]"""
+"""
+    + _REST
+)
 """The leaf of a maximum or minimum of floats: a comparison in place of llvm.maximum, which takes
 longer. The comparison keeps either zero, so the sign of a result that is zero comes from all
 elements: a maximum is -0.0 if all have the sign, a minimum is 0.0 if none has."""

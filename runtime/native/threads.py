@@ -40,6 +40,7 @@ from runtime.native.abi.jobs import HEAD, SharedRanges, job
 from runtime.native.background import LOCK
 from runtime.native.probe import engine
 from runtime.native.vectors import words_of
+from runtime.program.cost_model import LINE, PAGE
 from runtime.program.tier import RangeCall
 
 POLLED = 50e-6
@@ -53,9 +54,6 @@ _WORKERS = 63
 
 _POOL, _WORKER = 8, 8
 """The words of a pool before its workers, and of a worker, which has a cache line of its own."""
-
-_LINE, _PAGE = 64, 4096
-"""The bytes of a line of the cache, and of a page."""
 
 _ENDS, _WAITS = 5, 2
 """The word of a pool that ends its workers, and the state of a worker without a processor."""
@@ -394,27 +392,37 @@ def share_calls(
         context = ctypes.addressof(kernel.context)
         words += kernel.address, record.ctypes.data, context, first, end
     table = np.array(words, np.int64)
-    memory = np.empty((threads, -(-scratch // _PAGE) * _PAGE + 2 * _LINE), np.uint8)
-    own = np.empty((threads, 2 * _LINE // 8), np.int64)
+    memory = np.empty((threads, -(-scratch // PAGE) * PAGE + 2 * LINE), np.uint8)
+    own = np.empty((threads, 2 * LINE // 8), np.int64)
     for words_of_thread, bytes_ in zip(own, memory, strict=True):
-        start = -(-bytes_.ctypes.data // _LINE) * _LINE
+        start = -(-bytes_.ctypes.data // LINE) * LINE
         words_of_thread[:3] = table.ctypes.data, start, place
     share(_calls(), own, len(calls), shared_ranges(1, threads - 1))
 
 
-class _Calls(NamedTuple):
-    """The kernel `calls`, whose elements are calls; `code` keeps the memory of its address."""
+class Driver(NamedTuple):
+    """A kernel that runs other kernels; its code lives as long as a caller holds this object."""
 
     address: int
     context: Any
+    function: Callable[..., None]
     code: Any
 
 
-@cache
-def _calls() -> _Calls:
+def driver(text: str, name: str) -> Driver:
+    """Return the function `name(record, context, first, end)` of a text, which reads no context.
+
+    Two threads that ask for it at once may both compile it, so each holds its own for its call.
+    """
     with LOCK:
-        code = engine().CompiledCode(words_of(_CALLS), "calls")
-    return _Calls(code.address, (c_void_p * 1)(), code)
+        code = engine().CompiledCode(words_of(text), name)
+    function = CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_int64)(code.address)
+    return Driver(code.address, (c_void_p * 1)(), function, code)
+
+
+@cache
+def _calls() -> Driver:
+    return driver(_CALLS, "calls")
 
 
 def shared_ranges(block: int, helpers: int) -> SharedRanges:

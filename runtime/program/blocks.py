@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ExecutionError
+from runtime.program.cost_model import SMALL_INPUT
 from runtime.program.memory import Lane, take
 from runtime.workers import run_aside
 
@@ -165,6 +166,19 @@ def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
     if dims == shape[len(shape) - len(dims) :] and period <= block:
         return Tiled(array, period, block)
     return Strided(np.broadcast_to(array, shape))
+
+
+def aligned(value: Any, size: int = 0) -> Array:
+    """Return an array as machine code reads it: a copy if it is not aligned.
+
+    An array that is strided, and small beside `size` elements, is a copy too, such as the columns
+    of a table of points.
+    """
+    array = np.asarray(value)
+    is_small = array.size * SMALL_INPUT <= size
+    if not array.flags.aligned or (is_small and not array.flags.c_contiguous):
+        return array.copy()
+    return array
 
 
 class _Helpers:

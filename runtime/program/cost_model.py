@@ -272,6 +272,12 @@ KEPT_RESULTS: Final = 1 << 28
 KEPT_VIEWS: Final = 1024
 """The most needs for which a lane keeps views of its scratch memory: execution, W10."""
 
+LINE: Final = 64
+"""The bytes of a line of the cache, and of a vector."""
+
+PAGE: Final = 4096
+"""The bytes between what two threads write: a core fetches lines ahead within a page."""
+
 KEPT_WALKS: Final = 8
 """The most lanes, or sizes of blocks, for which a long region keeps its bound calls: compile, the
 plan."""

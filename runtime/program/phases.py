@@ -19,16 +19,17 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir.semantics.evaluation import contiguous
-from runtime.program.blocks import Entering, FlatSpace, Operand, Uniform, laid_out, share
+from runtime.program.blocks import Entering, FlatSpace, Operand, Uniform, aligned, laid_out, share
 from runtime.program.cost_model import (
     CACHE,
     KEPT_WALKS,
+    LINE,
     NATIVE_LONG_ROWS,
     NATIVE_ROWS,
     NATIVE_SIDE,
+    PAGE,
     RANGES_PER_THREAD,
     SECOND_THREAD,
-    SMALL_INPUT,
 )
 from runtime.program.memory import Lane, Need, ScratchView
 from runtime.program.rows import Rows
@@ -41,13 +42,6 @@ Buffers: TypeAlias = dict[int, Array]
 
 Phase: TypeAlias = Callable[[Lane, int, int], None]
 """A phase of one thread, as a function of a range of rows."""
-
-
-_LINE = 64
-"""The bytes of a line of the cache."""
-
-_PAGE = 4096
-"""The bytes between the scratch memories of two threads: cores fetch lines ahead within a page."""
 
 
 class Space(NamedTuple):
@@ -121,7 +115,7 @@ class PhasesStep:
         self.needs: list[dict[int, Need]] = [{} for _ in members]
         self._inner = [cell for cell in self.writes if cell not in results]
         sizes = [self.row(cell) * self.writes[cell][1].itemsize for cell in self._inner]
-        self._offsets = [0, *accumulate(-(-self.native_room * n // _LINE) * _LINE for n in sizes)]
+        self._offsets = [0, *accumulate(-(-self.native_room * n // LINE) * LINE for n in sizes)]
         self._cells = [*self._inner, *self.results, *self.reads]
         self._tables: dict[Any, _Table] = {}
 
@@ -221,7 +215,8 @@ class PhasesStep:
         """Run all phases in machine code without Python; return whether all have machine code."""
         if not all(member.native and member.native.worth for member in self.members):
             return False
-        arrays = {cell: self._read(run.values[cell]) for cell in self.reads}
+        size = math.prod(self.shape)
+        arrays = {cell: aligned(run.values[cell], size) for cell in self.reads}
         key = tuple([array.strides for array in arrays.values()])
         bound = self._tables.get(key) or self._bind(run, arrays)
         if bound is None:
@@ -234,20 +229,12 @@ class PhasesStep:
         try:
             scratch = bound.scratch.pop()
         except IndexError:  # fresh memory takes long; other threads may use what there is
-            scratch = np.empty((bound.threads, self._offsets[-1] + _PAGE), np.uint8)
+            scratch = np.empty((bound.threads, self._offsets[-1] + PAGE), np.uint8)
         starts = [x.ctypes.data for x in scratch]
         addresses = [[*[start + at for at in self._offsets[:-1]], *outer] for start in starts]
         bound.table.share(addresses, self.space.rows, bound.block, bound.threads)
         bound.scratch.append(scratch)
         return True
-
-    def _read(self, value: Any) -> Array:
-        """Return an operand; a copy if it is not aligned, or strided but small."""
-        array = np.asarray(value)
-        is_small = array.size * SMALL_INPUT <= math.prod(self.shape)
-        if not array.flags.aligned or (is_small and not array.flags.c_contiguous):
-            array = array.copy()
-        return array
 
     def _bind(self, run: PlanRun, arrays: Mapping[int, Array]) -> _Table | None:
         """Return the phases in machine code for operands of some strides; None without kernels."""

@@ -24,7 +24,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir.lazy import lazy
-from runtime.program.blocks import Operand, RowSpace, Same, Uniform, share
+from runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share
 from runtime.program.cost_model import (
     CACHE,
     HALO,
@@ -335,8 +335,7 @@ class WavefrontStep:
             run.values[cell] = run.empty(cell, memory.shape[memory.is_row :], memory.dtype)
             arrays[memory_cell] = run.values[cell].reshape(-1)
         for cell in self.operands:
-            array = np.asarray(run.values[cell])
-            arrays[cell] = array if array.flags.aligned else array.copy()
+            arrays[cell] = aligned(run.values[cell])
         for source in self.sources:
             array = np.broadcast_to(run.values[source.cell], source.shape)
             arrays[source] = np.ascontiguousarray(array).reshape(-1)

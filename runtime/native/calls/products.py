@@ -15,7 +15,7 @@ from runtime.native.calls.product_code import ProductCode, ProductTile, ProductW
 from runtime.native.probe import engine
 from runtime.native.threads import share_calls
 from runtime.program.blocks import Range, Uniform
-from runtime.program.cost_model import KEPT_PLANS, PRODUCT_TERM, RANGE, SECOND_THREAD
+from runtime.program.cost_model import KEPT_PLANS, LINE, PRODUCT_TERM, RANGE, SECOND_THREAD
 from runtime.program.tier import RangeCall
 
 Array: TypeAlias = NDArray[Any]
@@ -135,9 +135,6 @@ def run(
     return whole.view(dtype) if whole.itemsize == dtype.itemsize else whole.astype(dtype)
 
 
-_LINE = 64
-"""The bytes of a vector."""
-
 _SCRATCH = 3
 """The word of a record that has the address of scratch memory."""
 
@@ -149,7 +146,7 @@ def _left(x: Array, tile: ProductTile) -> Array:
     to a multiple of a vector.
     """
     m, n = x.shape[-2:]
-    unit = _LINE if tile.bits == _BYTE else tile.group
+    unit = LINE if tile.bits == _BYTE else tile.group
     shape = max(m, tile.rows), -(-n // unit) * unit
     dtype = np.dtype(f"i{tile.bits // 8}")
     if x.dtype.kind == "b":

@@ -160,10 +160,6 @@ class ColumnReduction:
         """Run the kernel on rows `first` to `end`."""
         self.kernel.function((c_int64 * 8)(*record), self.kernel.context, first, end)
 
-    def _call(self, record: Sequence[int], first: int, end: int) -> RangeCall:
-        """Return the call of the kernel on rows `first` to `end`."""
-        return RangeCall(self.kernel, np.array(record, np.int64), first, end)
-
     def reduce(
         self,
         reduce: Callable[[Any], Any],
@@ -193,7 +189,8 @@ class ColumnReduction:
         for (first, end), part in parts:
             record = self.record(space, part)
             record[:2] = result.ctypes.data, x.ctypes.data
-            calls.append(self._call(record, first * rows, end * rows))
+            bounds = first * rows, end * rows
+            calls.append(RangeCall(self.kernel, np.array(record, np.int64), *bounds))
         share_calls(calls, threads)
         finish_columns(symbol, space, result)
         return result
