@@ -93,6 +93,20 @@ def blas_threads() -> int | None:
     return None
 
 
+def blas_function(name: str) -> int:
+    """Return the address of an internal function of NumPy's BLAS, an OpenBLAS; 0 if there is none.
+
+    The answer is 0, too, for an OpenBLAS of another series than those whose functions are known.
+    """
+    library = _blas()
+    for each in _CONFIGS:
+        if config := getattr(library, each, None):
+            config.restype = ctypes.c_char_p
+            if config().startswith(_SERIES) and (function := getattr(library, name, None)):
+                return ctypes.cast(function, ctypes.c_void_p).value or 0
+    return 0
+
+
 @cache
 def _blas() -> ctypes.CDLL | None:
     """Return the functions of NumPy's extension module and of the libraries that it links to."""
@@ -102,11 +116,15 @@ def _blas() -> ctypes.CDLL | None:
         return None
 
 
-_THREAD_COUNTS = [
-    f"{prefix}openblas_get_num_threads{suffix}"
-    for prefix in ("scipy_", "")
-    for suffix in ("64_", "")
-]
+def _names(name: str) -> list[str]:
+    """Return the names that a function of OpenBLAS has in the builds that NumPy links to."""
+    return [f"{prefix}{name}{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "")]
+
+
+_THREAD_COUNTS, _CONFIGS = _names("openblas_get_num_threads"), _names("openblas_get_config")
+
+_SERIES = b"OpenBLAS 0.3."
+"""How the description starts of an OpenBLAS whose internal functions are known."""
 
 
 def layout_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Layout | None:

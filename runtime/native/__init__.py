@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 from graphir import ExecutionError
 from graphir.lazy import lazy
 from runtime.program.cost_model import COMPILE_COST, IMPORT_COST
-from runtime.program.tier import CompiledLoop, CompiledRegion, Mode, SequencePart, Tier, provide
+from runtime.program.tier import (
+    CompiledLoop,
+    CompiledRegion,
+    Mode,
+    Multiply,
+    SequencePart,
+    Tier,
+    provide,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,6 +97,12 @@ class NativeTier:
         from runtime.native.calls.products import products
 
         return functools.partial(products(self.now).product, multiply, dtype, threads)
+
+    def batch_product(self, multiply: Multiply, threads: int, /) -> Multiply:
+        """Return the product of batches of floats, each matrix by a thread (see `Tier`)."""
+        from runtime.native.calls.batch_products import batch_products
+
+        return functools.partial(batch_products(self.now).product, multiply, threads)
 
     def search(
         self, search: Callable[[Any, Any], Any], side: str, threads: int, /

@@ -63,7 +63,7 @@ class ProductStep:
 
     def __init__(self, step: CallStep, shape: Shape) -> None:
         self.symbol, self.reads, self.write, self.shape = step.symbol, step.reads, step.write, shape
-        self._layout: Layout | None = layout_of(step)
+        self._layout, self._multiply = layout_of(step), step.multiply
 
     def run(self, run: PlanRun) -> None:
         """Multiply the matrices into the memory of the result."""
@@ -72,7 +72,7 @@ class ProductStep:
         if self._layout is None:
             x, y = contiguous(x), contiguous(y)
         try:
-            run.values[self.write] = products.matmul(x, y, self._layout, out)
+            run.values[self.write] = self._multiply(x, y, self._layout, out)
         except REFUSAL_ERRORS as error:
             raise refused(error, self.symbol) from None
 

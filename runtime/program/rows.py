@@ -272,19 +272,21 @@ def finish_columns(symbol: Symbol, space: ColumnSpace, sums: Array) -> None:
         np.true_divide(sums, np.intp(space.rows), out=sums, casting="unsafe")
 
 
-def caller(symbol: Symbol, settings: Mapping[str, Any]) -> Callable[..., Array]:
-    """Return the kernel of a symbol as a function of contiguous operands.
+def caller(
+    symbol: Symbol, settings: Mapping[str, Any], kernel: Callable[..., Any] | None = None
+) -> Callable[..., Array]:
+    """Return the kernel of a symbol as a function of contiguous operands; `kernel` stands for it.
 
     The function converts the kernel's result to the storage dtype of the symbol: NumPy's index
     results, for example, are int64. It raises a kernel's refusal again with the source line of the
     symbol.
     """
-    kernel, dtype = partial(kernel_of(symbol), **settings), symbol.dtype
+    call_kernel, dtype = partial(kernel or kernel_of(symbol), **settings), symbol.dtype
     storage = dtype.storage
 
     def call(*operands: Array) -> Array:
         try:
-            result = np.asarray(kernel(*operands))
+            result = np.asarray(call_kernel(*operands))
         except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
         if result.dtype == storage:

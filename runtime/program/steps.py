@@ -20,7 +20,7 @@ from graphir.lazy import lazy
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
 from graphir.semantics import data_movement as movement
-from graphir.semantics import integer_products
+from graphir.semantics import integer_products, products
 from graphir.semantics.evaluation import contiguous, settings_of
 from runtime.program.blocks import (
     Entering,
@@ -38,6 +38,7 @@ from runtime.program.codegen.instructions import entering
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.tracing import Storage, assign, select
 from runtime.program.cost_model import (
+    BLAS_THREADS,
     BLOCK_LEAST,
     BLOCK_MOST,
     CACHE,
@@ -62,7 +63,7 @@ from runtime.program.rows import (
     halves,
     in_parts,
 )
-from runtime.program.tier import Tier
+from runtime.program.tier import Multiply, Tier
 from runtime.results import REFUSAL_ERRORS, refused
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ class CallStep:
     blocks = 1
     price = 0
     in_place = False
+    multiply: Multiply = staticmethod(products.matmul)
     copied_rows: Sequence[slice] | None = None
 
     def __init__(
@@ -192,6 +194,9 @@ class CallStep:
             self.kernel = tier.search(self.kernel, self.settings["side"], threads)
         elif tier and symbol.args and (space := column_space(symbol, self.source_shape)):
             self.kernel = tier.columns(self.kernel, symbol, space, self.shape, threads)
+        elif tier and self.is_large_batch:
+            self.multiply = tier.batch_product(products.matmul, threads)
+            self.kernel = caller(symbol, self.settings, self.multiply)
 
     @lazy
     def is_large_product(self) -> bool:
@@ -205,13 +210,28 @@ class CallStep:
         left, right = self.operand_shapes
         return integer_products.pays(left, right, symbol.dtype.storage)
 
-    @lazy
+    @property
     def multiplies(self) -> bool:
         """Whether NumPy's product of the operands is the result, without conversion."""
+        return self._is_plain_product and self.multiply is products.matmul
+
+    @lazy
+    def _is_plain_product(self) -> bool:
         symbol = self.symbol
         if symbol.op is not ops.matmul or self.is_large_product:
             return False
         return {operand.dtype for operand in symbol.args} == {symbol.dtype}
+
+    @property
+    def is_large_batch(self) -> bool:
+        """Whether BLAS uses threads for each of at least as many real matrices."""
+        if not self._is_plain_product or self.symbol.dtype.storage.char not in "fd":
+            return False
+        left, right = self.operand_shapes
+        if min(len(left), len(right)) == 1:
+            return False
+        *batch, m, n = self.shape
+        return math.prod(batch) >= self.most_threads > 1 and m * n * left[-1] > BLAS_THREADS
 
     @property
     def is_large_search(self) -> bool:

@@ -22,6 +22,10 @@ Mode: TypeAlias = Literal["auto", "now", "off"]
 """When the tier compiles regions: "auto" once compilation pays, "now" at once, "off" never."""
 
 
+Multiply: TypeAlias = Callable[..., Any]
+"""A product of batches of matrices: see `graphir.semantics.products.matmul`."""
+
+
 class RegionTask(Protocol):
     """One call of a compiled region."""
 
@@ -333,6 +337,14 @@ class Tier(Protocol):
 
         The product converts its operands to `dtype`. It calls `multiply`, which does the same, as
         long as there is no machine code, and where that is faster. No operand may be empty.
+        """
+        ...
+
+    def batch_product(self, multiply: Multiply, threads: int, /) -> Multiply:
+        """Return the product of batches of large matrices of floats, each matrix by one thread.
+
+        It calls `multiply`, which does the same, as long as it does not pay, and where one
+        thread has other bits.
         """
         ...
 

@@ -55,7 +55,7 @@ class PaidKernels(Generic[Kind, Entry]):
             except Exception as error:  # any failure of LLVM: NumPy is the fallback
                 self.why = failure_reason(error)
 
-    def by_numpy(self, kind: Kind, function: Callable[..., Array], *operands: Array) -> Array:
+    def by_numpy(self, kind: Kind, function: Callable[..., Array], *operands: Any) -> Array:
         """Return the result of a function of NumPy, and charge its time to a kind."""
         start = perf_counter_ns()
         result = function(*operands)

@@ -378,7 +378,7 @@ def _strides(step: CallStep) -> tuple[Callable[..., Any], Any, Any] | None:
     symbol, layout = step.symbol, step.settings.get("layout")
     left, right = step.operand_shapes
     may_be_gram = len(left) > 1 and right == (*left[:-2], left[-1], left[-2])
-    if not layout or may_be_gram or {x.dtype for x in symbol.args} != {symbol.dtype}:
+    if not layout or may_be_gram or not step.multiplies:
         return None
     function, *strides, is_gram = layout
     size = symbol.dtype.storage.itemsize

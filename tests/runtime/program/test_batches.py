@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 from graphir import Graph, Symbol, ops
+from graphir.semantics import products
 from runtime import Program, interpret, jit
+from runtime.native.calls.batch_products import batch_products
 from runtime.program import batches
 from runtime.program.batches import BatchStep, parts
 from runtime.program.rewrites import phases as fusion
 from runtime.program.steps import CallStep
 from tests.support.evaluator import same
+from tests.support.native_runs import needs_llvmlite
 
 NATIVE = ("off", "now")
 
@@ -292,3 +295,42 @@ def test_the_explanation_says_which_steps_run_on_the_same_matrices() -> None:
     assert "steps 1, 2, 3, 4, 5 run together on the same matrices" in text
     assert "of the batch [7], 2 threads; 6 of their 7 results stay in scratch memory" in text
     assert "BLAS" in text
+
+
+LARGE = [
+    ((8, 256, 64), (8, 64, 256)),
+    ((3, 200, 100), (3, 100, 333)),
+    ((2, 3, 128, 96), (3, 96, 130)),
+    ((5, 1000, 784), (784, 128)),
+    ((128, 333), (4, 333, 217)),
+]
+"""Shapes of batches for each of whose matrices OpenBLAS uses its threads."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shapes", LARGE, ids=str)
+def test_large_matrices_of_a_batch_each_by_one_thread(
+    shapes: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHIR_NATIVE", "1")
+    x, y = [array.astype(dtype) for array in normal(*shapes)]
+    multiply = jit(lambda x, y: x @ y, rules="numpy")
+    for left, right in itertools.product((x, _by_columns(x)), (y, _by_columns(y))):
+        assert same(multiply(left, right), left @ right)
+    assert same(multiply(x[..., ::2], y[..., ::2, :]), x[..., ::2] @ y[..., ::2, :])
+
+
+def _by_columns(x: np.ndarray) -> np.ndarray:
+    """Return the array with matrices whose columns are contiguous."""
+    return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+
+
+@needs_llvmlite
+@pytest.mark.skipif(not products.blas_function("sgemm_nt"), reason="NumPy has another BLAS")
+def test_attention_has_no_threads_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHIR_NATIVE", "1")
+    queries, keys = normal((8, 256, 64), (8, 256, 64))
+    score = jit(lambda x, y: x @ y.swapaxes(-1, -2), rules="numpy")
+    score(queries, keys)
+    kinds = {kind: entry for kind, entry in batch_products(True).kernels.items() if entry}
+    assert any(kind.left == (8, 256, 64) and kind.right == (8, 64, 256) for kind in kinds)

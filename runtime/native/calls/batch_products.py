@@ -1,0 +1,241 @@
+"""Products of batches of large matrices of floats: each matrix by one thread, by NumPy's BLAS.
+
+For each matrix of a batch, the OpenBLAS of NumPy starts and awaits threads of its own. They poll
+for a tenth of a second after that, on processors that the next steps of a program could use. Here
+threads of machine code call the function of OpenBLAS that computes a product on one thread
+(`driver/level3/level3.c`): `sgemm_nt`, for example, whose letters say if operands are transposed.
+It takes a record, ranges of rows and columns, or null, and the addresses of scratch memory for
+blocks of both operands. The record starts with the addresses of the operands, of the result, of one
+more, and of the factors alpha and beta, the sizes m, n and k, and the distances of columns
+(`blas_arg_t` in `common.h`). BLAS thinks in columns, so its first operand is the right one.
+
+OpenBLAS cuts a matrix into parts for its threads, which for some sizes gives other bits. So a kind
+of product starts with a test: if random matrices of its shapes and strides do not give NumPy's
+bits, NumPy computes all products of the kind. The order of additions depends on nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.semantics import products
+from graphir.semantics.products import Layout
+from runtime.native.calls.paid import PaidKernels
+from runtime.native.threads import Driver, driver, share, shared_ranges
+from runtime.program.cost_model import PAGE
+from runtime.program.tier import Multiply
+
+Array: TypeAlias = NDArray[Any]
+Strides: TypeAlias = tuple[int, ...]
+
+_TEXT = """
+define void @products(ptr %record, ptr %unused, i64 %first, i64 %end) {
+entry:
+  %multiply = get ptr, %record[0]
+  %table = get ptr, %record[1]
+  %left_blocks = get ptr, %record[2]
+  %right_blocks = get ptr, %record[3]
+  %arguments = getelementptr i64, ptr %record, i64 4
+  br label %matrix
+matrix:
+  %i = phi i64 [ %first, %entry ], [ %i1, %matrix ]
+  %row = getelementptr [3 x i64], ptr %table, i64 %i
+  call void @llvm.memcpy.p0.p0.i64(ptr %arguments, ptr %row, i64 24, i1 false)
+  %unread = call i32 %multiply(ptr %arguments, ptr null, ptr null, ptr %left_blocks, \
+ptr %right_blocks, i64 0)
+  %i1 = add i64 %i, 1
+  br i1 $(icmp ult i64 %i1, %end), label %matrix, label %exit
+exit:
+  ret void
+}"""
+"""A kernel whose elements are matrices. The record has the function, the address of a table, those
+of the scratch memory, and the record of the function. The table has three addresses a matrix."""
+
+_FUNCTION, _TABLE, _LEFT_BLOCKS, _RIGHT_BLOCKS, _FACTORS, _SIZES = 0, 1, 2, 3, 8, 10
+"""The words of a record that have these addresses, and that of the first size."""
+
+_WORDS = 64
+"""The words of a record; those after the sizes, which this function does not read, are 0."""
+
+_LEFT_BLOCK = 8 << 20
+"""The bytes for a block of the first operand, which has 1.2 MB or less on any processor."""
+
+_TERMS = 1024
+"""The terms of a block of the second operand, which has 768 or fewer on any processor."""
+
+_SPARE = 64
+"""The columns of such a block beyond the width of the result, to which a processor rounds it up."""
+
+_MATRIX = 2
+
+
+class BatchProduct(NamedTuple):
+    """A kind of product: the shapes and strides of operands of one dtype, and the threads."""
+
+    dtype: np.dtype[Any]
+    left: Strides
+    right: Strides
+    left_strides: Strides
+    right_strides: Strides
+    threads: int
+
+
+class MatrixCalls(NamedTuple):
+    """The calls of a function of BLAS for all matrices of a product.
+
+    `offsets` has a row for each matrix: the bytes from the start of the right operand, of the left
+    one and of the result. `records` has the record of each thread but for addresses that differ by
+    call. `factors` are alpha and beta, 1 and 0.
+    """
+
+    shape: Strides
+    offsets: NDArray[np.int64]
+    records: NDArray[np.int64]
+    factors: Array
+    scratch: int
+
+
+class BatchProducts(PaidKernels[BatchProduct, MatrixCalls]):
+    """The products of batches of floats of a process on threads of machine code."""
+
+    def __init__(self, now: bool) -> None:
+        super().__init__(now)
+        self._free: list[Array] = []
+
+    def product(
+        self,
+        multiply: Multiply,
+        threads: int,
+        x: Array,
+        y: Array,
+        layout: Layout | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Return `multiply(x, y, layout, out)`, which is NumPy's product, by some threads.
+
+        Both operands have matrices, and `out` has C order in each matrix.
+        """
+        left, right = x, y
+        if layout:
+            function, *strides, is_gram = layout
+            if is_gram or function != "matmul":
+                return multiply(x, y, layout, out)
+            left, right = map(products.laid_out, (x, y), strides)
+        if _is_unusual(left, right):
+            return multiply(x, y, layout, out)
+        shapes = left.shape, right.shape
+        kind = BatchProduct(left.dtype, *shapes, left.strides, right.strides, threads)
+        if not (entry := self.kernel(kind)):
+            return self.by_numpy(kind, multiply, x, y, layout, out)
+        kernel, calls = entry
+        result = np.empty(calls.shape, left.dtype) if out is None else out
+        if not result.flags.c_contiguous:
+            return multiply(x, y, layout, out)
+        self._run(kernel, calls, left, right, result)
+        return result
+
+    def compiled(self, kind: BatchProduct) -> tuple[Driver, MatrixCalls] | None:
+        """Return the kernel of a kind; None if one thread has other bits than NumPy."""
+        shapes = kind.left[-_MATRIX:], kind.right[-_MATRIX:]
+        strides = kind.left_strides[-_MATRIX:], kind.right_strides[-_MATRIX:]
+        call, calls = _calls(BatchProduct(kind.dtype, *shapes, *strides, 1)), _calls(kind)
+        if not (call and calls):
+            return None
+        random = np.random.default_rng(0)
+        x, y = (_random(random, kind.dtype, *each) for each in zip(shapes, strides, strict=True))
+        result = np.empty(call.shape, kind.dtype)
+        self._run(_driver(), call, x, y, result)
+        return (_driver(), calls) if result.tobytes() == np.matmul(x, y).tobytes() else None
+
+    def _run(self, kernel: Driver, calls: MatrixCalls, x: Array, y: Array, out: Array) -> None:
+        """Multiply into an array in C order."""
+        table = calls.offsets + [each.ctypes.data for each in (y, x, out)]
+        records = calls.records.copy()
+        records[:, _TABLE] = table.ctypes.data
+        scratch = [self._memory(calls.scratch) for _ in records]
+        for record, memory in zip(records, scratch, strict=True):
+            start = -(-memory.ctypes.data // PAGE) * PAGE
+            record[_LEFT_BLOCKS], record[_RIGHT_BLOCKS] = start, start + _LEFT_BLOCK
+        share(kernel, records, len(table), shared_ranges(1, len(records) - 1))
+        self._free += scratch
+
+    def _memory(self, size: int) -> Array:
+        """Return scratch memory. The system has no pages for what BLAS never writes to."""
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = np.empty(size, np.uint8)
+        return memory if memory.size >= size else np.empty(size, np.uint8)
+
+
+@cache
+def batch_products(now: bool) -> BatchProducts:
+    """Return the products of this process."""
+    return BatchProducts(now)
+
+
+def _is_unusual(x: Array, y: Array) -> bool:
+    """Whether NumPy copies an operand, calls another function, or raises an error."""
+    is_gram = products.may_be_gram(x, y) and products.address(x) == products.address(y)
+    return is_gram or x.dtype != y.dtype or not (x.flags.aligned and y.flags.aligned)
+
+
+def _random(
+    random: np.random.Generator, dtype: np.dtype[Any], shape: Strides, strides: Strides
+) -> Array:
+    """Return random numbers in memory with some strides in bytes."""
+    numbers = random.normal(size=shape).astype(dtype)
+    return products.laid_out(numbers, tuple([stride // dtype.itemsize for stride in strides]))
+
+
+def _calls(kind: BatchProduct) -> MatrixCalls | None:
+    """Return the calls of a product; None if BLAS has no function for its matrices."""
+    size = kind.dtype.itemsize
+    (*_, m, k), n = kind.left, kind.right[-1]
+    left = _form(kind.left_strides, (m, k), size)
+    right = _form(kind.right_strides, (k, n), size)
+    if not (left and right) or min(m, k, n) == 1:
+        return None
+    letter = "s" if kind.dtype.char == "f" else "d"
+    function = products.blas_function(f"{letter}gemm_{right[0]}{left[0]}")
+    if not function:
+        return None
+    batch = np.broadcast_shapes(kind.left[:-_MATRIX], kind.right[:-_MATRIX])
+    of_left = _offsets(kind.left, kind.left_strides, batch)
+    of_right = _offsets(kind.right, kind.right_strides, batch)
+    of_result = np.arange(len(of_left)) * m * n * size
+    record = np.zeros(_WORDS, np.int64)
+    factors = np.array([1, 0], kind.dtype)
+    record[_FUNCTION] = function
+    record[_FACTORS : _FACTORS + 2] = factors.ctypes.data, factors.ctypes.data + size
+    record[_SIZES : _SIZES + 6] = n, m, k, right[1], left[1], n
+    scratch = _LEFT_BLOCK + _TERMS * (m + _SPARE) * size + PAGE
+    records = np.tile(record, (kind.threads, 1))
+    return MatrixCalls(
+        (*batch, m, n), np.stack([of_right, of_left, of_result], -1), records, factors, scratch
+    )
+
+
+def _form(strides: Strides, shape: tuple[int, int], size: int) -> tuple[str, int] | None:
+    """Return "n" and the distance of rows, or "t" and that of columns, if elements touch."""
+    rows, columns = strides[-2] // size, strides[-1] // size
+    if columns == 1 and rows >= shape[1]:
+        return "n", rows
+    return ("t", columns) if rows == 1 and columns >= shape[0] else None
+
+
+def _offsets(shape: Strides, strides: Strides, batch: Strides) -> NDArray[np.int64]:
+    """Return the bytes from the start of an operand to each of its matrices."""
+    offsets = np.zeros(shape[:-_MATRIX], np.int64)
+    for axis, places in enumerate(np.indices(offsets.shape)):
+        offsets += places * strides[axis]
+    return np.broadcast_to(offsets, batch).ravel()
+
+
+@cache
+def _driver() -> Driver:
+    return driver(_TEXT, "products")
