@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from runtime.native.abi.loops import loop_of
+from runtime.native.vectors import where
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:
@@ -31,6 +32,12 @@ def polynomial_in_steps(x: Any, coefficients: Sequence[float]) -> Any:
     for coefficient in rest:
         first = first * x + coefficient
     return first
+
+
+def log_of_special(x: Any) -> Any:
+    """Emit log of zeros, negative numbers, infinities and NaN."""
+    zero, infinite, invalid = [x.dtype.type(value) for value in (0, -np.inf, -np.nan)]
+    return where(x == zero, infinite, where(x < zero, invalid, x + x))
 
 
 def call_loop(function: np.ufunc, *operands: Any) -> Any:

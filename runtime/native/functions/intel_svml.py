@@ -4,8 +4,8 @@ NumPy links SVML on Linux and calls it on processors with AVX-512 (`__svml_exp8_
 `__svml_log8_ha`; numpy/SVML, linux/avx512/svml_z0_exp_d_ha.s and svml_z0_log_d_ha.s, whose
 coefficients these are). A table of 16 entries fits two registers, so a permutation looks it up, and
 a polynomial has the rest. The emitters repeat each rounding on vectors of eight lanes, with the
-same instruction for 1 / x, whose bits depend on the processor. Lanes with special results go to
-NumPy's loop.
+same instruction for 1 / x, whose bits depend on the processor. Lanes whose exp is subnormal or
+almost infinite go to NumPy's loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.functions.arithmetic import call_loop, fma
+from runtime.native.functions.arithmetic import call_loop, fma, log_of_special
 from runtime.native.vectors import where
 
 _F64, _I64 = np.float64, np.int64
@@ -70,7 +70,9 @@ _EXP = (
 """The coefficients of rest to rest**6."""
 
 _FAR = _F64(float.fromhex("0x1.61da04cbafe44p+9"))
-"""The magnitude from which on the result may be infinite or subnormal."""
+_BOUNDS = _F64(-746), _F64(710)
+"""The magnitude from which on the result may be infinite or subnormal, and the numbers at which it
+is 0 and infinite."""
 
 
 @cache
@@ -97,7 +99,16 @@ def _exp(x: Any) -> Any:
     square = rest * rest
     tail = fma(fma(fma(rest, c6, c5), square, fma(rest, c4, c3)), square, fma(rest, c2, c1))
     result = _masked("scalef", fma(power, fma(tail, rest, error), power), k)
-    return x.code.rarely(~(np.absolute(x) < _FAR), result, lambda: call_loop(np.exp, x))
+    is_usual = np.absolute(x) < _FAR
+    return x.code.rarely(~is_usual, result, lambda: _exp_of_any(x, is_usual, result))
+
+
+def _exp_of_any(x: Any, is_usual: Any, result: Any) -> Any:
+    """Emit exp of any numbers; lanes with 0, infinity or NaN need no call of NumPy's loop."""
+    special = where(x < _F64(0), _F64(0), x * _F64(np.inf))
+    is_near = ~is_usual & (x > _BOUNDS[0]) & (x < _BOUNDS[1])
+    result = where(is_usual, result, special)
+    return x.code.rarely(is_near, result, lambda: call_loop(np.exp, x))
 
 
 # -- log: x is 2**k * (1 + rest) / c, the result k*ln(2) - log(c) + log(1 + rest)
@@ -156,4 +167,4 @@ def _log(x: Any) -> Any:
     high = start + rest
     result = high + (fma(square, tail, rest - (high - start)) + fma(k, _LN_2_LOW, log_low))
     is_usual = (x > _F64(0)) & (x < _F64(np.inf))
-    return x.code.rarely(~is_usual, result, lambda: call_loop(np.log, x))
+    return x.code.rarely(~is_usual, result, lambda: where(is_usual, result, log_of_special(x)))
