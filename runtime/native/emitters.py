@@ -187,6 +187,17 @@ class LlvmValue(NDArrayOperatorsMixin):
         whole = code.concatenate(first.type, [each.name for each in results])
         return LlvmValue(code, whole, first.dtype)
 
+    def repeated(self, width: int, emit: UnaryEmitter) -> LlvmValue:
+        """Emit a function of vectors of exactly `width` lanes; fewer lanes are repeated."""
+        code = self.code
+        if code.width == width:
+            return emit(self)
+        lanes = [k % code.width for k in range(width)]
+        whole = code.shuffled(self.type, self.name, "poison", lanes)
+        result = emit(LlvmValue(code.narrowed(width), whole, self.dtype))
+        first = code.shuffled(result.type, result.name, "poison", range(code.width))
+        return LlvmValue(code, first, result.dtype)
+
     def part(self, imaginary: bool) -> LlvmValue:
         """Emit the real or the imaginary parts of complex numbers."""
         code, part = self.code, np.dtype(f"f{self.dtype.itemsize // 2}")

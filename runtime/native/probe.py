@@ -148,16 +148,17 @@ def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
     question about each runs its emitter on 200,000 numbers. The caller must hold background.LOCK.
     """
     features = engine().processor().features
-    return features | {
-        extension_of(*call)
-        for call in calls
-        if call in INLINE and "fma" in features and _has_the_bits_of_numpy(*call)
-    }
+    functions = set[str]()
+    for call in calls:
+        required = [each for each in INLINE.get(call, ()) if each in features]
+        first = next((each for each in required if _has_the_bits_of_numpy(*call, each)), None)
+        functions |= {extension_of(*call, first)} if first else set()
+    return features | functions
 
 
 @cache
-def _has_the_bits_of_numpy(function: np.ufunc, code: str) -> bool:
-    vectors = Vectors(NATIVE_VECTOR, ["fma", extension_of(function, code)])
+def _has_the_bits_of_numpy(function: np.ufunc, code: str, required: str) -> bool:
+    vectors = Vectors(NATIVE_VECTOR, ["fma", extension_of(function, code, required)])
     x = function_inputs(code)
     operands = [x, function_exponents(x)][: function.nin]
     values = [LlvmValue(vectors, name, x.dtype) for name in ("%x", "%z")]

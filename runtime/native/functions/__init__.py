@@ -11,29 +11,29 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.functions import c_library_double, c_library_single, numpy_loops
+from runtime.native.functions import c_library_double, c_library_single, intel_svml, numpy_loops
 
-INLINE: dict[tuple[np.ufunc, str], Callable[..., Any]] = {
-    (np.exp, "f"): numpy_loops.emit_exp,
-    (np.log, "f"): numpy_loops.emit_log,
-    (np.exp, "d"): c_library_double.emit_exp,
-    (np.log, "d"): c_library_double.emit_log,
-    (np.power, "d"): c_library_double.emit_pow,
-    (np.log1p, "f"): c_library_single.emit_log1p,
-    (np.expm1, "f"): c_library_single.emit_expm1,
-    (np.power, "f"): c_library_single.emit_pow,
+INLINE: dict[tuple[np.ufunc, str], dict[str, Callable[..., Any]]] = {
+    (np.exp, "f"): {"fma": numpy_loops.emit_exp},
+    (np.log, "f"): {"fma": numpy_loops.emit_log},
+    (np.exp, "d"): {"avx512f": intel_svml.emit_exp, "fma": c_library_double.emit_exp},
+    (np.log, "d"): {"avx512f": intel_svml.emit_log, "fma": c_library_double.emit_log},
+    (np.power, "d"): {"fma": c_library_double.emit_pow},
+    (np.log1p, "f"): {"fma": c_library_single.emit_log1p},
+    (np.expm1, "f"): {"fma": c_library_single.emit_expm1},
+    (np.power, "f"): {"fma": c_library_single.emit_pow},
 }
-"""The emitters of ufuncs by the code of the dtype. A kernel uses one if the processor has the
-extension `fma`, and NumPy's loop its bits: the extension `extension_of` then stands among the
-processor's."""
+"""The emitters of ufuncs by the code of the dtype, then by the extension of the processor that they
+require. A kernel uses the first one with the bits of NumPy's loop: `extension_of` then stands among
+the processor's extensions."""
 
 INLINE_BYTES = 64
 """Bytes of a vector in an emitter; its values then fit the registers of AVX2."""
 
 
-def extension_of(function: np.ufunc, code: str) -> str:
+def extension_of(function: np.ufunc, code: str, required: str) -> str:
     """Return the name, among the extensions of a processor, for an emitter with NumPy's bits."""
-    return f"numpy.{function.__name__}.{code}"
+    return f"numpy.{function.__name__}.{code}.{required}"
 
 
 def inline(function: np.ufunc) -> Callable[..., Any]:
@@ -43,8 +43,9 @@ def inline(function: np.ufunc) -> Callable[..., Any]:
         code = x.dtype.char
         if any(other.dtype != x.dtype for other in others):
             return None
-        if (function, code) not in INLINE or not x.code.has(extension_of(function, code)):
-            return None
-        return x.in_parts(INLINE_BYTES // x.dtype.itemsize, INLINE[function, code], *others)
+        for required, emitter in INLINE.get((function, code), {}).items():
+            if x.code.has(extension_of(function, code, required)):
+                return x.in_parts(INLINE_BYTES // x.dtype.itemsize, emitter, *others)
+        return None
 
     return emit

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from runtime.native.abi.loops import loop_of
+from runtime.native.vectors import where
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:
@@ -33,8 +34,18 @@ def polynomial_in_steps(x: Any, coefficients: Sequence[float]) -> Any:
     return first
 
 
+def log_of_special(x: Any) -> Any:
+    """Emit log of zeros, negative numbers, infinities and NaN."""
+    zero, infinite, invalid = [x.dtype.type(value) for value in (0, -np.inf, -np.nan)]
+    return where(x == zero, infinite, where(x < zero, invalid, x + x))
+
+
 def call_loop(function: np.ufunc, *operands: Any) -> Any:
-    """Emit a call of NumPy's inner loop on the lanes of the operands, through the stack."""
+    """Emit a call of NumPy's inner loop on the lanes of the operands, through the stack.
+
+    The call is `cold`: LLVM then keeps constants in registers outside of the branch with the call,
+    and saves them inside (0.36 in place of 0.45 ns for log of a float64, 0.26 for exp).
+    """
     code, x = operands[0].code, operands[0]
     loop = loop_of(function, *[each.dtype for each in operands], x.dtype)
     assert loop
@@ -50,7 +61,9 @@ def call_loop(function: np.ufunc, *operands: Any) -> Any:
         lines.append(f"put ptr {place}, {addresses}[{k}]")
         lines.append(f"put i64 {x.dtype.itemsize}, {sizes}[{k}]")
     address, data = map(code.pointer, loop)
-    lines.append(f"call void {address}(ptr {addresses}, ptr {length}, ptr {sizes}, ptr {data})")
+    lines.append(
+        f"call void {address}(ptr {addresses}, ptr {length}, ptr {sizes}, ptr {data}) cold"
+    )
     result = x.emit_value(f"load {x.type}, ptr {places[-1]}, align 64", x.dtype)
     lines.append(f"call void @llvm.stackrestore(ptr {stack})")
     return result

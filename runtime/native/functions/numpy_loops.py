@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.functions.arithmetic import fma, polynomial
+from runtime.native.functions.arithmetic import fma, log_of_special, polynomial
 from runtime.native.vectors import where
 
 _F32, _I32 = np.float32, np.int32
@@ -88,5 +88,4 @@ def emit_log(x: Any) -> Any:
     y = where(low, fraction + fraction, fraction) - _F32(1)
     quotient = polynomial(y, _LOG_P) / polynomial(y, _LOG_Q)
     result = fma(where(low, k - _F32(1), k), _LN_2, quotient)
-    special = where(x == _F32(0), _F32(-np.inf), where(x < _F32(0), _F32(np.nan), x))
-    return where((x > _F32(0)) & (x < _F32(np.inf)), result, special)
+    return where((x > _F32(0)) & (x < _F32(np.inf)), result, log_of_special(x))

@@ -16,6 +16,7 @@ from runtime.native.functions import (
     c_library_double,
     c_library_single,
     extension_of,
+    intel_svml,
     numpy_loops,
 )
 from tests.support.evaluator import same
@@ -24,6 +25,9 @@ from tests.support.native_runs import needs_llvmlite
 pytestmark = needs_llvmlite
 
 CALLS = sorted([(function.__name__, code) for function, code in INLINE])
+EMITTERS = [
+    (*call, required) for call in CALLS for required in INLINE[getattr(np, call[0]), call[1]]
+]
 SINGLES = [name for name, code in CALLS if code == "f" and name != "power"]
 OTHERS = [(name, code) for name, code in CALLS if name not in SINGLES or code == "d"]
 
@@ -74,25 +78,47 @@ def test_drawn_numbers_have_the_bits_of_numpy(name: str, code: str) -> None:
         assert same(results, expected), [each[differ][:5] for each in operands]
 
 
-def accepts(function: np.ufunc, code: str = "f") -> bool:
+@pytest.mark.parametrize(("name", "code"), [each for each in OTHERS if each[0] != "power"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_vectors_of_all_widths_have_the_bits_of_numpy(name: str, code: str, axis: int) -> None:
+    """The sums of columns have tiles of 1 to 32 lanes, and those of rows four rows side by side."""
+    graph = Graph(name)
+    x = graph.input(np.dtype(code).name, ("m", "n"))
+    graph.output(ops.sum(getattr(ops, name)(x), axis=axis))
+    program, numbers = Program(graph, native="now"), np.geomspace(0.01, 100, 9 * 63)
+    for n in (1, 2, 3, 7, 8, 31, 33, 63):
+        operand = np.resize(numbers, (9, n)).astype(code)
+        assert same(program(operand), interpret(graph, operand)), n
+
+
+def accepts(function: np.ufunc, code: str = "f", required: str = "fma") -> bool:
     from runtime.native import probe
 
-    if "fma" not in probe.engine().processor().features:
-        pytest.skip("this processor has no FMA")
+    if required not in probe.engine().processor().features:
+        pytest.skip(f"this processor has no {required}")
     probe._has_the_bits_of_numpy.cache_clear()
     try:
         with LOCK:
-            return extension_of(function, code) in probe.extensions([(function, code)])
+            return probe._has_the_bits_of_numpy(function, code, required)
     finally:
         probe._has_the_bits_of_numpy.cache_clear()
 
 
-@pytest.mark.parametrize(("name", "code"), CALLS)
-def test_kernels_use_the_emitters_that_the_probe_accepts(name: str, code: str) -> None:
+@pytest.mark.parametrize(("name", "code", "required"), EMITTERS)
+def test_kernels_use_the_emitters_that_the_probe_accepts(
+    name: str, code: str, required: str
+) -> None:
+    from runtime.native import probe
+
     function, dtype = getattr(np, name), np.dtype(code)
-    extensions = frozenset([extension_of(function, code)] if accepts(function, code) else [])
+    if not accepts(function, code, required):
+        pytest.skip("NumPy computes with other roundings")
+    with LOCK:
+        extensions = frozenset(probe.extensions([(function, code)]))
+    assert extension_of(function, code, required) in extensions
     dtypes = (dtype,) * (function.nin + 1)
-    assert has_code(function, dtypes, extensions) == bool(extensions)
+    assert has_code(function, dtypes, extensions)
+    assert not has_code(function, dtypes, frozenset([required]))
 
 
 @pytest.mark.parametrize("table", ["_EXP_P", "_EXP_Q", "_LOG_P", "_LOG_Q"])
@@ -136,10 +162,42 @@ def test_the_probe_refuses_other_edges(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_probe_refuses_other_coefficients_of_the_c_library(
     name: str, code: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    function = getattr(np, name)
-    if not accepts(function, code):
-        pytest.skip("this C library computes with other roundings")
     module = c_library_double if code == "d" else c_library_single
+    refuses_other_coefficients(module, name, code, "fma", table, monkeypatch)
+
+
+@pytest.mark.parametrize(("name", "table"), [("exp", "_EXP"), ("log", "_LOG")])
+def test_the_probe_refuses_other_coefficients_of_svml(
+    name: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuses_other_coefficients(intel_svml, name, "d", "avx512f", table, monkeypatch)
+
+
+@pytest.mark.parametrize(("name", "table"), [("exp", "_powers"), ("log", "_logarithms")])
+@pytest.mark.parametrize("entry", range(16))
+def test_the_probe_refuses_other_tables_of_svml(
+    name: str, table: str, entry: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not accepts(getattr(np, name), "d", "avx512f"):
+        pytest.skip("this NumPy computes with other roundings")
+    firsts, rests = map(np.array, getattr(intel_svml, table)())
+    rests[entry] += 2.0**-52 * max(1, abs(firsts[entry]))
+    changed = tuple(firsts.tolist()), tuple(rests.tolist())
+    monkeypatch.setattr(intel_svml, table, lambda: changed)
+    assert not accepts(getattr(np, name), "d", "avx512f")
+
+
+def refuses_other_coefficients(
+    module: Any,
+    name: str,
+    code: str,
+    required: str,
+    table: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    function = getattr(np, name)
+    if not accepts(function, code, required):
+        pytest.skip("NumPy computes with other roundings here")
     coefficients = getattr(module, table)
     is_text = isinstance(coefficients[0], str)  # whose degrees ascend; the last change no result
     for k, coefficient in [*enumerate(coefficients)][:: 1 if is_text else -1][:3]:
@@ -147,4 +205,4 @@ def test_the_probe_refuses_other_coefficients_of_the_c_library(
         changed = [*coefficients]
         changed[k] = value.hex() if is_text else value
         monkeypatch.setattr(module, table, tuple(changed))
-        assert not accepts(function, code), k
+        assert not accepts(function, code, required), k
