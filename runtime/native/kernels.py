@@ -25,9 +25,10 @@ from runtime.native.columns.regions import (
     ColumnKinds,
     ColumnWriter,
     kinds_of,
-    record_of,
+    records_of,
     steps_of,
 )
+from runtime.native.columns.tiles import parts_of, tiles_of
 from runtime.native.emitters import EMITTERS
 from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
@@ -42,7 +43,7 @@ from runtime.native.regions import (
     UnsupportedError,
     segments_of,
 )
-from runtime.native.threads import share, share_calls, shared_ranges
+from runtime.native.threads import BoundCalls, share, share_calls, shared_ranges
 from runtime.program.blocks import Operand, aligned, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
@@ -64,7 +65,7 @@ from runtime.program.cost_model import (
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
 from runtime.program.rows import ColumnSpace
-from runtime.program.steps import CHEAP, RegionStep
+from runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from runtime.program.tier import RangeCall
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Kernels:
             now,
         )
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
+        self._column_calls: dict[Any, BoundCalls] = {}
         key = structure(region, materialized)
         self._shared: _Shared = shared.setdefault(key, _Shared(why))
 
@@ -167,6 +169,7 @@ class Kernels:
             kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
         }
         self._shared.numpy_time = 0.0
+        self._column_calls.clear()
         if callback := self.on_eviction():
             callback()
 
@@ -308,11 +311,10 @@ class Kernels:
         return PlacedKernel(kernel, layout.record, cells, arrays, step.size)
 
     together = PhaseTable
-    share_calls = staticmethod(share_calls)
 
-    def column_fold(self, symbol: Symbol) -> Callable[..., None] | None:
+    def column_fold(self, symbol: Symbol, space: ColumnSpace) -> Callable[..., None] | None:
         """Return the function that reduces the rows of a matrix into an array (see `Tier`)."""
-        return column_fold(symbol) if self.worth else None
+        return column_fold(symbol, space) if self.worth else None
 
     def columns(
         self,
@@ -321,23 +323,53 @@ class Kernels:
         values: Sequence[Any],
         outs: Sequence[Array],
         sums: Sequence[Array],
-    ) -> RangeCall | None:
-        """Return the call that computes and reduces rows, as yet of no row (see `Tier`)."""
+        threads: int,
+    ) -> bool:
+        """Compute and reduce all rows, and return whether machine code did so (see `Tier`)."""
         if not self.worth:
-            return None
+            return False
         arrays = [*self._inputs(step, values, copies=True), *outs]
+        if self._is_inline:
+            key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
+            calls = self._column_calls.get(key) or self._bound_columns(
+                step, space, arrays, sums, threads
+            )
+            if calls:
+                self._column_calls[key] = calls
+                calls.run([_address(x) for x in (*arrays, *sums)])
+                return True
+        arrays, layout = self._read(step, values, copies=True)
+        # With fewer leading elements than threads, threads compute blocks, and reduce in turn.
+        if not layout or layout.copies or space.lead < threads:
+            return False
+        if not (kernel := self.kernel(layout.kinds)):
+            return False
+        placed = PlacedKernel(kernel, layout.record, (), arrays, step.size)
+        together = columns_together(placed, self.code, step.shape, space, outs, sums, threads)
+        share_calls(together or (), threads)
+        return together is not None
+
+    def _bound_columns(
+        self,
+        step: RegionStep,
+        space: ColumnSpace,
+        arrays: Sequence[Array],
+        sums: Sequence[Array],
+        threads: int,
+    ) -> BoundCalls | None:
+        """Return the calls of the kernel for arrays of some strides; None without a kernel."""
         steps = [steps_of(x, step.shape, space) for x in arrays]
         kinds = kinds_of(steps, [x.itemsize for x in arrays])
-        if self._is_inline and kinds is not None:
-            key = ColumnKinds(kinds[: len(arrays) - len(outs)], tuple(_names(step)))
-            kernel = self.kernel(key)
-            record = record_of(arrays, space, [each for each in steps if each], sums)
-            return kernel and RangeCall(kernel, record, 0, 0, arrays)
-        arrays, layout = self._read(step, values, copies=True)
-        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
+        if kinds is None:
             return None
-        placed = PlacedKernel(kernel, layout.record, (), arrays, step.size)
-        return columns_together(placed, self.code, step.shape, space, outs, sums)
+        cheap = all(each in ANY_LAYOUT for each, *_ in self.code.instructions)
+        sizes = [each.itemsize for each in sums]
+        tile, ranges = tiles_of(space, threads, sizes, cheap, engine().processor().features)
+        key = ColumnKinds(kinds[: len(self.code.inputs)], tuple(_names(step)), tile)
+        if not (kernel := self.kernel(key)):
+            return None
+        records = records_of(space, [each for each in steps if each], sums, ranges)
+        return BoundCalls(kernel, records, [*parts_of(space, len(ranges), threads)], threads)
 
     @lazy
     def _is_inline(self) -> bool:

@@ -339,7 +339,7 @@ class ModuleWriter:
         return before
 
     def _vectors(
-        self, n: int, instructions: Sequence[Instruction], bases_given: Sequence[int]
+        self, n: int | str, instructions: Sequence[Instruction], bases_given: Sequence[int]
     ) -> Callable[[int], LlvmValue]:
         """Write instructions on vectors; return the function from registers to their vectors."""
         values = dict(self.same)
@@ -360,7 +360,7 @@ class ModuleWriter:
                 self._store(out, result, n)
         return value
 
-    def _load_vector(self, base: int, n: int) -> LlvmValue:
+    def _load_vector(self, base: int, n: int | str) -> LlvmValue:
         """Return a vector of an input, or of a value that another segment computes."""
         text, dtype = self.text, stored_type(self.dtypes[base])
         parts: list[str] = []
@@ -372,7 +372,7 @@ class ModuleWriter:
         text.width *= self.side
         return LlvmValue(text, vector, dtype).view(self.dtypes[base])
 
-    def _load(self, base: int, n: int) -> str:
+    def _load(self, base: int, n: int | str) -> str:
         """Return a vector of consecutive elements of a row."""
         text, dtype, kind = self.text, stored_type(self.dtypes[base]), self.kinds.get(base, 1)
         element, whole, w = lane(dtype), text.of(lane(dtype)), text.width
@@ -411,7 +411,7 @@ class ModuleWriter:
             ahead = f"$(getelementptr i8, ptr {at}, i64 {self.block * stride + line})"
             self.text.lines.append(f"call void @llvm.prefetch(ptr {ahead}, i32 0, i32 3, i32 1)")
 
-    def _store(self, base: int, value: LlvmValue, n: int) -> None:
+    def _store(self, base: int, value: LlvmValue, n: int | str) -> None:
         text, vector = self.text, value.view(stored_type(value.dtype))
         w = text.width // self.side
         for k, row in enumerate(self._rows()):

@@ -40,6 +40,7 @@ from runtime.native.abi.jobs import HEAD, SharedRanges, job
 from runtime.native.background import LOCK
 from runtime.native.probe import engine
 from runtime.native.vectors import words_of
+from runtime.program.blocks import Range
 from runtime.program.cost_model import LINE, PAGE
 from runtime.program.tier import RangeCall
 
@@ -398,6 +399,41 @@ def share_calls(
         start = -(-bytes_.ctypes.data // LINE) * LINE
         words_of_thread[:3] = table.ctypes.data, start, place
     share(_calls(), own, len(calls), shared_ranges(1, threads - 1))
+
+
+class BoundCalls:
+    """Calls of a kernel on several threads, for memory that differs by run.
+
+    The calls have the `records` in turn, each on all ranges in `bounds`. The first words of each
+    record are the addresses of the memory.
+    """
+
+    def __init__(
+        self, kernel: Any, records: NDArray[np.int64], bounds: Sequence[Range], threads: int
+    ) -> None:
+        self._kernel, self._shape = kernel, (threads, 2 * LINE // 8)
+        context, size = ctypes.addressof(kernel.context), records.shape[1]
+        own = threads * self._shape[1]
+        start = own + 5 * len(records) * len(bounds)
+        table = [
+            (kernel.address, 8 * (start + k * size), context, first, end)
+            for k in range(len(records))
+            for first, end in bounds
+        ]
+        self._count, self._records = len(table), (start, *records.shape)
+        heads = np.zeros(self._shape, np.int64)
+        heads[:, 0], heads[:, 2] = 8 * own, -1
+        self._template = np.concatenate([heads.ravel(), np.ravel(table), records.ravel()])
+        self._pointers = np.r_[0 : own : self._shape[1], own + 1 : start : 5]
+        self._shared = shared_ranges(1, threads - 1)
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Make all calls."""
+        words, (start, count, size) = self._template.copy(), self._records
+        words[self._pointers] += words.ctypes.data
+        words[start:].reshape(count, size)[:, : len(addresses)] = addresses
+        own = words[: self._shape[0] * self._shape[1]].reshape(self._shape)
+        share(_calls(), own, self._count, self._shared)
 
 
 class Driver(NamedTuple):

@@ -80,7 +80,7 @@ microseconds more than NumPy's: whole_programs, column_moments."""
 
 # -- blocks
 
-BATCH: Final = 6 << 20
+BATCH: Final = 12 << 20
 """The most bytes of the values between the products of some matrices of a batch:
 whole_programs, causal_attention."""
 

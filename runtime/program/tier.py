@@ -223,7 +223,9 @@ class CompiledRegion(Protocol):
         """
         ...
 
-    def column_fold(self, symbol: Symbol, /) -> Callable[[Any, Any], None] | None:
+    def column_fold(
+        self, symbol: Symbol, space: ColumnSpace, /
+    ) -> Callable[[Any, Any], None] | None:
         """Return the function that reduces the rows of a matrix into an array, row by row.
 
         The function takes the array and the matrix. `symbol` is the reduction. The answer is None
@@ -238,19 +240,15 @@ class CompiledRegion(Protocol):
         values: Sequence[Any],
         outs: Sequence[Any],
         sums: Sequence[Any],
+        threads: int,
         /,
-    ) -> RangeCall | None:
-        """Return the call that computes rows and reduces them into `sums`, as yet of no row.
+    ) -> bool:
+        """Compute all rows and reduce them into `sums`, on some threads.
 
-        Machine code computes a few rows of `space` at a time. `sums` are matrices with a row for
-        each leading element of the space, one for each row-wise symbol, and their elements have
-        their first values. Calls at the same time need records of their own. The answer is None if
-        there is no kernel for these operands yet.
+        `sums` are matrices with a row for each leading element of the space, one for each row-wise
+        symbol, and their elements have their first values. The answer is false, and nothing is
+        done, if there is no kernel for these operands yet, or if threads could not share the rows.
         """
-        ...
-
-    def share_calls(self, calls: Sequence[RangeCall], threads: int, /) -> None:
-        """Make calls in any order, on several threads."""
         ...
 
     def threads(self, step: RegionStep | ScalarStep) -> int:

@@ -9,15 +9,10 @@ code each thread has results of its own: those of some leading elements, or half
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
-from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from runtime.program.blocks import Uniform
 from runtime.program.codegen.assembly import assemble
 from runtime.program.codegen.instructions import RegionCode
 from runtime.program.cost_model import CACHE
@@ -25,13 +20,10 @@ from runtime.program.cutting import Region
 from runtime.program.rewrites.phases import AnyStep
 from runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
 from runtime.program.steps import CallStep, Partition, PlanRun, RegionStep, RowsOf, Taker
-from runtime.program.tier import CompiledRegion, RangeCall
+from runtime.program.tier import CompiledRegion
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
-
-_LANES = 16
-"""The lanes of which halves of short rows have multiples: a vector of machine code, or half."""
 
 
 class ColumnsStep(RegionStep):
@@ -79,25 +71,15 @@ class ColumnsStep(RegionStep):
 
     def _run_together(self, native: CompiledRegion, run: PlanRun) -> bool:
         """Compute and reduce all rows in machine code, if it can, and return whether it did."""
-        lead, count, lanes = self.space
+        lead, _, lanes = self.space
         outs = [self._out(run, index, True) for index in range(len(self.writes))]
         sums = [run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage) for rows in self.rows]
         matrices = [each.reshape(lead, lanes) for each in sums]
         for rows, each in zip(self.rows, matrices, strict=True):
             each[...] = neutral(rows.symbol)
         threads = native.threads(self)
-        parts = [(self, slice(0, lanes), run.values)]
-        if lead < threads and not outs:
-            parts = [*self._halves(run)] or parts
-        calls: list[RangeCall] = []
-        for step, part, values in parts:
-            results = [matrix[:, part] for matrix in matrices]
-            for first, end in Uniform(lead * count, -(-lead // threads) * count):
-                call = native.columns(step, step.space, values, outs, results)
-                if call is None:
-                    return False
-                calls.append(call._replace(first=first, end=end))
-        native.share_calls(calls, threads)
+        if not native.columns(self, self.space, run.values, outs, matrices, threads):
+            return False
         for rows, each in zip(self.rows, sums, strict=True):
             finish_columns(rows.symbol, self.space, each)
             run.values[rows.cell] = each
@@ -105,35 +87,10 @@ class ColumnsStep(RegionStep):
             run.values[cell] = out
         return True
 
-    def _halves(self, run: PlanRun) -> Iterator[tuple[ColumnsStep, slice, list[Any]]]:
-        """Yield the step for each half of the lanes, the lanes, and the values of the half."""
-        lead, rows, lanes = self.space
-        axis, inner = len(self.shape), 1
-        while inner < lanes:
-            axis -= 1
-            inner *= self.shape[axis]
-        size = self.shape[axis]
-        inner //= size
-        middle = round(size / 2 / _LANES) * _LANES if inner == 1 else size // 2
-        if not _LANES <= middle * inner < lanes:
-            return
-        for part in (slice(0, middle), slice(middle, size)):
-            half, values, count = copy(self), run.values.copy(), part.stop - part.start
-            half.shape = (*self.shape[:axis], count, *self.shape[axis + 1 :])
-            half.space = ColumnSpace(lead, rows, count * inner)
-            half.size = math.prod(half.shape)
-            for symbol in self.body.inputs:
-                cell = self.cells[symbol.index]
-                x = np.asarray(values[cell])
-                if x.ndim >= len(self.shape) - axis and x.shape[axis - len(self.shape)] > 1:
-                    at = x.ndim - (len(self.shape) - axis)
-                    values[cell] = x[(*[slice(None)] * at, part)]
-            yield half, slice(part.start * inner, part.stop * inner), values
-
     def _taker(self, rows: RowsOf, run: PlanRun, partition: Partition) -> Taker:
         symbol = rows.symbol
         out = run.empty(rows.cell, rows.shape, symbol.dtype.storage)
-        fold = self.native.column_fold(symbol) if self.native else None
+        fold = self.native.column_fold(symbol, self.space) if self.native else None
         return Columns(symbol, self.space, out, fold)
 
 
