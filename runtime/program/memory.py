@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from runtime.program.cost_model import (
     KEPT_RESULTS,
     KEPT_VIEWS,
+    LINE,
     RECYCLED,
 )
 from runtime.references import counts_references
@@ -238,7 +239,9 @@ class Recycler:
         size = math.prod(shape) * dtype.itemsize
         if size < RECYCLED or not counts_references():
             return np.empty(shape, dtype)
-        return self._memory(size).view(dtype).reshape(shape)
+        memory = self._memory(size + LINE)
+        start = -memory.ctypes.data % LINE
+        return memory[start : start + size].view(dtype).reshape(shape)
 
     def _memory(self, size: int) -> Array:
         for _ in range(len(self._memories)):
