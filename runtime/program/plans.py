@@ -17,7 +17,7 @@ import numpy as np
 from graphir import ops
 from graphir.lazy import lazy
 from runtime.program.batches import BatchStep
-from runtime.program.codegen.sequences import ArrayCell, View, is_sequential, sequence_of
+from runtime.program.codegen.sequences import ArrayCell, View, is_sequential, is_sort, sequence_of
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from runtime.program.cost_model import (
     BLOCK_MOST,
@@ -184,7 +184,7 @@ class Plan:
         """Whether machine code of a sequence can replace the whole plan."""
         if not self._owns or self._inner or self._large or self.origins:
             return False
-        is_region = len(self.bound) == 1 and not isinstance(self.bound[0], CallStep)
+        is_region = len(self.bound) == 1 and bool(self._compiled_regions)
         return not is_region and all(map(is_sequential, self.bound))
 
     def _adopt_sequence(self, program: Program) -> None:
@@ -241,11 +241,11 @@ class Plan:
 
     @lazy
     def _compiled_regions(self) -> list[ScalarStep | RegionStep]:
-        """The steps that machine code may replace."""
+        """The steps that machine code may replace; of sorts alone, there are only sequences."""
         return [
             step
             for step in self.bound
-            if isinstance(step, (ScalarStep, RegionStep)) and step.native
+            if isinstance(step, (ScalarStep, RegionStep)) and step.native and not is_sort(step)
         ]
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
 
-    from graphir import Symbol
+    from graphir import DType, Symbol
     from runtime.program.cutting import Region
     from runtime.program.program import Program
     from runtime.program.rows import ColumnSpace
@@ -150,6 +150,42 @@ class Product(NamedTuple):
     right: ProductOperand
 
 
+class ColumnFold(NamedTuple):
+    """A reduction of outer axes of a contiguous array: the op's name and dtype, and the space.
+
+    `neutral` is the number from which the reduction starts. The result is the first operand.
+    """
+
+    name: str
+    dtype: DType
+    space: ColumnSpace
+    neutral: Any
+
+
+class RowSort(NamedTuple):
+    """A sort of `rows` contiguous rows of `length` elements, or, if it `finds`, the int64 order.
+
+    A `stable` order has equal elements by their places; another one has them as np.argsort does.
+    The result is the first operand.
+    """
+
+    dtype: np.dtype[Any]
+    rows: int
+    length: int
+    finds: bool
+    stable: bool
+
+
+class ElementMoves(NamedTuple):
+    """Moves of elements of `size` bytes: a place in the first operand, and in the second one.
+
+    `places` is a matrix with a row for each element.
+    """
+
+    size: int
+    places: Any
+
+
 class MemoryPlace(NamedTuple):
     """Where an operand lies: `offset` bytes after the start of an array, by its number.
 
@@ -161,9 +197,9 @@ class MemoryPlace(NamedTuple):
 
 
 class SequencePart(NamedTuple):
-    """A kernel or a product of a sequence, with the places of its operands, or constant arrays."""
+    """An operation of a sequence, with the places of its operands, or constant arrays."""
 
-    kernel: PlacedRegion | Product
+    kernel: PlacedRegion | Product | ColumnFold | RowSort | ElementMoves
     places: Sequence[Any]
 
 
@@ -360,7 +396,7 @@ class Tier(Protocol):
         long: bool,
         /,
     ) -> Callable[..., Any] | None:
-        """Return a built-in function that runs kernels and products in order.
+        """Return a built-in function that runs operations in order.
 
         `arrays` are the dtypes and shapes of the inputs and then of the results, `inputs` is the
         number of inputs, and `scratch` the bytes of scratch memory. A `long` call releases the GIL.

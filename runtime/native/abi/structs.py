@@ -14,6 +14,9 @@ NIN_NOUT, NARGS, FUNCTIONS, LOOP_DATA, NTYPES = 2, 3, 4, 5, 6
 TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
 ALIGNED, PLAIN = 0x100, 0x101  # NPY_ARRAY_ALIGNED, and with NPY_ARRAY_C_CONTIGUOUS
 EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
+ARRAY_FUNCTIONS = 365  # PyDataType_GetArrFuncs, in the same table
+# PyArray_ArrFuncs of numpy/_core/include/numpy/ndarraytypes.h, and NPY_STABLESORT in its arrays
+SORTS, ARGSORTS, STABLE = 33, 36, 2
 FASTCALL = 0x80  # METH_FASTCALL of CPython's Include/methodobject.h
 
 

@@ -27,7 +27,7 @@ from runtime.native.rows import Reduction
 from runtime.native.threads import share_calls
 from runtime.native.vectors import words_of
 from runtime.program.blocks import Range, Uniform
-from runtime.program.cost_model import COLUMN_BYTE, COLUMN_ELEMENTS, COMPILE_COST, SECOND_THREAD
+from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, SECOND_THREAD
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
 from runtime.program.tier import RangeCall, RowKernel, RowOperand
 
@@ -170,7 +170,7 @@ class ColumnReduction:
         x: Array,
     ) -> Array:
         """Return the reduction of a contiguous array; `reduce` does the same in NumPy."""
-        if x.size < COLUMN_ELEMENTS or not self._is_ready():
+        if not self._is_ready():
             start = perf_counter_ns()
             result = reduce(x)
             self.numpy_time += perf_counter_ns() - start
