@@ -28,6 +28,8 @@ from runtime.native.calls.operations import (
     can_move,
     compiled_code,
     fold_operation,
+    loop_code,
+    loop_operation,
     move_operation,
     sort_operation,
     sorts_as_numpy,
@@ -37,6 +39,7 @@ from runtime.program.codegen.tracing import Storage
 from runtime.program.tier import (
     ColumnFold,
     ElementMoves,
+    LoopRun,
     MemoryPlace,
     Product,
     ProductOperand,
@@ -131,6 +134,8 @@ def _need(kernel: Any) -> Need:
             return "sort", kernel.dtype
         case ElementMoves():
             return "move", kernel.size
+        case LoopRun():
+            return "loop", None
         case _:
             return None
 
@@ -156,6 +161,8 @@ def _is_usable(need: Need) -> bool:
             return can_fold(*reduction)
         case "sort", dtype:
             return sorts_as_numpy(dtype)
+        case "loop", _:
+            return bool(loop_code())
         case _, size:
             return can_move(size)
 
@@ -175,6 +182,7 @@ def sequence_entry(
     driver = _driver()
     operations = [_operation(part.kernel) for part in parts]
     record, moves, calls = [0] * len(arrays), list[int](), list[int]()
+    status: int | None = None
     for part, operation in zip(parts, operations, strict=True):
         start = len(record)
         record += operation.record
@@ -183,12 +191,14 @@ def sequence_entry(
                 moves += [place.array, place.offset, start + number]
             else:
                 record[start + number] = place.ctypes.data
+        if isinstance(part.kernel, LoopRun):
+            status = len(record) - 1
         calls += [operation.function, start, *operation.arguments]
     words = [scratch, len(moves) // 3, len(operations), *moves, *calls]
     table = (c_int64 * len(words))(*words)
     code = SequenceCode(driver.address, table, (driver, parts, operations))
     specs = [Spec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
-    return built_in(engine().call, code, specs, inputs, record, 0, long, apart=apart)
+    return built_in(engine().call, code, specs, inputs, record, 0, long, apart=apart, status=status)
 
 
 @cache
@@ -209,6 +219,8 @@ def _operation(kernel: Any) -> Operation:
             return operation
         case ElementMoves():
             return move_operation(kernel)
+        case LoopRun():
+            return loop_operation(kernel)
         case _:
             pass
     context, alive = addressof(kernel.compiled.context), (kernel.compiled, kernel.arrays)

@@ -59,6 +59,7 @@ class ControlStep(CallStep):
         parts = [part for part in symbol.type.parts if type(part) is TensorType]
         late = set(own_dims(symbol)).difference(sizes)
         shapes = [shape_of(symbol, sizes, part) for part in parts if not late]
+        self.part_shapes = shapes
         self.shape = max(shapes, key=np.prod, default=())  # of the largest part
         self._bodies, self._free = bodies, free
         self._inlined: tuple[list[Statements | None], Any] = [], None
@@ -66,10 +67,22 @@ class ControlStep(CallStep):
         is_part = symbol.op is ops.control.part
         self.kernel = itemgetter(symbol.attrs["index"]) if is_part else self._results
 
+    @property
+    def length(self) -> int | None:
+        """The number of rows of a `scan`; None for other ops."""
+        if self.symbol.op is not ops.control.scan:
+            return None
+        operands = [np.empty(shape, np.void) for shape in self.operand_shapes]
+        return self._call().length(operands)
+
+    def _call(self) -> ControlCall:
+        symbol = self.symbol
+        return ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, ())
+
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)
         values = _unboxed(operands) if self._bodies else list(operands)
-        call = ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, ())
+        call = self._call()
         results: Sequence[Any]
         try:
             if symbol.op is ops.control.while_loop:

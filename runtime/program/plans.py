@@ -182,7 +182,7 @@ class Plan:
     @lazy
     def _is_sequence(self) -> bool:
         """Whether machine code of a sequence can replace the whole plan."""
-        if not self._owns or self._inner or self._large or self.origins:
+        if self._inner or self._large or self.origins:
             return False
         is_region = len(self.bound) == 1 and bool(self._compiled_regions)
         return not is_region and all(map(is_sequential, self.bound))

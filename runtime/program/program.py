@@ -366,6 +366,8 @@ class Program:
             if key is not None and len(inputs) == len(arrays):
                 self._plans[key] = plan, self._are_ready(inputs)
             return plan, arrays
+        if plan.native and not self.entry_roundings:  # machine code takes NumPy's scalars too
+            self.machine_code = plan.native
         if not ready:
             return plan, self._entering(inputs)
         if self.owns_outputs:

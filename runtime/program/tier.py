@@ -186,6 +186,20 @@ class ElementMoves(NamedTuple):
     places: Any
 
 
+class LoopRun(NamedTuple):
+    """A loop over scalars for operands and results of some shapes.
+
+    `loop` is compiled. The results are the first operands. `length` is the number of rows of a
+    `scan`, or 0.
+    """
+
+    loop: CompiledLoop
+    operands: Sequence[tuple[np.dtype[Any], tuple[int, ...]]]
+    results: Sequence[tuple[np.dtype[Any], tuple[int, ...]]]
+    carries: int
+    length: int
+
+
 class MemoryPlace(NamedTuple):
     """Where an operand lies: `offset` bytes after the start of an array, by its number.
 
@@ -199,7 +213,7 @@ class MemoryPlace(NamedTuple):
 class SequencePart(NamedTuple):
     """An operation of a sequence, with the places of its operands, or constant arrays."""
 
-    kernel: PlacedRegion | Product | ColumnFold | RowSort | ElementMoves
+    kernel: PlacedRegion | Product | ColumnFold | RowSort | ElementMoves | LoopRun
     places: Sequence[Any]
 
 
@@ -326,6 +340,11 @@ class CompiledLoop(Protocol):
         ...
 
     @property
+    def code(self) -> Any:
+        """The machine code of a compiled loop."""
+        ...
+
+    @property
     def status(self) -> str:
         """What runs the loop, as text, with the reason if that is Python."""
         ...
@@ -401,7 +420,8 @@ class Tier(Protocol):
         `arrays` are the dtypes and shapes of the inputs and then of the results, `inputs` is the
         number of inputs, and `scratch` the bytes of scratch memory. A `long` call releases the GIL.
         The function returns None for inputs that are not plain, contiguous arrays of these types,
-        and if two inputs of a pair in `apart` lie at one address.
+        if two inputs of a pair in `apart` lie at one address, and if an op of a loop refuses its
+        operands.
         The answer is None if the tier has no such function, or not yet.
         """
         ...

@@ -1,4 +1,4 @@
-"""The operations of sequences on whole arrays: folds of rows, sorts of rows, moves of elements.
+"""The operations of sequences besides kernels: folds and sorts of rows, moves of elements, loops.
 
 An operation is a function with the signature of a kernel, a record with the addresses of its
 operands, and a table of 64-bit words. A fold calls the kernel of a reduction of outer axes. A sort
@@ -8,6 +8,7 @@ theirs before the first use.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from ctypes import addressof, c_int64, c_void_p
 from functools import cache
@@ -22,7 +23,7 @@ from runtime.native.columns.reductions import column_reductions
 from runtime.native.probe import engine
 from runtime.native.vectors import lane, words_of
 from runtime.program.codegen.tracing import Storage
-from runtime.program.tier import ColumnFold, ElementMoves, RowSort
+from runtime.program.tier import ColumnFold, ElementMoves, LoopRun, RowSort
 
 Array: TypeAlias = NDArray[Any]
 
@@ -140,6 +141,62 @@ exit:
 """Moves of elements between places in two arrays."""
 
 
+_LOOP = """
+define internal void @moves(ptr %record, ptr %state, ptr %table, i64 %from, i64 %to) {
+entry:
+  br label %head
+head:
+  %k = phi i64 [ %from, %entry ], [ %k1, %move ]
+  br i1 $(icmp ult i64 %k, %to), label %move, label %exit
+move:
+  %at = getelementptr [5 x i64], ptr %table, i64 %k
+  %a = get i64, %at[1]
+  %b = get i64, %at[3]
+  %of = get i64, %at[2]
+  %bytes = get i64, %at[4]
+  %in_a = getelementptr i64, ptr %state, i64 %a
+  %in_b = getelementptr i64, ptr %state, i64 %b
+  %word = getelementptr i64, ptr %record, i64 %b
+  %outside = icmp ne i64 $(get i64, %at[0]), 0
+  %a_address = select i1 %outside, i64 %a, i64 0
+  %b_address = select i1 $(icmp eq i64 %of, 1), i64 %b, i64 0
+  %target = select i1 %outside, ptr $(get ptr, %record[%a_address]), ptr %in_a
+  %inside = select i1 $(icmp eq i64 %of, 2), ptr %in_b, ptr %word
+  %source = select i1 $(icmp eq i64 %of, 1), ptr $(get ptr, %record[%b_address]), ptr %inside
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
+  %k1 = add i64 %k, 1
+  br label %head
+exit:
+  ret void
+}
+define void @run(ptr %record, ptr %table, i64 %first, i64 %end) "probe-stack"="inline-asm" {
+entry:
+  %loop = get ptr, %table[0]
+  %context = get ptr, %table[1]
+  %template = get ptr, %table[2]
+  %bytes = get i64, %table[3]
+  %status = get i64, %table[4]
+  %moves = getelementptr i64, ptr %table, i64 5
+  %state = alloca i8, i64 %bytes, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %state, ptr %template, i64 %bytes, i1 false)
+  call void @moves(ptr %record, ptr %state, ptr %moves, i64 0, i64 %first)
+  %answer = call i64 %loop(ptr %state, ptr %context)
+  put i64 %answer, %record[%status]
+  br i1 $(icmp eq i64 %answer, 0), label %results, label %exit
+results:
+  call void @moves(ptr %record, ptr %state, ptr %moves, i64 %first, i64 %end)
+  br label %exit
+exit:
+  ret void
+}"""
+"""A loop over scalars: moves into its state and copies of arrays, the loop, and moves of results.
+
+A move has a target, which is a word of the state or what a word of the record points to; a source,
+which is a word of the record, what that points to, or a word of the state; and bytes."""
+
+_WORD, _POINTER, _STATE = 0, 1, 2
+
+
 class Operation(NamedTuple):
     """A call of a sequence: a function, its record without addresses, and its other arguments.
 
@@ -179,6 +236,12 @@ def _sort_code(dtype: Storage) -> Any:
 @cache
 def _move_code(size: int) -> Any:
     return compiled_code(_MOVE.format(T=f"i{8 * size}"), "move")
+
+
+@cache
+def loop_code() -> Any:
+    """Return the code that runs a loop over scalars."""
+    return compiled_code(_LOOP, "run")
 
 
 @cache
@@ -260,3 +323,37 @@ def move_operation(moves: ElementMoves) -> Operation:
     table = np.ascontiguousarray(moves.places, np.int64)
     code = _move_code(moves.size)
     return Operation(code.address, (0, 0), (table.ctypes.data, 0, len(table)), (code, table))
+
+
+def loop_operation(run: LoopRun) -> Operation:
+    """Return a loop over scalars as an operation.
+
+    The last word of its record is 1 if the loop refuses its operands.
+    """
+    count = len(run.results)
+    template: list[int] = []
+    before: list[tuple[int, ...]] = []
+    after: list[tuple[int, ...]] = []
+    for k, (dtype, shape) in enumerate(run.operands):
+        place, source = len(template), count + k
+        template += [0, *shape]
+        if not shape:
+            before.append((0, place, _POINTER, source, dtype.itemsize))
+            if k < run.carries:
+                after.append((1, k, _STATE, place, dtype.itemsize))
+            continue
+        if k < run.carries:
+            before.append((1, k, _POINTER, source, math.prod(shape) * dtype.itemsize))
+            source = k
+        before.append((0, place, _WORD, source, 8))
+    for k in range(run.carries, count):
+        before.append((0, len(template), _WORD, k, 8))
+        template.append(0)
+    state = np.array([*template, run.length], np.int64)
+    status = count + len(run.operands)
+    loop: Any = run.loop
+    head = loop.code.address, addressof(loop.context), state.ctypes.data, state.nbytes, status
+    table = np.array([*head, *np.ravel([*before, *after])], np.int64)
+    code = loop_code()
+    arguments = table.ctypes.data, len(before), len(before) + len(after)
+    return Operation(code.address, [0] * (status + 1), arguments, (code, loop, state, table))

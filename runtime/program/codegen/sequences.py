@@ -19,6 +19,7 @@ from graphir import DType, ops
 from graphir.semantics.kernels import kernel_of
 from graphir.semantics.products import uses_blas
 from runtime.program.codegen.tracing import Storage
+from runtime.program.control import ControlStep
 from runtime.program.cost_model import (
     COLUMN_BYTE,
     NUMPY_TERM,
@@ -32,6 +33,7 @@ from runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, Scala
 from runtime.program.tier import (
     ColumnFold,
     ElementMoves,
+    LoopRun,
     MemoryPlace,
     Product,
     ProductOperand,
@@ -69,6 +71,8 @@ def is_sequential(step: Step) -> bool:
     if not isinstance(step, CallStep):
         return isinstance(step, LayoutStep)
     op = step.symbol.op
+    if isinstance(step, ControlStep):
+        return op is ops.control.part or step.loop is not None
     is_moved = op in _MOVES and math.prod(step.shape) <= SEQUENCE_MOVES
     return op in VIEWS or op is ops.full or step.multiplies or step.columns is not None or is_moved
 
@@ -104,7 +108,8 @@ class SequenceWriter:
 
     `arrays` are the inputs, `inputs` of them, and then the results. `apart` are the pairs of inputs
     that must not lie at one address. `values` are the cells with their constants, and with arrays
-    that have the strides of views. `views` has the cells that are views.
+    that have the strides of views. `views` has the cells that are views, and `tuples` the cells of
+    the parts of tuples, by the cell of the tuple and their number.
     """
 
     def __init__(
@@ -114,13 +119,16 @@ class SequenceWriter:
         constants: Mapping[int, Any],
         values: Sequence[Any],
         views: Mapping[int, View],
+        tuples: Mapping[tuple[int, int], int],
     ) -> None:
+        self._tuples = tuples
         self._inputs, self._values, self._views = inputs, [*values], views
         self._places: dict[int, Any] = {**constants}
         self._places |= {each.cell: MemoryPlace(k, 0) for k, each in enumerate(arrays)}
         self.parts: list[SequencePart] = []
         self.scratch, self.price = 0, 0.0
         self.apart: list[tuple[int, int]] = []
+        self.targets: set[int] = set()
 
     def add(self, step: Step) -> bool:
         """Add a step; the answer is False if the sequence cannot have it, or not yet."""
@@ -132,6 +140,10 @@ class SequenceWriter:
             return self._add_view(step)
         if not isinstance(step, CallStep):
             return False
+        if step.symbol.op is ops.control.part:
+            return True  # the loop writes into the cell
+        if isinstance(step, ControlStep):
+            return self._add_loop(step)
         if step.symbol.op in VIEWS and step.write in self._views:
             return self._add_view(step)
         if step.symbol.op in (*_MOVES, ops.reshape):
@@ -162,10 +174,48 @@ class SequenceWriter:
         if view is None:
             return False
         place = self._places[view.source]
+        if step.write in self._places:
+            return self._add_result(step.write, place, view.offset)
         if isinstance(place, MemoryPlace):
             self._places[step.write] = MemoryPlace(place.array, place.offset + view.offset)
         else:
             self._places[step.write] = self._values[step.write]
+        return True
+
+    def _add_loop(self, step: ControlStep) -> bool:
+        symbol, loop = step.symbol, step.loop
+        is_first = not any(isinstance(part.kernel, LoopRun) for part in self.parts)
+        if not loop or not loop.is_compiled or not is_first:
+            return False
+        shapes = step.operand_shapes
+        dtypes = [arg.graph.concrete_dtype(arg.dtype).storage for arg in symbol.args]
+        operands = [*zip(dtypes, shapes, strict=True)]
+        results = [
+            *zip([part.dtype.storage for part in symbol.type.parts], step.part_shapes, strict=True)
+        ]
+        places: list[Any] = []
+        for k, (dtype, shape) in enumerate(results):
+            size = math.prod(shape) * dtype.itemsize
+            cell = self._tuples.get((step.write, k))
+            if cell is not None:
+                self._allocate(cell, size)
+            places.append(self._scratch(size) if cell is None else self._places[cell])
+        for cell, (dtype, shape) in zip(step.reads, operands, strict=True):
+            places.append(self._contiguous(cell, shape, dtype))
+        carries = symbol.attrs.get("carries", len(results))
+        run = LoopRun(loop, operands, results, carries, step.length or 0)
+        self.parts.append(SequencePart(run, places))
+        return True
+
+    def _add_result(self, cell: int, source: Any, offset: int) -> bool:
+        """Add the copy of a view that is a result."""
+        array, self._values[cell] = self._values[cell], None
+        if not isinstance(source, MemoryPlace) or array.size > SEQUENCE_MOVES:
+            return False
+        strides = [step // array.itemsize for step in array.strides]
+        source = source._replace(offset=source.offset + offset)
+        moves = _moves(array.dtype, np.arange(array.size), _distances(array.shape, strides))
+        self._add_to(cell, array.shape, array.dtype, moves, source)
         return True
 
     def _add_sort(self, step: RegionStep, sort: RowSort) -> bool:
@@ -189,11 +239,11 @@ class SequenceWriter:
         dtype, shapes = step.symbol.dtype.storage, step.operand_shapes
         sizes = [math.prod(shape) for shape in shapes]
         ends = [*accumulate(sizes)]
-        numbers = np.split(np.arange(ends[-1]), ends[:-1])
+        numbers: list[Array] = np.split(np.arange(ends[-1]), ends[:-1])
         operands = [each.reshape(shape) for each, shape in zip(numbers, shapes, strict=True)]
         order: Array = np.ravel(kernel_of(step.symbol)(*operands, **step.settings))
         for cell, shape, each in zip(step.reads, shapes, numbers, strict=True):
-            to = np.flatnonzero(np.isin(order, each))
+            to: Array = np.flatnonzero(np.isin(order, each))
             if len(to):
                 elements = self._elements(cell, shape, dtype)[order[to] - each[0]]
                 moves = _moves(dtype, to, elements)
@@ -213,9 +263,7 @@ class SequenceWriter:
 
     def _elements(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
         """Return the distances of all elements from the first one in memory, in elements."""
-        strides = self._operand(cell, shape, dtype).strides
-        places = [np.arange(size) * step for size, step in zip(shape, strides, strict=True)]
-        return np.ravel(sum(np.ix_(*places), np.zeros((), np.int64)))
+        return _distances(shape, self._operand(cell, shape, dtype).strides)
 
     def _add_to(
         self, cell: int, shape: tuple[int, ...], dtype: Storage, kernel: Any, source: Any
@@ -278,6 +326,7 @@ class SequenceWriter:
 
     def _allocate(self, cell: int, size: int) -> None:
         """Give the value of a cell scratch memory, unless it is a result of the sequence."""
+        self.targets.add(cell)
         if cell not in self._places:
             self._places[cell] = self._scratch(size)
 
@@ -304,12 +353,24 @@ def sequence_of(
     None for inputs that are not plain, contiguous arrays. The other arguments are those of
     SequenceWriter.
     """
-    writer = SequenceWriter(arrays, inputs, constants, values, views)
+    parts = [
+        step for step in steps if isinstance(step, CallStep) and step.symbol.op is ops.control.part
+    ]
+    tuples = {(step.reads[0], step.symbol.attrs["index"]): step.write for step in parts}
+    if len(tuples) < len(parts):
+        return None
+    writer = SequenceWriter(arrays, inputs, constants, values, views, tuples)
     if not all(map(writer.add, steps)) or writer.scratch > SEQUENCE_SCRATCH or not writer.parts:
         return None
+    results = [each.cell for each in arrays[inputs:]]
+    if len(set(results)) < len(results) or not writer.targets.issuperset(results):
+        return None
     types = [(each.dtype, each.shape) for each in arrays]
-    sizes = inputs, writer.scratch
-    return tier.sequence(writer.parts, types, *sizes, writer.apart, writer.price > RELEASED_LOCK)
+    sizes, is_long = (inputs, writer.scratch), writer.price > RELEASED_LOCK
+    has_loop = any(isinstance(part.kernel, LoopRun) for part in writer.parts)
+    if is_long and has_loop:  # a loop releases the lock itself
+        return None
+    return tier.sequence(writer.parts, types, *sizes, writer.apart, is_long)
 
 
 def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
@@ -321,6 +382,11 @@ def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
     for rows in step.rows:
         sizes.append((rows.cell, math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize))
     return sizes
+
+
+def _distances(shape: Sequence[int], strides: Sequence[int]) -> Array:
+    places = [np.arange(size) * step for size, step in zip(shape, strides, strict=True)]
+    return np.ravel(sum(np.ix_(*places), np.zeros((), np.int64)))
 
 
 def _moves(dtype: Storage, to: Array, elements: Array) -> ElementMoves:
