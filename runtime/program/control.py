@@ -24,7 +24,7 @@ from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import contiguous
 from passes.rewriter import bodies_of
 from runtime.program.codegen.turns import Statements, scan_turns, while_turns
-from runtime.program.cost_model import LOOP_LOOK
+from runtime.program.cost_model import INLINED_LINES, LOOP_LOOK
 from runtime.program.memory import Lane, take
 from runtime.program.steps import CallStep, shape_of
 from runtime.program.tier import CompiledLoop
@@ -78,6 +78,21 @@ class ControlStep(CallStep):
     def _call(self) -> ControlCall:
         symbol = self.symbol
         return ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, ())
+
+    @property
+    def branches(self) -> list[Statements] | None:
+        """The statements of the branches of a `cond`, if they are few and of scalars."""
+        statements = [body.statements for body in self._bodies]
+        if self.symbol.op is not ops.control.cond or not all(statements):
+            return None
+        branches = [each for each in statements if each]
+        count = sum(len(each.lines) for each in branches)
+        is_scalar = all(type(each) is TensorType and not each.rank for each in self._types())
+        needs_lane = any("lane" in line for each in branches for line in each.lines)
+        return branches if is_scalar and not needs_lane and count <= INLINED_LINES else None
+
+    def _types(self) -> list[Any]:
+        return [*self.symbol.type.parts, *[arg.type for arg in self.symbol.args]]
 
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)

@@ -209,7 +209,8 @@ class SequenceWriter:
 
     def _add_result(self, cell: int, source: Any, offset: int) -> bool:
         """Add the copy of a view that is a result."""
-        array, self._values[cell] = self._values[cell], None
+        array: Array = self._values[cell]
+        self._values[cell] = None
         if not isinstance(source, MemoryPlace) or array.size > SEQUENCE_MOVES:
             return False
         strides = [step // array.itemsize for step in array.strides]

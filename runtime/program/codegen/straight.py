@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ops
+from graphir import DType, ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
 from runtime.program.codegen.turns import Statements
+from runtime.program.control import ControlStep
 from runtime.program.cost_model import FREED, RECYCLED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
@@ -60,6 +61,8 @@ class Straight:
         self._views: list[ScratchView] = []
         self._scalars = {cell: f"n{cell}" for cell in reads if cell in scalars}
         self._boxed: set[int] = set()
+        self._shapes: dict[int, tuple[int, ...]] = {}
+        self._parts: dict[int, Sequence[str]] = {}
         self._names: dict[int, str] = {}
         for step in steps:
             for source, target in _written_in_place(step):
@@ -160,16 +163,20 @@ class Straight:
         self._scalars |= dict(zip(step.writes, registers, strict=True))
 
     def _arrays(self, cells: Sequence[int], writer: FunctionWriter) -> None:
-        """Write 0-d arrays of the cells whose values are scalars so far."""
+        """Write arrays, of one element, of the cells whose values are scalars so far."""
         for cell in cells:
             if cell in self._scalars and cell not in self._boxed:
                 self._boxed.add(cell)
                 text = f"{writer.name(np.asarray)}({self._scalars[cell]})"
+                if shape := self._shapes.get(cell):
+                    text = f"{text}.reshape({writer.name(shape)})"
                 writer.lines.append(f"{self._cell(cell)} = {text}")
 
     def _call(self, step: CallStep, writer: FunctionWriter) -> None:
         """Write a call: items, slices, reshapes and updates of slices as Python expressions."""
         symbol, target, line = step.symbol, self._cell(step.write), writer.lines.append
+        if self._of_elements(step, writer):
+            return
         if symbol.op is ops.item and step.fits:
             self._arrays(step.reads, writer)
             name = f"n{step.write}"
@@ -205,6 +212,74 @@ class Straight:
             line(f"{target} = {self._cell(step.reads[0])}.reshape({writer.name(step.shape)})")
         else:
             line(f"{target} = {writer.name(step.call)}({', '.join(self._cells(step.reads))})")
+
+    def _of_elements(self, step: CallStep, writer: FunctionWriter) -> bool:
+        """Write a call on single elements as an expression of scalars, if it is one."""
+        op, single = step.symbol.op, math.prod(step.shape) == 1
+        if op is ops.reshape and single and step.reads[0] in self._scalars:
+            self._take(step, self._scalars[step.reads[0]])
+        elif op is ops.control.part and step.reads[0] in self._parts:
+            index: int = step.symbol.attrs["index"]
+            self._take(step, self._parts[step.reads[0]][index])
+        elif isinstance(step, ControlStep) and (branches := self._branches(step)):
+            self._cond(step, branches, writer)
+        elif _is_element(step) and self._scalars.keys() >= set(step.reads[1:]):
+            self._element(step, writer)
+        else:
+            return False
+        return True
+
+    def _take(self, step: CallStep, name: str) -> None:
+        """Let the value of a step, of one element, be a scalar."""
+        self._scalars[step.write], self._shapes[step.write] = name, step.shape
+
+    def _branches(self, step: ControlStep) -> list[Statements] | None:
+        """Return the branches of a `cond` of scalars, whose tuple no other function reads."""
+        return None if step.write in self.writes else step.branches
+
+    def _cond(
+        self, step: ControlStep, branches: Sequence[Statements], writer: FunctionWriter
+    ) -> None:
+        """Write a `cond` of scalars as an `if`, with the statements of its branches."""
+        choice, *names = [self._scalar(cell) for cell in step.reads]
+        results = [f"k{step.write}r{k}" for k in range(len(step.symbol.type.parts))]
+        last = len(branches) - 1
+        tests = [f"{choice} == {k}" for k in range(last)]
+        if step.symbol.args[0].dtype is DType.bool:
+            tests[0] = f"not {choice}"
+        elif tests:
+            tests[0] = f"{choice} <= 0"
+        for k, branch in enumerate(branches):
+            branch = branch.renamed(f"k{step.write}b{k}", {})
+            writer.scope |= branch.scope
+            head = f"{'elif' if k else 'if'} {tests[k]}:" if k < last else "else:"
+            writer.lines.append(head if last else "if True:")
+            lines = [f"{a} = {b}" for a, b in zip(branch.inputs, names, strict=True)]
+            lines += branch.lines
+            lines += [f"{a} = {b}" for a, b in zip(results, branch.results, strict=True)]
+            writer.lines += [f"    {line}" for line in lines or ["pass"]]
+        self._parts[step.write] = results
+
+    def _element(self, step: CallStep, writer: FunctionWriter) -> None:
+        """Write a gather or an update of one element of a vector, whose kernel raises errors."""
+        array, *scalars = step.reads
+        self._arrays([array], writer)
+        name, place = self._cell(array), self._scalars[scalars[-1]]
+        if step.symbol.op is ops.gather:
+            target = f"n{step.write}"
+            line = f"{target} = {name}[{place}]"
+            self._take(step, target)
+        else:
+            copy = "" if step.in_place else ".copy()"
+            target = self._cell(step.write)
+            writer.lines.append(f"{target} = {name}{copy}")
+            line = f"{target}[{place}] = {self._scalars[scalars[0]]}"
+        operands = [
+            f"{writer.name(np.asarray)}({self._scalars[cell]}).reshape({writer.name(shape)})"
+            for cell, shape in zip(scalars, step.operand_shapes[1:], strict=True)
+        ]
+        call = f"{writer.name(step.call)}({', '.join([name, *operands])})"
+        writer.lines += ["try:", f"    {line}", "except IndexError:", f"    {call}"]
 
     def _copy(self, step: CallStep, writer: FunctionWriter) -> str:
         """Return the expression of the array into which an update writes."""
@@ -303,6 +378,14 @@ class Straight:
             if dtype != storage:
                 writer.lines.append(f"o{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"o{k}"
+
+
+def _is_element(step: CallStep) -> bool:
+    """Whether a step reads or writes one element of a vector, at a computed place."""
+    if step.symbol.op not in (ops.gather, ops.index_update) or len(step.source_shape) != 1:
+        return False
+    is_place = step.symbol.args[-1].dtype.family in ("int", "uint")
+    return is_place and all(math.prod(shape) == 1 for shape in step.operand_shapes[1:])
 
 
 def _written_in_place(step: Step) -> Iterator[tuple[int, int]]:

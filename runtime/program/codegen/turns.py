@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from runtime.program.codegen.assembly import FunctionWriter
 from runtime.program.cost_model import INLINED_LINES
 
-_VARIABLE = re.compile(r"\b[a-z]\d+(?:_\d+)?\b")
+_VARIABLE = re.compile(r"\b[a-z]\d+(?:[a-z_]\d+)*\b")
 
 
 class Statements(NamedTuple):

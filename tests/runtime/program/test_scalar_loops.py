@@ -351,6 +351,35 @@ def test_divisions_by_constants(dtype: DType) -> None:
             assert agree(Program(graph, native=native)(x), meaning)
 
 
+# -- in Python, as statements
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint64], ids=str)
+def test_elements_and_branches_are_expressions(dtype: Any) -> None:
+    """Places may count from the end; a choice is clamped; those beyond are the kernel's error."""
+
+    def walk(x: Any, place: Any) -> Any:
+        def body(i: Any, state: Any) -> Any:
+            v, place, total = state
+            value = ops.gather(v, place, axis=0)
+            v = ops.index_update(v, value * 2, place, axis=0)
+            more = control.switch(i - 1, [lambda: value, lambda: value + 1, lambda: total * 0.5])
+            total = control.cond(value > 2, lambda: total + more, lambda: total - 1)
+            return v, place + 1, total
+
+        return control.fori_loop(0, 4, body, (x, place, x.graph.scalar(0.0)))
+
+    x = np.arange(6.0)
+    for start in (0, 1, 2, 3, 4, *[-4, -6] * (dtype(0).dtype.kind == "i")):
+        place = dtype(start)
+        graph = built(walk, x, place)
+        meaning = outcome(interpret, graph, x, place)
+        for native in ("off", "now"):
+            program = Program(graph, native=native)
+            for _ in range(3):
+                assert agree(outcome(program, x, place), meaning)
+
+
 # -- beside other steps, as one call of machine code
 
 
