@@ -63,6 +63,7 @@ class ControlStep(CallStep):
         self.shape = max(shapes, key=np.prod, default=())  # of the largest part
         self._bodies, self._free = bodies, free
         self._inlined: tuple[list[Statements | None], Any] = [], None
+        self.in_python = loop is None
         self.loop = None if late or (loop and loop.why) else loop
         is_part = symbol.op is ops.control.part
         self.kernel = itemgetter(symbol.attrs["index"]) if is_part else self._results
@@ -80,19 +81,22 @@ class ControlStep(CallStep):
         return ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, ())
 
     @property
-    def branches(self) -> list[Statements] | None:
-        """The statements of the branches of a `cond`, if they are few and of scalars."""
-        statements = [body.statements for body in self._bodies]
-        if self.symbol.op is not ops.control.cond or not all(statements):
-            return None
-        branches = [each for each in statements if each]
-        count = sum(len(each.lines) for each in branches)
-        is_scalar = all(type(each) is TensorType and not each.rank for each in self._types())
-        needs_lane = any("lane" in line for each in branches for line in each.lines)
-        return branches if is_scalar and not needs_lane and count <= INLINED_LINES else None
+    def inlined(self) -> list[Statements] | None:
+        """The statements of the graphs of a `cond`, or of a `while_loop` that stays in Python.
 
-    def _types(self) -> list[Any]:
-        return [*self.symbol.type.parts, *[arg.type for arg in self.symbol.args]]
+        The answer is None unless they are few, and unless all results are scalars.
+        """
+        op, bodies = self.symbol.op, [body.statements for body in self._bodies]
+        is_loop = op is ops.control.while_loop and self.in_python
+        statements = [each for each in bodies if each]
+        if not (is_loop or op is ops.control.cond) or len(statements) < len(bodies):
+            return None
+        count = sum(len(each.lines) for each in statements)
+        is_scalar = all(
+            type(each) is TensorType and not each.rank for each in self.symbol.type.parts
+        )
+        needs_lane = any("lane" in line for each in statements for line in each.lines)
+        return statements if is_scalar and not needs_lane and count <= INLINED_LINES else None
 
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)

@@ -13,7 +13,7 @@ from graphir import DType, ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
-from runtime.program.codegen.turns import Statements
+from runtime.program.codegen.turns import Statements, while_turn
 from runtime.program.control import ControlStep
 from runtime.program.cost_model import FREED, RECYCLED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView, Store
@@ -221,8 +221,9 @@ class Straight:
         elif op is ops.control.part and step.reads[0] in self._parts:
             index: int = step.symbol.attrs["index"]
             self._take(step, self._parts[step.reads[0]][index])
-        elif isinstance(step, ControlStep) and (branches := self._branches(step)):
-            self._cond(step, branches, writer)
+        elif isinstance(step, ControlStep) and (graphs := self._inlined(step)):
+            write = self._cond if op is ops.control.cond else self._while
+            write(step, graphs, writer)
         elif _is_element(step) and self._scalars.keys() >= set(step.reads[1:]):
             self._element(step, writer)
         else:
@@ -233,15 +234,35 @@ class Straight:
         """Let the value of a step, of one element, be a scalar."""
         self._scalars[step.write], self._shapes[step.write] = name, step.shape
 
-    def _branches(self, step: ControlStep) -> list[Statements] | None:
-        """Return the branches of a `cond` of scalars, whose tuple no other function reads."""
-        return None if step.write in self.writes else step.branches
+    def _inlined(self, step: ControlStep) -> list[Statements] | None:
+        """Return the graphs of an op of control flow whose tuple no other function reads."""
+        return None if step.write in self.writes else step.inlined
+
+    def _operands(self, step: CallStep) -> list[str]:
+        """Return the operands of a step, 0-d ones as scalars."""
+        both = zip(step.reads, step.symbol.args, strict=True)
+        return [self._cell(cell) if arg.rank else self._scalar(cell) for cell, arg in both]
+
+    def _while(
+        self, step: ControlStep, graphs: Sequence[Statements], writer: FunctionWriter
+    ) -> None:
+        """Write a `while_loop` over scalars as a `while`, with the statements of its graphs."""
+        condition, body = graphs
+        body, count = body.renamed(f"k{step.write}b0", {}), len(step.symbol.type.parts)
+        both = zip(body.inputs, self._operands(step), strict=True)
+        writer.lines += [f"{a} = {b}" for a, b in both]
+        carries = body.inputs[:count]
+        values = "".join([f"{name}, " for name in carries])
+        prefix = f"k{step.write}b1"
+        turn = while_turn(condition, body, prefix, values, "break", writer)
+        writer.lines += ["while True:", *turn]
+        self._parts[step.write] = carries
 
     def _cond(
         self, step: ControlStep, branches: Sequence[Statements], writer: FunctionWriter
     ) -> None:
         """Write a `cond` of scalars as an `if`, with the statements of its branches."""
-        choice, *names = [self._scalar(cell) for cell in step.reads]
+        choice, *names = self._operands(step)
         results = [f"k{step.write}r{k}" for k in range(len(step.symbol.type.parts))]
         last = len(branches) - 1
         tests = [f"{choice} == {k}" for k in range(last)]
