@@ -61,6 +61,7 @@ class Straight:
         self._views: list[ScratchView] = []
         self._scalars = {cell: f"n{cell}" for cell in reads if cell in scalars}
         self._boxed: set[int] = set()
+        self._new: set[str] = set()
         self._shapes: dict[int, tuple[int, ...]] = {}
         self._parts: dict[int, Sequence[str]] = {}
         self._names: dict[int, str] = {}
@@ -196,9 +197,11 @@ class Straight:
             line(f"{target} = {self._cell(step.reads[0])}[{_key(step, writer)}]")
         elif step.multiplies and symbol.attrs["layout"] is None:
             names = list(dict.fromkeys(self._cells(step.reads)))
-            writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
+            for name in names:
+                self._contiguous(name, writer)
             operands = ", ".join(self._cells(step.reads))
             line(f"{target} = {writer.name(np.asarray)}({writer.name(np.matmul)}({operands}))")
+            self._new.add(target)
         elif symbol.op is ops.matmul and (strides := _strides(step)):
             names, (function, *layouts) = self._cells(step.reads), strides
             both = zip(names, layouts, strict=True)
@@ -348,7 +351,7 @@ class Straight:
         for k, cell, dtype in step.ins:
             names[k] = self._cell(cell)
             if k in strict:
-                writer.lines += _made_contiguous(names[k], writer)
+                self._contiguous(names[k], writer)
             if k in step.entering:
                 enter = writer.name(step.entering[k])
                 writer.lines.append(f"i{k} = {enter}({names[k]})")
@@ -366,6 +369,20 @@ class Straight:
             others = [f"{writer.name(contiguous)}({name})" for name in self._cells(rows.others)]
             operand_text = ", ".join([names[rows.place], *others])
             writer.lines.append(f"{self._cell(rows.cell)} = {call_name}({operand_text})")
+
+    def _contiguous(self, name: str, writer: FunctionWriter) -> None:
+        """Write statements that copy an array unless it is contiguous and aligned, as new ones are.
+
+        Each variable needs them once.
+        """
+        if name in self._new:
+            return
+        self._new.add(name)
+        writer.lines += [
+            f"f = {name}.flags",
+            "if not f.c_contiguous or not f.aligned:",
+            f"    {name} = {writer.name(contiguous)}({name})",
+        ]
 
     def _store(self, store: Store, writer: FunctionWriter) -> Iterator[str]:
         """Yield the statement that makes the array into which a region writes, if it is new."""
@@ -393,6 +410,7 @@ class Straight:
                 continue
             empty, shape = writer.name(self._empty_of(step, dtype)), writer.name(step.shape)
             writer.lines.append(f"{self._cell(cell)} = {empty}({shape}, {writer.name(dtype)})")
+            self._new.add(self._cell(cell))
         for k, index, dtype in step.outs:
             cell, storage = step.writes[index]
             names[k] = self._cell(cell)
@@ -451,15 +469,6 @@ def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
 def _stores(step: Step) -> dict[int, Store]:
     """Return the slices into which a region stores results, by the cell of the result."""
     return dict(step.stored_cells) if isinstance(step, RegionStep) else {}
-
-
-def _made_contiguous(name: str, writer: FunctionWriter) -> list[str]:
-    """Return the statements that copy an array unless it is contiguous and aligned."""
-    return [
-        f"f = {name}.flags",
-        "if not f.c_contiguous or not f.aligned:",
-        f"    {name} = {writer.name(contiguous)}({name})",
-    ]
 
 
 def _key(step: CallStep, writer: FunctionWriter, scalar: str | None = None) -> str:
