@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 _FIRST_LOOKS = 2
 """The looks of a plan after which its price is the least of two calls at least."""
 
-_MOST_LOOKS = 200
-"""The most looks of a plan for a sequence, by which the background has compiled its kernels."""
+_MOST_TRIES = 400
+"""The most looks for a sequence of regions that have earned machine code, by which the background
+has compiled their kernels."""
 
 
 class Plan:
@@ -107,7 +108,7 @@ class Plan:
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
         self.price = self._time = 0.0
-        self._looks = 0
+        self._looks = self._tries = 0
         self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._values = sizes, list[Any]()
@@ -190,10 +191,11 @@ class Plan:
     def _adopt_sequence(self, program: Program) -> None:
         """Adopt the plan as a sequence, once all of its regions have earned machine code."""
         tier, regions = program.native, self._compiled_regions
-        if tier is None or self.native or self._looks > _MOST_LOOKS or not self._is_sequence:
+        if tier is None or self.native or self._tries > _MOST_TRIES or not self._is_sequence:
             return
         if not all(step.native.worth for step in regions) or not tier.pays(self._time):
             return
+        self._tries += 1
         values, lowered = self._layouts(program), program.lowered
         inputs = zip(program.entry, lowered.inputs, self.inputs, strict=True)
         outputs = zip(program.exit, lowered.outputs, self.shapes, strict=True)
