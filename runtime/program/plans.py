@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 _FIRST_LOOKS = 2
 """The looks of a plan after which its price is the least of two calls at least."""
 
-_MOST_TRIES = 400
-"""The most looks for a sequence of regions that have earned machine code, by which the background
-has compiled their kernels."""
+_MOST_TRIES, _RARE_TRIES = 200, 32
+"""The looks for a sequence of regions that have earned machine code, by which the background has
+usually compiled their kernels; and how many looks later there is another one."""
 
 
 class Plan:
@@ -191,7 +191,9 @@ class Plan:
     def _adopt_sequence(self, program: Program) -> None:
         """Adopt the plan as a sequence, once all of its regions have earned machine code."""
         tier, regions = program.native, self._compiled_regions
-        if tier is None or self.native or self._tries > _MOST_TRIES or not self._is_sequence:
+        if tier is None or self.native or not self._is_sequence:
+            return
+        if self._tries > _MOST_TRIES and self._looks % _RARE_TRIES:
             return
         if not all(step.native.worth for step in regions) or not tier.pays(self._time):
             return

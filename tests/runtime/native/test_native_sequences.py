@@ -309,7 +309,7 @@ def test_what_is_called_long_enough_becomes_a_sequence(monkeypatch: pytest.Monke
             program(x, x)
             if program.machine_code is not None:
                 break
-            time.sleep(0.001)  # for the background thread, during at most _MOST_TRIES looks
+            time.sleep(0.001)  # for the background thread
         assert same(program.machine_code(x, x), function(x, x))
 
 
