@@ -198,6 +198,8 @@ def _locate(
 
 
 def _not_empty(name: str, x: Array, axes: tuple[int, ...]) -> None:
+    if 0 not in x.shape:
+        return
     empty = [axis for axis in axes if not x.shape[axis]]
     if empty:
         raise ExecutionError(
@@ -382,8 +384,8 @@ PRIMITIVES: dict[str, Kernel] = {
     "var": functions.var,
     "any": partial(_reduce, np.logical_or),
     "all": partial(_reduce, np.logical_and),
-    "argmax": partial(_locate, "argmax", np.argmax),
-    "argmin": partial(_locate, "argmin", np.argmin),
+    "argmax": partial(_locate, "argmax", np.ndarray.argmax),
+    "argmin": partial(_locate, "argmin", np.ndarray.argmin),
     "cumulative_sum": partial(_accumulate, np.add),
     "cumulative_prod": partial(_accumulate, np.multiply),
     # -- sorting

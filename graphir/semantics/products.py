@@ -42,7 +42,8 @@ def matmul(x: Array, y: Array, layout: Layout | None = None, out: Array | None =
             raise ExecutionError("by the layout the right operand is the left one transposed")
     else:
         y_laid = laid_out(y, right)
-        if may_be_gram(x_laid, y_laid) and address(x_laid) == address(y_laid):
+        shares = np.may_share_memory(x_laid, y_laid) and may_be_gram(x_laid, y_laid)
+        if shares and address(x_laid) == address(y_laid):
             y_laid = y_laid.copy("K")
     return (
         np.dot(x_laid, y_laid)
@@ -57,8 +58,8 @@ def laid_out(array: Array, strides: Strides) -> Array:
     The result is the array itself where it has the strides. Raises ExecutionError if elements of
     different values would share memory.
     """
-    steps = [stride * array.itemsize for stride in strides]
-    if all(
+    steps = tuple([stride * array.itemsize for stride in strides])
+    if steps == array.strides or all(
         size == 1 or old == new
         for size, old, new in zip(array.shape, array.strides, steps, strict=True)
     ):

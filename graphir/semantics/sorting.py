@@ -35,7 +35,7 @@ def sort(x: Array, axis: int, descending: bool) -> Array:
 
     Zeros of both signs, which compare equal, keep their order.
     """
-    result = np.empty_like(x, order="C")
+    result = np.empty(x.shape, x.dtype)
     sort_into(result, x, axis)
     return np.flip(result, axis).copy() if descending else result
 

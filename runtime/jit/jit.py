@@ -299,7 +299,7 @@ class Jitted(Generic[P, R]):
                     lies_usually = USUAL[compiled.trace.layout_use]
                     self._quick[quick] = partial(self._usually, inner, lies_usually)
                 is_usual = len(key) == _PLAIN_KEY or key[-1] is None
-                if is_usual and compiled.is_direct and all(map(is_plain, args)):
+                if is_usual and compiled.is_direct and all(map(_is_direct, args)):
                     self._direct = self._direct_call(compiled)
             for table in (self._cache, self._quick):
                 while len(table) > _MOST_SIGNATURES:
@@ -437,6 +437,11 @@ def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any
         for place in places[1:]:
             del arrays[place]
     return list(arrays.values())
+
+
+def _is_direct(value: Any) -> bool:
+    """Whether machine code can take an argument: a plain array, or a scalar of NumPy."""
+    return is_plain(value) or isinstance(value, np.generic)
 
 
 def _number(value: Any, dtype: DType) -> Any:

@@ -105,7 +105,8 @@ class LlvmValue(NDArrayOperatorsMixin):
         """Return the same bits read as another dtype of the same width."""
         target_lane = lane(np.dtype(dtype))
         if target_lane == self.lane:
-            return LlvmValue(self.code, self.name, dtype)
+            number = self.number if np.dtype(dtype) == self.dtype else None
+            return LlvmValue(self.code, self.name, dtype, number)
         if target_lane == "i1":
             return self.emit_value(f"icmp ne {self}, zeroinitializer", dtype)
         return self.cast("zext" if self.lane == "i1" else "bitcast", dtype)

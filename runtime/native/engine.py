@@ -32,6 +32,9 @@ llvm: Any = import_module("llvmlite.binding")
 call: Any = None
 """The compiled code of `entry.assembly`, if the probe has verified it."""
 
+FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+"""The type of a kernel in ctypes."""
+
 _FORMAT, _LLVM = "1", 20
 _numbers = count()
 _kernels: dict[tuple[Kernel, Processor], Compiled] = {}
@@ -121,8 +124,7 @@ class Compiled(CompiledCode):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel.text, "kernel")
-        p, n = ctypes.c_void_p, ctypes.c_int64
-        self.function = ctypes.CFUNCTYPE(None, p, p, n, n)(self.address)
+        self.function = FUNCTION(self.address)
         self.words = (ctypes.c_void_p * (2 + len(kernel.context)))(1, *kernel.context)
         self.context = (ctypes.c_void_p * (1 + len(kernel.context))).from_buffer(self.words, 8)
         self.users: WeakSet[Any] = WeakSet()

@@ -1,4 +1,4 @@
-"""Sequences: kernels and NumPy's products one after another, in one call of machine code.
+"""Sequences: kernels and other operations one after another, in one call of machine code.
 
 A sequence has the signature of a kernel, so that an entry can call it. Its record has the addresses
 of inputs and results, and then the records of its operations. A table of 64-bit words says what to
@@ -15,17 +15,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import addressof, c_int64
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from runtime.native.abi.entry import Spec, built_in
 from runtime.native.abi.loops import loop_of
 from runtime.native.background import LOCK, submit
+from runtime.native.calls.operations import (
+    Operation,
+    can_fold,
+    can_move,
+    compiled_code,
+    fold_operation,
+    loop_code,
+    loop_operation,
+    move_operation,
+    sort_operation,
+    sorts_as_numpy,
+)
 from runtime.native.probe import engine, failure_reason
-from runtime.native.vectors import words_of
 from runtime.program.codegen.tracing import Storage
-from runtime.program.tier import MemoryPlace, Product, ProductOperand, SequencePart
+from runtime.program.tier import (
+    ColumnFold,
+    ElementMoves,
+    LoopRun,
+    MemoryPlace,
+    Product,
+    ProductOperand,
+    RowSort,
+    SequencePart,
+)
 
 _TEXT = """
 define void @sequence(ptr %record, ptr %table, i64 %first, i64 %end) "probe-stack"="inline-asm" {
@@ -72,18 +92,6 @@ exit:
 words each, which every calling convention of 64-bit processors passes alike."""
 
 
-class Operation(NamedTuple):
-    """A call of a sequence: a function, its record without addresses, and its other arguments.
-
-    `alive` are the objects whose memory the arguments refer to.
-    """
-
-    function: int
-    record: Sequence[int]
-    arguments: tuple[int, int, int]
-    alive: Sequence[Any]
-
-
 class SequenceCode(NamedTuple):
     """A sequence in the form of a kernel that `built_in` takes."""
 
@@ -98,31 +106,65 @@ def are_ready(parts: Sequence[SequencePart], now: bool) -> bool:
     With `now` the answer waits for the compiler and the probe of products. Otherwise they run in
     the background, and the answer is False until they are done.
     """
-    products = [part.kernel for part in parts if isinstance(part.kernel, Product)]
-    if any(_batch(each) is None for each in products):
+    kernels = [part.kernel for part in parts]
+    if any(isinstance(each, Product) and _batch(each) is None for each in kernels):
         return False
-    dtypes = frozenset(each.dtype for each in products)
-    unknown = {dtype for dtype in (None, *dtypes) if dtype not in _ready}
-    if unknown and now:
-        _prepare(dtypes)
-    elif unknown:
-        submit(_prepare, dtypes)
-    return all(_ready.get(dtype) for dtype in (None, *dtypes))
+    needs = frozenset([None, *map(_need, kernels)])
+    if unknown := needs.difference(_ready):
+        if now:
+            _prepare(unknown)
+        else:
+            submit(_prepare, unknown)
+    return all(map(_ready.get, needs))
 
 
-_ready: dict[Storage | None, bool] = {}
-"""Whether products of each dtype have NumPy's bits in a sequence; None stands for all sequences."""
+Need: TypeAlias = "tuple[str, Any] | None"
+_ready: dict[Need, bool] = {}
+"""Whether there is code, with NumPy's bits, for each kind of operation; None: for sequences."""
 
 
-def _prepare(dtypes: Iterable[Storage]) -> None:
-    """Compile the code of sequences, and probe the products of dtypes."""
+def _need(kernel: Any) -> Need:
+    """Return the kind of an operation, with the arguments of its probe."""
+    match kernel:
+        case Product():
+            return "product", kernel.dtype
+        case ColumnFold():
+            return "fold", (kernel.name, kernel.dtype, kernel.space.lanes)
+        case RowSort():
+            return "sort", kernel.dtype
+        case ElementMoves():
+            return "move", kernel.size
+        case LoopRun():
+            return "loop", None
+        case _:
+            return None
+
+
+def _prepare(needs: Iterable[Need]) -> None:
+    """Compile the code of sequences and of kinds of operations, and probe it."""
     try:
         with LOCK:
-            _ready[None] = engine().call is not None and bool(_driver())
-            _ready.update({each: _ready[None] and multiplies_as_numpy(each) for each in dtypes})
+            usable = engine().call is not None and bool(_driver())
+            _ready.update({each: usable and _is_usable(each) for each in (None, *needs)})
     except Exception as error:  # any failure of LLVM: NumPy is the fallback
         failure_reason(error)
-        _ready.update(dict.fromkeys((None, *dtypes), False))
+        _ready.update(dict.fromkeys((None, *needs), False))
+
+
+def _is_usable(need: Need) -> bool:
+    match need:
+        case None:
+            return True
+        case "product", dtype:
+            return multiplies_as_numpy(dtype)
+        case "fold", reduction:
+            return can_fold(*reduction)
+        case "sort", dtype:
+            return sorts_as_numpy(dtype)
+        case "loop", _:
+            return bool(loop_code())
+        case _, size:
+            return can_move(size)
 
 
 def sequence_entry(
@@ -140,6 +182,7 @@ def sequence_entry(
     driver = _driver()
     operations = [_operation(part.kernel) for part in parts]
     record, moves, calls = [0] * len(arrays), list[int](), list[int]()
+    status: int | None = None
     for part, operation in zip(parts, operations, strict=True):
         start = len(record)
         record += operation.record
@@ -148,27 +191,38 @@ def sequence_entry(
                 moves += [place.array, place.offset, start + number]
             else:
                 record[start + number] = place.ctypes.data
+        if isinstance(part.kernel, LoopRun):
+            status = len(record) - 1
         calls += [operation.function, start, *operation.arguments]
     words = [scratch, len(moves) // 3, len(operations), *moves, *calls]
     table = (c_int64 * len(words))(*words)
     code = SequenceCode(driver.address, table, (driver, parts, operations))
     specs = [Spec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
-    return built_in(engine().call, code, specs, inputs, record, 0, long, apart=apart)
+    return built_in(engine().call, code, specs, inputs, record, 0, long, apart=apart, status=status)
 
 
 @cache
 def _driver() -> Any:
-    """Return the compiled code of `sequence`.
-
-    Two threads that ask for it at once may both compile it, and the cache keeps one.
-    """
-    with LOCK:
-        return engine().CompiledCode(words_of(_TEXT), "sequence")
+    """Return the compiled code of `sequence`."""
+    return compiled_code(_TEXT, "sequence")
 
 
 def _operation(kernel: Any) -> Operation:
-    if isinstance(kernel, Product):
-        return _product_operation(kernel)
+    match kernel:
+        case Product():
+            return _product_operation(kernel)
+        case ColumnFold():
+            return fold_operation(kernel)
+        case RowSort():
+            operation = sort_operation(kernel)
+            assert operation
+            return operation
+        case ElementMoves():
+            return move_operation(kernel)
+        case LoopRun():
+            return loop_operation(kernel)
+        case _:
+            pass
     context, alive = addressof(kernel.compiled.context), (kernel.compiled, kernel.arrays)
     return Operation(kernel.compiled.address, kernel.record, (context, 0, kernel.size), alive)
 

@@ -24,7 +24,7 @@ from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import contiguous
 from passes.rewriter import bodies_of
 from runtime.program.codegen.turns import Statements, scan_turns, while_turns
-from runtime.program.cost_model import LOOP_LOOK
+from runtime.program.cost_model import INLINED_LINES, LOOP_LOOK
 from runtime.program.memory import Lane, take
 from runtime.program.steps import CallStep, shape_of
 from runtime.program.tier import CompiledLoop
@@ -59,17 +59,49 @@ class ControlStep(CallStep):
         parts = [part for part in symbol.type.parts if type(part) is TensorType]
         late = set(own_dims(symbol)).difference(sizes)
         shapes = [shape_of(symbol, sizes, part) for part in parts if not late]
+        self.part_shapes = shapes
         self.shape = max(shapes, key=np.prod, default=())  # of the largest part
         self._bodies, self._free = bodies, free
         self._inlined: tuple[list[Statements | None], Any] = [], None
+        self.in_python = loop is None
         self.loop = None if late or (loop and loop.why) else loop
         is_part = symbol.op is ops.control.part
         self.kernel = itemgetter(symbol.attrs["index"]) if is_part else self._results
 
+    @property
+    def length(self) -> int | None:
+        """The number of rows of a `scan`; None for other ops."""
+        if self.symbol.op is not ops.control.scan:
+            return None
+        operands = [np.empty(shape, np.void) for shape in self.operand_shapes]
+        return self._call().length(operands)
+
+    def _call(self) -> ControlCall:
+        symbol = self.symbol
+        return ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, ())
+
+    @property
+    def inlined(self) -> list[Statements] | None:
+        """The statements of the graphs of a `cond`, or of a `while_loop` that stays in Python.
+
+        The answer is None unless they are few, and unless all results are scalars.
+        """
+        op, bodies = self.symbol.op, [body.statements for body in self._bodies]
+        is_loop = op is ops.control.while_loop and self.in_python
+        statements = [each for each in bodies if each]
+        if not (is_loop or op is ops.control.cond) or len(statements) < len(bodies):
+            return None
+        count = sum(len(each.lines) for each in statements)
+        is_scalar = all(
+            type(each) is TensorType and not each.rank for each in self.symbol.type.parts
+        )
+        needs_lane = any("lane" in line for each in statements for line in each.lines)
+        return statements if is_scalar and not needs_lane and count <= INLINED_LINES else None
+
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)
         values = _unboxed(operands) if self._bodies else list(operands)
-        call = ControlCall(symbol.op, symbol.attrs, symbol.type.parts, self._sizes, ())
+        call = self._call()
         results: Sequence[Any]
         try:
             if symbol.op is ops.control.while_loop:

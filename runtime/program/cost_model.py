@@ -75,8 +75,8 @@ COLUMN_BYTE: Final = 0.05
 standardized_columns."""
 
 COLUMN_ELEMENTS: Final = 1 << 14
-"""The least elements of a reduction of outer axes in machine code, since its call costs 10
-microseconds more than NumPy's: whole_programs, column_moments."""
+"""The least elements of a reduction of outer axes in machine code of its own, since its call costs
+10 microseconds more than NumPy's: whole_programs, column_moments."""
 
 # -- blocks
 
@@ -175,6 +175,9 @@ RELEASED_LOCK: Final = 10_000
 
 SEQUENCE_SCRATCH: Final = 64 << 10
 """The most bytes of scratch memory of a sequence, which lies on the stack: calls, layers."""
+
+SEQUENCE_MOVES: Final = 1 << 10
+"""The most elements that a sequence moves by a table of places: whole_programs, --small."""
 
 # -- when a plan is compiled
 

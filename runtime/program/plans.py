@@ -17,7 +17,7 @@ import numpy as np
 from graphir import ops
 from graphir.lazy import lazy
 from runtime.program.batches import BatchStep
-from runtime.program.codegen.sequences import ArrayCell, View, is_sequential, sequence_of
+from runtime.program.codegen.sequences import ArrayCell, View, is_sequential, is_sort, sequence_of
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from runtime.program.cost_model import (
     BLOCK_MOST,
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 _FIRST_LOOKS = 2
 """The looks of a plan after which its price is the least of two calls at least."""
 
-_MOST_LOOKS = 200
-"""The most looks of a plan for a sequence, by which the background has compiled its kernels."""
+_MOST_TRIES, _RARE_TRIES = 200, 32
+"""The looks for a sequence of regions that have earned machine code, by which the background has
+usually compiled their kernels; and how many looks later there is another one."""
 
 
 class Plan:
@@ -107,7 +108,7 @@ class Plan:
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
         self.price = self._time = 0.0
-        self._looks = 0
+        self._looks = self._tries = 0
         self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._values = sizes, list[Any]()
@@ -182,18 +183,21 @@ class Plan:
     @lazy
     def _is_sequence(self) -> bool:
         """Whether machine code of a sequence can replace the whole plan."""
-        if not self._owns or self._inner or self._large or self.origins:
+        if self._inner or self._large or self.origins:
             return False
-        is_region = len(self.bound) == 1 and not isinstance(self.bound[0], CallStep)
+        is_region = len(self.bound) == 1 and bool(self._compiled_regions)
         return not is_region and all(map(is_sequential, self.bound))
 
     def _adopt_sequence(self, program: Program) -> None:
         """Adopt the plan as a sequence, once all of its regions have earned machine code."""
         tier, regions = program.native, self._compiled_regions
-        if tier is None or self.native or self._looks > _MOST_LOOKS or not self._is_sequence:
+        if tier is None or self.native or not self._is_sequence:
+            return
+        if self._tries > _MOST_TRIES and self._looks % _RARE_TRIES:
             return
         if not all(step.native.worth for step in regions) or not tier.pays(self._time):
             return
+        self._tries += 1
         values, lowered = self._layouts(program), program.lowered
         inputs = zip(program.entry, lowered.inputs, self.inputs, strict=True)
         outputs = zip(program.exit, lowered.outputs, self.shapes, strict=True)
@@ -241,11 +245,11 @@ class Plan:
 
     @lazy
     def _compiled_regions(self) -> list[ScalarStep | RegionStep]:
-        """The steps that machine code may replace."""
+        """The steps that machine code may replace; of sorts alone, there are only sequences."""
         return [
             step
             for step in self.bound
-            if isinstance(step, (ScalarStep, RegionStep)) and step.native
+            if isinstance(step, (ScalarStep, RegionStep)) and step.native and not is_sort(step)
         ]
 
     @property

@@ -208,16 +208,19 @@ class Program:
 
         The answer is None if there is no such function, and if the inputs have other types.
         """
-        recent = self._recent
+        recent, free = self._recent, self._free
         if recent is None or recent.left <= 0 or recent.straight is None:
             return None
-        lane = take(self._free)
+        try:
+            lane = free.pop()
+        except IndexError:
+            lane = Lane()
         try:
             outputs = lane.run(recent.straight.function, lane, *inputs)
         except MemoryError:  # the steps, one by one, name the op
             outputs = None
         finally:
-            self._free.append(lane)
+            free.append(lane)
         if outputs is None:
             return None
         recent.left -= 1
@@ -366,6 +369,8 @@ class Program:
             if key is not None and len(inputs) == len(arrays):
                 self._plans[key] = plan, self._are_ready(inputs)
             return plan, arrays
+        if plan.native and not self.entry_roundings:  # machine code takes NumPy's scalars too
+            self.machine_code = plan.native
         if not ready:
             return plan, self._entering(inputs)
         if self.owns_outputs:

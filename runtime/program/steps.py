@@ -42,6 +42,7 @@ from runtime.program.cost_model import (
     BLOCK_LEAST,
     BLOCK_MOST,
     CACHE,
+    COLUMN_ELEMENTS,
     NUMPY_CHEAP,
     NUMPY_OTHER,
     NUMPY_SORT,
@@ -55,6 +56,7 @@ from runtime.program.cutting import Region
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
 from runtime.program.rows import (
     LEAF,
+    ColumnSpace,
     Parts,
     Rows,
     Tree,
@@ -192,7 +194,7 @@ class CallStep:
                 self.kernel = tier.product(self.kernel, symbol.dtype.storage, threads)
         elif tier and self.is_large_search:
             self.kernel = tier.search(self.kernel, self.settings["side"], threads)
-        elif tier and symbol.args and (space := column_space(symbol, self.source_shape)):
+        elif tier and (space := self.space) and math.prod(space) >= COLUMN_ELEMENTS:
             self.kernel = tier.columns(self.kernel, symbol, space, self.shape, threads)
         elif tier and self.is_large_batch:
             self.multiply = tier.batch_product(products.matmul, threads)
@@ -209,6 +211,16 @@ class CallStep:
             return False
         left, right = self.operand_shapes
         return integer_products.pays(left, right, symbol.dtype.storage)
+
+    @lazy
+    def space(self) -> ColumnSpace | None:
+        """The space of the operand, if the kernel reduces its outer axes."""
+        return column_space(self.symbol, self.source_shape) if self.symbol.args else None
+
+    @property
+    def columns(self) -> ColumnSpace | None:
+        """The same, if the operand is so small that a call of its own in machine code is slower."""
+        return self.space if self.space and math.prod(self.space) < COLUMN_ELEMENTS else None
 
     @property
     def multiplies(self) -> bool:

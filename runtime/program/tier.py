@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
 
-    from graphir import Symbol
+    from graphir import DType, Symbol
     from runtime.program.cutting import Region
     from runtime.program.program import Program
     from runtime.program.rows import ColumnSpace
@@ -154,6 +154,56 @@ class Product(NamedTuple):
     right: ProductOperand
 
 
+class ColumnFold(NamedTuple):
+    """A reduction of outer axes of a contiguous array: the op's name and dtype, and the space.
+
+    `neutral` is the number from which the reduction starts. The result is the first operand.
+    """
+
+    name: str
+    dtype: DType
+    space: ColumnSpace
+    neutral: Any
+
+
+class RowSort(NamedTuple):
+    """A sort of `rows` contiguous rows of `length` elements, or, if it `finds`, the int64 order.
+
+    A `stable` order has equal elements by their places; another one has them as np.argsort does.
+    The result is the first operand.
+    """
+
+    dtype: np.dtype[Any]
+    rows: int
+    length: int
+    finds: bool
+    stable: bool
+
+
+class ElementMoves(NamedTuple):
+    """Moves of elements of `size` bytes: a place in the first operand, and in the second one.
+
+    `places` is a matrix with a row for each element.
+    """
+
+    size: int
+    places: Any
+
+
+class LoopRun(NamedTuple):
+    """A loop over scalars for operands and results of some shapes.
+
+    `loop` is compiled. The results are the first operands. `length` is the number of rows of a
+    `scan`, or 0.
+    """
+
+    loop: CompiledLoop
+    operands: Sequence[tuple[np.dtype[Any], tuple[int, ...]]]
+    results: Sequence[tuple[np.dtype[Any], tuple[int, ...]]]
+    carries: int
+    length: int
+
+
 class MemoryPlace(NamedTuple):
     """Where an operand lies: `offset` bytes after the start of an array, by its number.
 
@@ -165,9 +215,9 @@ class MemoryPlace(NamedTuple):
 
 
 class SequencePart(NamedTuple):
-    """A kernel or a product of a sequence, with the places of its operands, or constant arrays."""
+    """An operation of a sequence, with the places of its operands, or constant arrays."""
 
-    kernel: PlacedRegion | Product
+    kernel: PlacedRegion | Product | ColumnFold | RowSort | ElementMoves | LoopRun
     places: Sequence[Any]
 
 
@@ -292,6 +342,11 @@ class CompiledLoop(Protocol):
         ...
 
     @property
+    def code(self) -> Any:
+        """The machine code of a compiled loop."""
+        ...
+
+    @property
     def status(self) -> str:
         """What runs the loop, as text, with the reason if that is Python."""
         ...
@@ -370,12 +425,13 @@ class Tier(Protocol):
         long: bool,
         /,
     ) -> Callable[..., Any] | None:
-        """Return a built-in function that runs kernels and products in order.
+        """Return a built-in function that runs operations in order.
 
         `arrays` are the dtypes and shapes of the inputs and then of the results, `inputs` is the
         number of inputs, and `scratch` the bytes of scratch memory. A `long` call releases the GIL.
         The function returns None for inputs that are not plain, contiguous arrays of these types,
-        and if two inputs of a pair in `apart` lie at one address.
+        if two inputs of a pair in `apart` lie at one address, and if an op of a loop refuses its
+        operands.
         The answer is None if the tier has no such function, or not yet.
         """
         ...

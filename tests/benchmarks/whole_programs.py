@@ -1,18 +1,19 @@
 """Whole programs as people write them: two for each of fifteen classes, beside compilers.
 
     python -m tests.benchmarks.whole_programs [--only softmax adam_step] [--engines graphir jax]
-        [--runs 5] [--seconds 0.2] [--threads N] [--json FILE] [--patience 300]
+        [--runs 5] [--seconds 0.2] [--threads N] [--small] [--json FILE] [--patience 300]
         [--python numba=PATH]
 
-The sizes are fixed. Each engine has a process of its own, and the processes are called in turn: in
-a run, each engine repeats the program for `--seconds`, and its figure is the median of the calls.
-Engines are warm: before the first run a program is called until a second has passed and five
-calls in a row were no faster than the best one. An engine gets its own arrays and returns its own
-(jax and torch wait for the result), so that peers pay no conversion. A row has the median over the
-runs and the spread, (most - least) / median; `ratio` is the time of the best peer over graphir's.
-The end is the geometric mean of the ratios, how many are won, and the rows below 0.7. `error` is
-the largest error of the result, relative to NumPy's largest value; of graphir, 0 means NumPy's
-bits.
+The sizes are fixed; with `--small` inputs have about 100 elements, and a figure is that of many
+calls between two readings of the clock. Each engine has a process of its own, and the processes are
+called in turn: in a run, each engine repeats the program for `--seconds`, and its figure is the
+median of the calls. Engines are warm: before the first run a program is called until a second has
+passed and five calls in a row were no faster than the best one. An engine gets its own arrays and
+returns its own (jax and torch wait for the result), so that peers pay no conversion. A row has the
+median over the runs and the spread, (most - least) / median; `ratio` is the time of the best peer
+over graphir's. The end is the geometric mean of the ratios, how many are won, and the rows below
+0.7. `error` is the largest error of the result, relative to NumPy's largest value; of graphir, 0
+means NumPy's bits.
 
 graphir and NumPy run `whole_numpy`, graphir by `jit`; jax.jit, torch.compile and numba run
 `whole_jax`, `whole_torch` and `whole_numba`. An engine fails where it is not installed, raises, or
@@ -32,7 +33,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,38 +69,44 @@ def _integers(low: int, high: int, *shapes: tuple[int, ...], dtype: Any) -> Inpu
     return lambda r: tuple(r.integers(low, high, size=s, dtype=dtype) for s in shapes)
 
 
-def _one_hot(r: np.random.Generator) -> tuple[np.ndarray, ...]:
-    (logits,) = _normal((2048, 2000), scale=3)(r)
-    return logits, np.eye(2000, dtype=np.float32)[r.integers(0, 2000, 2048)]
+def _one_hot(rows: int, classes: int) -> Inputs:
+    def inputs(r: np.random.Generator) -> tuple[np.ndarray, ...]:
+        (logits,) = _normal((rows, classes), scale=3)(r)
+        return logits, np.eye(classes, dtype=np.float32)[r.integers(0, classes, rows)]
+
+    return inputs
 
 
-def _causal(r: np.random.Generator) -> tuple[np.ndarray, ...]:
-    mask = np.triu(np.full((512, 512), -1e9, np.float32), 1)
-    return *_normal(*[(4, 512, 64)] * 3)(r), mask
+def _causal(batch: int, length: int, width: int) -> Inputs:
+    mask = np.triu(np.full((length, length), -1e9, np.float32), 1)
+    return lambda r: (*_normal(*[(batch, length, width)] * 3)(r), mask)
 
 
-def _image(*others: Inputs) -> Inputs:
-    frame = _integers(0, 256, (1080, 1920, 3), dtype=np.uint8)
-    return lambda r: (*frame(r), *(array for other in others for array in other(r)))
+def _image(height: int, width: int, other: Inputs) -> Inputs:
+    frame = _integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return lambda r: (*frame(r), *other(r))
 
 
 def _colour_matrix(r: np.random.Generator) -> tuple[np.ndarray, ...]:
     return ((np.eye(3) * 0.7 + r.uniform(0, 0.1, (3, 3))).astype(np.float32),)
 
 
-def _adam(r: np.random.Generator) -> tuple[np.ndarray, ...]:
-    parameter, gradient, first, second = _normal(*[(1_000_000,)] * 4)(r)
-    return parameter, gradient, first, np.abs(second)
+def _adam(size: int) -> Inputs:
+    def inputs(r: np.random.Generator) -> tuple[np.ndarray, ...]:
+        parameter, gradient, first, second = _normal(*[(size,)] * 4)(r)
+        return parameter, gradient, first, np.abs(second)
+
+    return inputs
 
 
-def _options(r: np.random.Generator) -> tuple[np.ndarray, ...]:
+def _options(size: int) -> Inputs:
     ranges = ((50, 150), (50, 150), (0.1, 2), (0.1, 0.5))
-    return tuple(r.uniform(low, high, 500_000) for low, high in ranges)
+    return lambda r: tuple(r.uniform(low, high, size) for low, high in ranges)
 
 
-def _plane(r: np.random.Generator) -> tuple[np.ndarray, ...]:
-    re, im = np.meshgrid(np.linspace(-2, 0.6, 400), np.linspace(-1.2, 1.2, 400))
-    return re, im
+def _plane(size: int) -> Inputs:
+    axes = np.linspace(-2, 0.6, size), np.linspace(-1.2, 1.2, size)
+    return lambda r: tuple(np.meshgrid(*axes))
 
 
 def _positive(*shapes: tuple[int, ...], dtype: Any) -> Inputs:
@@ -114,9 +121,9 @@ PROGRAMS = (
     Program("normalisation", "layer_norm", _normal((4096, 1024), (1024,), (1024,), offset=1)),
     Program("normalisation", "rms_norm", _normal((2048, 3000), (2048, 3000), (3000,))),
     Program("softmax", "softmax", _normal((4096, 1024), scale=3)),
-    Program("softmax", "cross_entropy", _one_hot),
+    Program("softmax", "cross_entropy", _one_hot(2048, 2000)),
     Program("attention", "attention", _normal(*[(8, 256, 64)] * 3)),
-    Program("attention", "causal_attention", _causal),
+    Program("attention", "causal_attention", _causal(4, 512, 64)),
     Program("layers", "relu_layers", _layers(256, 512)),
     Program("layers", "residual_tanh_layers", _layers(1024, 256)),
     Program("tiny layer", "tiny_relu_layer", _normal((1, 64), (64, 64), (64,))),
@@ -135,8 +142,8 @@ PROGRAMS = (
         "logistic_loss",
         _with(_normal((2_000_000,), scale=3), _positive((2_000_000,), dtype=np.float32)),
     ),
-    Program("uint8 images", "colour_matrix", _image(_colour_matrix)),
-    Program("uint8 images", "tone_curve", _image(_positive((3,), dtype=np.float32))),
+    Program("uint8 images", "colour_matrix", _image(1080, 1920, _colour_matrix)),
+    Program("uint8 images", "tone_curve", _image(1080, 1920, _positive((3,), dtype=np.float32))),
     Program(
         "integer products",
         "int8_product",
@@ -151,14 +158,50 @@ PROGRAMS = (
     Program("sorts", "trimmed_means", _normal((4000, 300), dtype=np.float64)),
     Program("argmax", "predicted_classes", _normal((4096, 1024))),
     Program("argmax", "nearest_centres", _normal((20_000, 64), (64,), dtype=np.float64)),
-    Program("update rules", "adam_step", _adam),
+    Program("update rules", "adam_step", _adam(1_000_000)),
     Program("update rules", "momentum_step", _normal(*[(2_000_000,)] * 4)),
     Program("columns", "column_moments", _normal((100_000, 50), offset=1)),
     Program("columns", "standardized_columns", _normal((10_000, 200), dtype=np.float64)),
-    Program("pricing, escape times", "option_prices", _options),
-    Program("pricing, escape times", "escape_times", _plane),
+    Program("pricing, escape times", "option_prices", _options(500_000)),
+    Program("pricing, escape times", "escape_times", _plane(400)),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
+
+SMALL: dict[str, Inputs] = {
+    "layer_norm": _normal((10, 10), (10,), (10,), offset=1),
+    "rms_norm": _normal((10, 10), (10, 10), (10,)),
+    "softmax": _normal((10, 10), scale=3),
+    "cross_entropy": _one_hot(10, 10),
+    "attention": _normal(*[(2, 7, 7)] * 3),
+    "causal_attention": _causal(2, 7, 7),
+    "relu_layers": _layers(10, 10),
+    "residual_tanh_layers": _layers(10, 10),
+    "tiny_relu_layer": _normal((1, 10), (10, 10), (10,)),
+    "tiny_gated_cell": _normal((10,), (10,), (10, 10), (10, 10), (10,)),
+    "squared_distances": _normal((6, 3), (6, 3), dtype=np.float64),
+    "n_body_forces": _positive((6, 3), (6,), dtype=np.float64),
+    "blur_steps": _normal((12, 12)),
+    "heat_steps": _normal((10, 10)),
+    "normal_log_likelihood": _with(
+        _normal(*[(100,)] * 2, dtype=np.float64), _positive((100,), dtype=float)
+    ),
+    "logistic_loss": _with(_normal((100,), scale=3), _positive((100,), dtype=np.float32)),
+    "colour_matrix": _image(6, 6, _colour_matrix),
+    "tone_curve": _image(6, 6, _positive((3,), dtype=np.float32)),
+    "int8_product": _integers(-128, 128, (10, 10), (10, 10), dtype=np.int8),
+    "int32_product": _integers(-999, 999, (10, 10), (10, 10), dtype=np.int32),
+    "sorted_rows": _normal((10, 10)),
+    "trimmed_means": _normal((10, 10), dtype=np.float64),
+    "predicted_classes": _normal((10, 10)),
+    "nearest_centres": _normal((10, 10), (10,), dtype=np.float64),
+    "adam_step": _adam(100),
+    "momentum_step": _normal(*[(100,)] * 4),
+    "column_moments": _normal((10, 10), offset=1),
+    "standardized_columns": _normal((10, 10), dtype=np.float64),
+    "option_prices": _options(100),
+    "escape_times": _plane(10),
+}
+"""The inputs of the same programs with about 100 elements, by name."""
 
 
 # -- in the process of an engine
@@ -248,16 +291,22 @@ def _warm(loaded: Loaded) -> None:
 
 
 def _timed(loaded: Loaded, seconds: float) -> float:
-    taken: list[float] = []
+    call, arrays, taken, count = loaded.call, loaded.arrays, list[float](), 1
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(taken) < 3:
         start = time.perf_counter()
-        loaded.call(*loaded.arrays)
-        taken.append(time.perf_counter() - start)
+        for _ in range(count):
+            call(*arrays)
+        taken.append((time.perf_counter() - start) / count)
+        count = max(count, int(_SHORTEST / taken[-1]))
     return statistics.median(taken)
 
 
-def serve(engine: str, threads: int) -> None:
+_SHORTEST = 2e-4
+"""The seconds of calls that one reading of the clock measures, or more."""
+
+
+def serve(engine: str, threads: int, inputs: Mapping[str, Inputs]) -> None:
     """Answer requests, a line of JSON each: load a program, or time the one that is loaded."""
     answers, sys.stdout = sys.stdout, sys.stderr
     loaded: Loaded | None = None
@@ -266,7 +315,7 @@ def serve(engine: str, threads: int) -> None:
         answer: dict[str, Any]
         try:
             if "load" in request:
-                arrays = BY_NAME[request["load"]].inputs(np.random.default_rng(0))
+                arrays = inputs[request["load"]](np.random.default_rng(0))
                 meant = _load_numpy(request["load"], arrays, threads).call(*arrays)
                 loaded = _LOADERS[engine](request["load"], arrays, threads)
                 error = _error(loaded, loaded.call(*loaded.arrays), meant)
@@ -286,14 +335,17 @@ def serve(engine: str, threads: int) -> None:
 class Worker:
     """The process of an engine."""
 
-    def __init__(self, engine: str, python: str, threads: int, patience: float) -> None:
+    def __init__(
+        self, engine: str, python: str, threads: int, patience: float, small: bool
+    ) -> None:
         self.engine, self.python, self.threads = engine, python, threads
-        self.patience = patience
+        self.patience, self.small = patience, small
         self.process = self._started()
 
     def _started(self) -> subprocess.Popen[str]:
         module = "tests.benchmarks.whole_programs"
         command = [self.python, "-m", module, "--serve", self.engine]
+        command += ["--small"] * self.small
         threads = str(self.threads)
         return subprocess.Popen(
             [*command, "--threads", threads],
@@ -401,15 +453,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=0.2)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--patience", type=float, default=300, metavar="SECONDS")
+    parser.add_argument("--small", action="store_true", help="inputs of about 100 elements")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--serve", choices=ENGINES, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.serve:
-        serve(options.serve, options.threads)
+        inputs = {program.name: program.inputs for program in PROGRAMS}
+        serve(options.serve, options.threads, SMALL if options.small else inputs)
         return
     pythons = dict(pair.split("=", 1) for pair in options.python)
     workers = [
-        Worker(engine, pythons.get(engine, sys.executable), options.threads, options.patience)
+        Worker(
+            engine,
+            pythons.get(engine, sys.executable),
+            options.threads,
+            options.patience,
+            options.small,
+        )
         for engine in options.engines
     ]
     chosen = [BY_NAME[name] for name in options.only] or list(PROGRAMS)

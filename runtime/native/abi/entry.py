@@ -2,7 +2,7 @@
 
 An entry checks guards on its inputs, allocates the results, and calls the kernel. All programs
 share the machine code of `call`. The data of one program lie in a record of 64-bit words: first the
-words that _HEAD names, then five words for each array, then the places of each pair of inputs that
+words that _HEAD names, then six words for each array, then the places of each pair of inputs that
 must lie at different addresses. The record is the memory of the NumPy array
 that is the `self` of the built-in function.
 """
@@ -28,6 +28,7 @@ from runtime.native.abi.structs import (
     FLAGS,
     NDIM,
     PLAIN,
+    SCALAR,
     STRIDES,
     TYPE,
     numpy_api,
@@ -38,7 +39,18 @@ from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import RECYCLED
 
 _POINTERS = ("type", "none", "empty", "maker", "kernel", "context", "template", "share", "pool")
-_NUMBERS = ("bytes", "inputs", "outs", "arrays", "elements", "long", "pairs", "helpers", "room")
+_NUMBERS = (
+    "bytes",
+    "inputs",
+    "outs",
+    "arrays",
+    "elements",
+    "long",
+    "pairs",
+    "helpers",
+    "room",
+    "status",
+)
 _HEAD = (*_POINTERS, *_NUMBERS)
 
 
@@ -70,6 +82,7 @@ declare i32 @memcmp(ptr, ptr, i64)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare void @PyErr_Clear()
+declare ptr @PyErr_Occurred()
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyObject_CallObject(ptr, ptr)
@@ -93,7 +106,7 @@ pack:
 array:
   %holder = phi ptr [ null, %results ], [ %tuple, %pack ], [ %holder, %there ]
   %i = phi i64 [ 0, %results ], [ 0, %pack ], [ %next, %there ]
-  %spec = getelementptr [5 x i64], ptr %specs, i64 %i
+  %spec = getelementptr [6 x i64], ptr %specs, i64 %i
   %dtype = get ptr, %spec[0]
   %rank = get i32, %spec[1]
   %shape = get ptr, %spec[2]
@@ -102,7 +115,11 @@ array:
   br i1 $(icmp ult i64 %i, %inputs), label %guard, label %make
 guard:
   %object = get ptr, %args[%i]
-  br i1 $(icmp eq ptr $(get ptr, %object[{TYPE}]), %type), label %fields, label %other
+  %kind = get ptr, %object[{TYPE}]
+  br i1 $(icmp eq ptr %kind, %type), label %fields, label %number
+number:
+  %boxed = getelementptr i64, ptr %object, i64 {SCALAR}
+  br i1 $(icmp eq ptr %kind, $(get ptr, %spec[5])), label %there, label %other
 fields:
   %same_dtype = icmp eq ptr $(get ptr, %object[{DTYPE}]), %dtype
   %same_rank = icmp eq i32 $(get i32, %object[{NDIM}]), %rank
@@ -117,6 +134,7 @@ dims:
   %differs = call i32 @memcmp(ptr %its_dims, ptr %shape, i64 %length)
   br i1 $(icmp eq i32 %differs, 0), label %layout, label %other
 layout:
+  %its_data = get ptr, %object[{DATA}]
   br i1 %strided, label %strides, label %there
 strides:
   %its_steps = get ptr, %object[{STRIDES}]
@@ -135,18 +153,22 @@ made_it:
   %made = phi ptr [ %small, %new ], [ %large, %recycled ]
   br i1 $(icmp eq ptr %made, null), label %other, label %hold
 hold:
+  %new_data = get ptr, %made[{DATA}]
   br i1 %single, label %there, label %put
 put:
   call i32 @PyTuple_SetItem(ptr %holder, i64 $(sub i64 %i, %inputs), ptr %made)
   br label %there
 there:
-  %found = phi ptr [ %object, %layout ], [ %object, %strides ], [ %made, %hold ], [ %made, %put ]
-  put ptr $(get ptr, %found[{DATA}]), %given[%place]
+  %found = phi ptr [ %object, %number ], [ %object, %layout ], [ %object, %strides ],
+    [ %made, %hold ], [ %made, %put ]
+  %data = phi ptr [ %boxed, %number ], [ %its_data, %layout ], [ %its_data, %strides ],
+    [ %new_data, %hold ], [ %new_data, %put ]
+  put ptr %data, %given[%place]
   %next = add i64 %i, 1
   br i1 $(icmp ult i64 %next, %arrays), label %array, label %run
 run:
   %result = select i1 %single, ptr %found, ptr %holder
-  %apart = getelementptr [5 x i64], ptr %specs, i64 %arrays
+  %apart = getelementptr [6 x i64], ptr %specs, i64 %arrays
   br label %pair
 pair:
   %k = phi i64 [ 0, %run ], [ %k1, %differ ]
@@ -162,7 +184,7 @@ call:
   br i1 $(icmp ne i64 %long, 0), label %aside, label %here
 here:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
-  ret ptr %result
+  br label %check
 aside:
   %state = call ptr @PyEval_SaveThread()
   br i1 $(icmp eq i64 %helpers, 0), label %alone, label %together
@@ -175,17 +197,32 @@ together:
   br label %back
 back:
   call void @PyEval_RestoreThread(ptr %state)
+  br label %check
+check:
+  br i1 $(icmp eq i64 $(get i64, %given[%status]), 0), label %end, label %refused
+end:
   ret ptr %result
+refused:
+  br i1 $(icmp eq ptr $(call ptr @PyErr_Occurred()), null), label %other, label %raise
+raise:
+  call void @Py_DecRef(ptr %result)
+  ret ptr null
 other:
-  %unused = phi ptr [ null, %entry ], [ null, %pack ], [ %holder, %guard ],
+  %unused = phi ptr [ null, %entry ], [ null, %pack ], [ %holder, %number ],
     [ %holder, %fields ], [ %holder, %dims ], [ %holder, %strides ], [ %holder, %made_it ],
-    [ %result, %differ ]
+    [ %result, %differ ], [ %result, %refused ]
   call void @Py_DecRef(ptr %unused)  ; which may be null
   call void @PyErr_Clear()
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
 """
+
+
+def _scalar(spec: Spec) -> int:
+    """Return the type of NumPy's scalars that are inputs beside arrays of rank 0, or 0."""
+    is_number = spec.dtype.isbuiltin == 1 and spec.dtype.kind in "biufc"
+    return id(spec.dtype.type) if is_number and not spec.shape else 0
 
 
 class _MethodDef(ctypes.Structure):
@@ -203,6 +240,7 @@ def built_in(
     shared: SharedRanges = NOT_SHARED,
     make: Callable[..., Any] | None = None,
     apart: Sequence[tuple[int, int]] = (),
+    status: int | None = None,
 ) -> Callable[..., Any]:
     """Return a built-in function of `inputs` arrays that returns its results, or None.
 
@@ -211,11 +249,12 @@ def built_in(
     call fills in the addresses of inputs and results. A `long` call releases the GIL while the
     kernel runs; `shared` says how threads share it. `make` makes the memory of large results from a
     shape and a dtype. `apart` are the pairs of inputs, by number, for which the answer is None if
-    they lie at one address.
+    they lie at one address. `status` is the word of the record that the kernel sets if it refuses
+    its operands: the answer then is None, or the exception that is set.
     """
-    # The last word takes the inputs that no kernel reads.
+    # The next word takes the inputs that no kernel reads, and the last one is the usual status.
     head = job(kernel, elements, shared)
-    record_words = np.array([*head, *template, 0], np.int64)
+    record_words = np.array([*head, *template, 0, 0], np.int64)
     shapes = [np.array([*spec.shape, 0], np.int64) for spec in specs]
     strides = [np.array(spec.strides or (), np.int64) for spec in specs]
     places = [steps.ctypes.data if len(steps) else 0 for steps in strides]
@@ -225,7 +264,7 @@ def built_in(
             making.append((spec.shape, spec.dtype))
             places[k] = id(making[-1])
     arrays = [
-        (id(spec.dtype), len(spec.shape), shape.ctypes.data, spec.place, steps)
+        (id(spec.dtype), len(spec.shape), shape.ctypes.data, spec.place, steps, _scalar(spec))
         for spec, shape, steps in zip(specs, shapes, places, strict=True)
     ]
     addresses = id(np.ndarray), id(None), numpy_api(EMPTY), id(make)
@@ -234,6 +273,7 @@ def built_in(
     counts = record_words.nbytes, inputs, len(specs) - inputs, len(specs)
     pairs = [specs[number].place for pair in apart for number in pair]
     numbers = *counts, elements, long, len(apart), shared.helpers, len(head)
+    numbers = *numbers, len(template) + 1 if status is None else status
     words = *addresses, *fields, *numbers, *np.ravel(arrays), *pairs
     record: Any = (ctypes.c_int64 * len(words))(*words)
     method = _MethodDef(b"call", call.address, FASTCALL, None)

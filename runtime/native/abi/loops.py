@@ -1,13 +1,23 @@
-"""The inner loops of NumPy's ufuncs, by their addresses."""
+"""The inner loops of NumPy's ufuncs, and the sorts of its dtypes, by their addresses."""
 
 from __future__ import annotations
 
+from ctypes import PYFUNCTYPE, c_void_p, py_object
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from runtime.native.abi.structs import FUNCTIONS, LOOP_DATA, words
+from runtime.native.abi.structs import (
+    ARGSORTS,
+    ARRAY_FUNCTIONS,
+    FUNCTIONS,
+    LOOP_DATA,
+    SORTS,
+    STABLE,
+    numpy_api,
+    words,
+)
 from runtime.program.codegen.tracing import Storage
 
 
@@ -26,3 +36,14 @@ def loop_of(function: np.ufunc, *dtypes: Storage) -> Loop | None:
             fields = words(id(function))
             return Loop(words(fields[FUNCTIONS])[k], words(fields[LOOP_DATA])[k])
     return None
+
+
+@cache
+def sort_of(dtype: Storage, finds: bool, stable: bool) -> int:
+    """Return the address of the sort of a dtype, or 0.
+
+    It is `sort(void *start, npy_intp n, void *)`; or, if it `finds` the order of elements,
+    `sort(void *start, npy_intp *places, npy_intp n, void *)`. Numbers ignore the last argument.
+    """
+    functions = PYFUNCTYPE(c_void_p, py_object)(numpy_api(ARRAY_FUNCTIONS))(dtype)
+    return words(functions)[(ARGSORTS if finds else SORTS) + STABLE * stable]

@@ -13,7 +13,11 @@ NIN_NOUT, NARGS, FUNCTIONS, LOOP_DATA, NTYPES = 2, 3, 4, 5, 6
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h
 TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
 ALIGNED, PLAIN = 0x100, 0x101  # NPY_ARRAY_ALIGNED, and with NPY_ARRAY_C_CONTIGUOUS
+SCALAR = 2  # the value of a number in numpy/_core/include/numpy/arrayscalars.h
 EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
+ARRAY_FUNCTIONS = 365  # PyDataType_GetArrFuncs, in the same table
+# PyArray_ArrFuncs of numpy/_core/include/numpy/ndarraytypes.h, and NPY_STABLESORT in its arrays
+SORTS, ARGSORTS, STABLE = 33, 36, 2
 FASTCALL = 0x80  # METH_FASTCALL of CPython's Include/methodobject.h
 
 
@@ -53,7 +57,7 @@ def ufuncs_are_as_declared() -> bool:
 
 
 def arrays_are_as_declared() -> bool:
-    """Whether the fields of arrays lie at the offsets of the header.
+    """Whether the fields of arrays and of scalars lie at the offsets of the headers.
 
     The check compares the fields of an array with the attributes that Python exposes.
     """
@@ -62,4 +66,7 @@ def arrays_are_as_declared() -> bool:
     pointers = fields[TYPE], fields[DATA], fields[DTYPE], fields[STRIDES]
     strides = fields[DIMS] + 8 * array.ndim  # NumPy stores the strides right after the dims
     expected = id(np.ndarray), array.ctypes.data, id(array.dtype), strides
-    return pointers == expected and (low(fields[NDIM]), low(fields[FLAGS])) == (3, array.flags.num)
+    numbers = low(fields[NDIM]), low(fields[FLAGS])
+    number = np.float64(1)
+    holds = words(id(number))[SCALAR] == int(number.view(np.int64))
+    return pointers == expected and numbers == (3, array.flags.num) and holds

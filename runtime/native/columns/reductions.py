@@ -21,13 +21,7 @@ from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
 from runtime.native.threads import BoundCalls
 from runtime.native.vectors import words_of
-from runtime.program.cost_model import (
-    COLUMN_BYTE,
-    COLUMN_ELEMENTS,
-    COMPILE_COST,
-    KEPT_PLANS,
-    SECOND_THREAD,
-)
+from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, KEPT_PLANS, SECOND_THREAD
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
 from runtime.program.tier import RangeCall, RowKernel, RowOperand
 
@@ -118,7 +112,7 @@ class ColumnReduction:
     ) -> Array:
         """Return the reduction of a contiguous array; `reduce` does the same in NumPy."""
         threads = threads if x.nbytes * COLUMN_BYTE > SECOND_THREAD else 1
-        if x.size < COLUMN_ELEMENTS or not self._is_ready(space, threads):
+        if not self._is_ready(space, threads):
             start = perf_counter_ns()
             result = reduce(x)
             self.numpy_time += perf_counter_ns() - start

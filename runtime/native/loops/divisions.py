@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.vectors import where
+from runtime.native.vectors import splat, where
 
 
 def _divided(divide: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
@@ -28,7 +28,17 @@ def _is_below(rest: Any, y: Any) -> Any:
     return np.not_equal(rest, none) & np.less(rest ^ y, none)
 
 
+def _bits(y: Any) -> int | None:
+    """Return the bits below a constant that is a power of two; None for other divisors."""
+    value = 0 if y.number is None else int(y.number)
+    return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
+
+
 def _floor_divide(x: Any, y: Any) -> Any:
+    bits = _bits(y)
+    if bits is not None:
+        shift, count = "ashr" if x.dtype.kind == "i" else "lshr", splat(bits, x.dtype)
+        return x.emit_value(f"{shift} {x.type} {x.name}, {count}", x.dtype)
     zero, safe, quotient = _divided("div", x, y)
     if x.dtype.kind == "i":
         rest = x - quotient * safe
@@ -37,6 +47,9 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 
 def _remainder(x: Any, y: Any) -> Any:
+    bits = _bits(y)
+    if bits is not None:
+        return x & x.dtype.type((1 << bits) - 1)
     zero, safe, rest = _divided("rem", x, y)
     if x.dtype.kind == "i":
         rest = where(_is_below(rest, safe), rest + safe, rest)

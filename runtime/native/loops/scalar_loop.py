@@ -87,9 +87,9 @@ class ScalarLoop:
         self._symbol, self._program, self._now = symbol, program, now
         self.why = "" if all(_is_word(type_) for type_ in symbol.type.parts) else "rows"
         self._time, self._due = 0.0, COMPILE_COST
-        self._code: Any = None
+        self.code: Any = None
         self._call: Callable[[Any, Any], int] | None = None
-        self._context: Any = None
+        self.context: Any = None
 
     def spend(self, time: float) -> None:
         """Charge nanoseconds that Python has spent on the loop."""
@@ -134,8 +134,8 @@ class ScalarLoop:
             except Exception as error:  # any failure of LLVM: Python is the fallback
                 self.why = failure_reason(error)
                 return
-            self._code = code
-            self._context = (c_void_p * max(1, len(addresses)))(*addresses)
+            self.code = code
+            self.context = (c_void_p * max(1, len(addresses)))(*addresses)
             self._call = PYFUNCTYPE(c_int64, c_void_p, c_void_p)(code.address)
 
     def _write(self) -> tuple[str, Sequence[int], int]:
@@ -189,7 +189,7 @@ class ScalarLoop:
             words += _words(out)[:_WORD]
         words += (length or 0).to_bytes(_WORD, "little")
         state = (c_char * len(words)).from_buffer(words)
-        if self._call(state, self._context) == _REFUSAL:
+        if self._call(state, self.context) == _REFUSAL:
             return None
         results = [
             x if x.ndim else np.frombuffer(words, x.dtype, 1, place)[0].copy()

@@ -1,23 +1,46 @@
 """Sequences: the steps of a small plan as one call of machine code over scratch memory.
 
-A sequence has the kernels of regions, and NumPy's products of contiguous operands. Views of arrays
-cost nothing: the kernels read them at an offset, by their strides. The other results than those of
-the sequence lie in scratch memory.
+A sequence has the kernels of regions, NumPy's products, reductions of outer axes, sorts of rows,
+and moves of elements, as of `stack`. Views of arrays cost nothing: kernels and products read them
+at an offset, by their strides; other operations read a contiguous copy. All values but the results
+of the sequence lie in scratch memory.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
-from graphir import ops
+import numpy as np
+
+from graphir import DType, ops
+from graphir.semantics.kernels import kernel_of
 from graphir.semantics.products import uses_blas
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import NUMPY_TERM, RELEASED_LOCK, SEQUENCE_SCRATCH
+from runtime.program.control import ControlStep
+from runtime.program.cost_model import (
+    COLUMN_BYTE,
+    NUMPY_TERM,
+    RELEASED_LOCK,
+    SEQUENCE_MOVES,
+    SEQUENCE_SCRATCH,
+)
 from runtime.program.cutting import VIEWS
-from runtime.program.steps import CallStep, LayoutStep, RegionStep, ScalarStep, Step
-from runtime.program.tier import MemoryPlace, Product, ProductOperand, SequencePart, Tier
+from runtime.program.rows import ColumnSpace, neutral
+from runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
+from runtime.program.tier import (
+    ColumnFold,
+    ElementMoves,
+    LoopRun,
+    MemoryPlace,
+    Product,
+    ProductOperand,
+    RowSort,
+    SequencePart,
+    Tier,
+)
 
 _LINE = 64
 """The alignment of a value in scratch memory, in bytes."""
@@ -47,7 +70,37 @@ def is_sequential(step: Step) -> bool:
         return can_be_kernel and step.threads == 1 and not step.stores
     if not isinstance(step, CallStep):
         return isinstance(step, LayoutStep)
-    return step.symbol.op in VIEWS or step.symbol.op is ops.full or step.multiplies
+    op = step.symbol.op
+    if isinstance(step, ControlStep):
+        return op is ops.control.part or step.loop is not None
+    is_moved = op in _MOVES and math.prod(step.shape) <= SEQUENCE_MOVES
+    return op in VIEWS or op is ops.full or step.multiplies or step.columns is not None or is_moved
+
+
+_MOVES = (ops.stack, ops.concat, ops.tile, ops.repeat, ops.roll)
+"""The ops whose results have elements of their operands, at places that the shapes tell."""
+
+
+def is_sort(step: Step) -> bool:
+    """Whether a step is a sort of rows that a sequence can have."""
+    return isinstance(step, RegionStep) and sort_of(step) is not None
+
+
+def sort_of(step: RegionStep) -> RowSort | None:
+    """Return a region that is one ascending sort, or order, of rows of numbers; or None."""
+    if step.region.symbols or len(step.rows) != 1 or len(step.ins) != 1:
+        return None
+    _, _, operand_dtype = step.ins[0]
+    if step.operand_shape(step.body.inputs[0]) != step.shape:
+        return None
+    symbol, settings = step.rows[0].symbol, step.rows[0].settings
+    dtype, finds = symbol.args[0].dtype.storage, symbol.op is ops.argsort
+    if symbol.op is not ops.sort and not (finds and symbol.dtype is DType.int64):
+        return None
+    if settings["descending"] or dtype.char not in "iIlLqQfd" or operand_dtype != dtype:
+        return None
+    rows = step.size // step.length
+    return RowSort(dtype, rows, step.length, finds, finds and settings["stable"])
 
 
 class SequenceWriter:
@@ -55,7 +108,8 @@ class SequenceWriter:
 
     `arrays` are the inputs, `inputs` of them, and then the results. `apart` are the pairs of inputs
     that must not lie at one address. `values` are the cells with their constants, and with arrays
-    that have the strides of views. `views` has the cells that are views.
+    that have the strides of views. `views` has the cells that are views, and `tuples` the cells of
+    the parts of tuples, by the cell of the tuple and their number.
     """
 
     def __init__(
@@ -65,24 +119,37 @@ class SequenceWriter:
         constants: Mapping[int, Any],
         values: Sequence[Any],
         views: Mapping[int, View],
+        tuples: Mapping[tuple[int, int], int],
     ) -> None:
+        self._tuples = tuples
         self._inputs, self._values, self._views = inputs, [*values], views
         self._places: dict[int, Any] = {**constants}
         self._places |= {each.cell: MemoryPlace(k, 0) for k, each in enumerate(arrays)}
         self.parts: list[SequencePart] = []
         self.scratch, self.price = 0, 0.0
         self.apart: list[tuple[int, int]] = []
+        self.targets: set[int] = set()
 
     def add(self, step: Step) -> bool:
         """Add a step; the answer is False if the sequence cannot have it, or not yet."""
+        if isinstance(step, RegionStep) and (sort := sort_of(step)):
+            return self._add_sort(step, sort)
         if isinstance(step, (RegionStep, ScalarStep)):
             return self._add_region(step)
         if isinstance(step, LayoutStep):
             return self._add_view(step)
         if not isinstance(step, CallStep):
             return False
-        if step.symbol.op in VIEWS:
+        if step.symbol.op is ops.control.part:
+            return True  # the loop writes into the cell
+        if isinstance(step, ControlStep):
+            return self._add_loop(step)
+        if step.symbol.op in VIEWS and step.write in self._views:
             return self._add_view(step)
+        if step.symbol.op in (*_MOVES, ops.reshape):
+            return self._add_moves(step)
+        if step.columns:
+            return self._add_fold(step, step.columns)
         if step.symbol.op is ops.full:
             self._places[step.write] = self._values[step.write] = step.call()
             return True
@@ -107,11 +174,104 @@ class SequenceWriter:
         if view is None:
             return False
         place = self._places[view.source]
+        if step.write in self._places:
+            return self._add_result(step.write, place, view.offset)
         if isinstance(place, MemoryPlace):
             self._places[step.write] = MemoryPlace(place.array, place.offset + view.offset)
         else:
             self._places[step.write] = self._values[step.write]
         return True
+
+    def _add_loop(self, step: ControlStep) -> bool:
+        symbol, loop = step.symbol, step.loop
+        is_first = not any(isinstance(part.kernel, LoopRun) for part in self.parts)
+        if not loop or not loop.is_compiled or not is_first:
+            return False
+        shapes = step.operand_shapes
+        dtypes = [arg.graph.concrete_dtype(arg.dtype).storage for arg in symbol.args]
+        operands = [*zip(dtypes, shapes, strict=True)]
+        results = [
+            *zip([part.dtype.storage for part in symbol.type.parts], step.part_shapes, strict=True)
+        ]
+        places: list[Any] = []
+        for k, (dtype, shape) in enumerate(results):
+            size = math.prod(shape) * dtype.itemsize
+            cell = self._tuples.get((step.write, k))
+            if cell is not None:
+                self._allocate(cell, size)
+            places.append(self._scratch(size) if cell is None else self._places[cell])
+        for cell, (dtype, shape) in zip(step.reads, operands, strict=True):
+            places.append(self._contiguous(cell, shape, dtype))
+        carries = symbol.attrs.get("carries", len(results))
+        run = LoopRun(loop, operands, results, carries, step.length or 0)
+        self.parts.append(SequencePart(run, places))
+        return True
+
+    def _add_result(self, cell: int, source: Any, offset: int) -> bool:
+        """Add the copy of a view that is a result."""
+        array: Array = self._values[cell]
+        self._values[cell] = None
+        if not isinstance(source, MemoryPlace) or array.size > SEQUENCE_MOVES:
+            return False
+        strides = [step // array.itemsize for step in array.strides]
+        source = source._replace(offset=source.offset + offset)
+        moves = _moves(array.dtype, np.arange(array.size), _distances(array.shape, strides))
+        self._add_to(cell, array.shape, array.dtype, moves, source)
+        return True
+
+    def _add_sort(self, step: RegionStep, sort: RowSort) -> bool:
+        source = self._contiguous(step.ins[0][1], step.shape, sort.dtype)
+        rows = step.rows[0]
+        self._add_to(rows.cell, rows.shape, rows.symbol.dtype.storage, sort, source)
+        self.price += step.price
+        return True
+
+    def _add_fold(self, step: CallStep, space: ColumnSpace) -> bool:
+        symbol = step.symbol
+        dtype = symbol.dtype.storage
+        source = self._contiguous(step.reads[0], step.source_shape, dtype)
+        fold = ColumnFold(symbol.op.name, symbol.dtype, space, neutral(symbol))
+        self._add_to(step.write, step.shape, dtype, fold, source)
+        self.price += math.prod(space) * dtype.itemsize * COLUMN_BYTE
+        return True
+
+    def _add_moves(self, step: CallStep) -> bool:
+        """Add an op whose result has elements of its operands, by its kernel on their numbers."""
+        dtype, shapes = step.symbol.dtype.storage, step.operand_shapes
+        sizes = [math.prod(shape) for shape in shapes]
+        ends = [*accumulate(sizes)]
+        numbers: list[Array] = np.split(np.arange(ends[-1]), ends[:-1])
+        operands = [each.reshape(shape) for each, shape in zip(numbers, shapes, strict=True)]
+        order: Array = np.ravel(kernel_of(step.symbol)(*operands, **step.settings))
+        for cell, shape, each in zip(step.reads, shapes, numbers, strict=True):
+            to: Array = np.flatnonzero(np.isin(order, each))
+            if len(to):
+                elements = self._elements(cell, shape, dtype)[order[to] - each[0]]
+                moves = _moves(dtype, to, elements)
+                self._add_to(step.write, step.shape, dtype, moves, self._places[cell])
+        return True
+
+    def _contiguous(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Any:
+        """Return the place of the value of a cell, or of a contiguous copy of the value."""
+        value = self._values[cell]
+        if value is None or value.flags.c_contiguous:
+            return self._places[cell]
+        elements = self._elements(cell, shape, dtype)
+        moves = _moves(dtype, np.arange(elements.size), elements)
+        place = self._scratch(elements.size * dtype.itemsize)
+        self.parts.append(SequencePart(moves, [place, self._places[cell]]))
+        return place
+
+    def _elements(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
+        """Return the distances of all elements from the first one in memory, in elements."""
+        return _distances(shape, self._operand(cell, shape, dtype).strides)
+
+    def _add_to(
+        self, cell: int, shape: tuple[int, ...], dtype: Storage, kernel: Any, source: Any
+    ) -> None:
+        """Add an operation of one operand that writes the value of a cell."""
+        self._allocate(cell, math.prod(shape) * dtype.itemsize)
+        self.parts.append(SequencePart(kernel, [self._places[cell], source]))
 
     def _add_product(self, step: CallStep) -> bool:
         left, right = operands = [
@@ -167,10 +327,16 @@ class SequenceWriter:
 
     def _allocate(self, cell: int, size: int) -> None:
         """Give the value of a cell scratch memory, unless it is a result of the sequence."""
+        self.targets.add(cell)
         if cell not in self._places:
-            # The arrays of a sequence have the numbers from 0, and scratch memory has -1.
-            self._places[cell] = MemoryPlace(-1, self.scratch)
-            self.scratch += -(-size // _LINE) * _LINE
+            self._places[cell] = self._scratch(size)
+
+    def _scratch(self, size: int) -> MemoryPlace:
+        """Return new scratch memory."""
+        # The arrays of a sequence have the numbers from 0, and scratch memory has -1.
+        place = MemoryPlace(-1, self.scratch)
+        self.scratch += -(-size // _LINE) * _LINE
+        return place
 
 
 def sequence_of(
@@ -188,12 +354,24 @@ def sequence_of(
     None for inputs that are not plain, contiguous arrays. The other arguments are those of
     SequenceWriter.
     """
-    writer = SequenceWriter(arrays, inputs, constants, values, views)
+    parts = [
+        step for step in steps if isinstance(step, CallStep) and step.symbol.op is ops.control.part
+    ]
+    tuples = {(step.reads[0], step.symbol.attrs["index"]): step.write for step in parts}
+    if len(tuples) < len(parts):
+        return None
+    writer = SequenceWriter(arrays, inputs, constants, values, views, tuples)
     if not all(map(writer.add, steps)) or writer.scratch > SEQUENCE_SCRATCH or not writer.parts:
         return None
+    results = [each.cell for each in arrays[inputs:]]
+    if len(set(results)) < len(results) or not writer.targets.issuperset(results):
+        return None
     types = [(each.dtype, each.shape) for each in arrays]
-    sizes = inputs, writer.scratch
-    return tier.sequence(writer.parts, types, *sizes, writer.apart, writer.price > RELEASED_LOCK)
+    sizes, is_long = (inputs, writer.scratch), writer.price > RELEASED_LOCK
+    has_loop = any(isinstance(part.kernel, LoopRun) for part in writer.parts)
+    if is_long and has_loop:  # a loop releases the lock itself
+        return None
+    return tier.sequence(writer.parts, types, *sizes, writer.apart, is_long)
 
 
 def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
@@ -205,6 +383,15 @@ def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
     for rows in step.rows:
         sizes.append((rows.cell, math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize))
     return sizes
+
+
+def _distances(shape: Sequence[int], strides: Sequence[int]) -> Array:
+    places = [np.arange(size) * step for size, step in zip(shape, strides, strict=True)]
+    return np.ravel(sum(np.ix_(*places), np.zeros((), np.int64)))
+
+
+def _moves(dtype: Storage, to: Array, elements: Array) -> ElementMoves:
+    return ElementMoves(dtype.itemsize, np.stack([to, elements], axis=1))
 
 
 def _in_order(shape: tuple[int, ...]) -> tuple[int, ...]:

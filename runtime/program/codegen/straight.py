@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ops
+from graphir import DType, ops
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
-from runtime.program.codegen.turns import Statements
+from runtime.program.codegen.turns import Statements, while_turn
+from runtime.program.control import ControlStep
 from runtime.program.cost_model import FREED, RECYCLED, STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
@@ -60,6 +61,9 @@ class Straight:
         self._views: list[ScratchView] = []
         self._scalars = {cell: f"n{cell}" for cell in reads if cell in scalars}
         self._boxed: set[int] = set()
+        self._new: set[str] = set()
+        self._shapes: dict[int, tuple[int, ...]] = {}
+        self._parts: dict[int, Sequence[str]] = {}
         self._names: dict[int, str] = {}
         for step in steps:
             for source, target in _written_in_place(step):
@@ -160,16 +164,20 @@ class Straight:
         self._scalars |= dict(zip(step.writes, registers, strict=True))
 
     def _arrays(self, cells: Sequence[int], writer: FunctionWriter) -> None:
-        """Write 0-d arrays of the cells whose values are scalars so far."""
+        """Write arrays, of one element, of the cells whose values are scalars so far."""
         for cell in cells:
             if cell in self._scalars and cell not in self._boxed:
                 self._boxed.add(cell)
                 text = f"{writer.name(np.asarray)}({self._scalars[cell]})"
+                if shape := self._shapes.get(cell):
+                    text = f"{text}.reshape({writer.name(shape)})"
                 writer.lines.append(f"{self._cell(cell)} = {text}")
 
     def _call(self, step: CallStep, writer: FunctionWriter) -> None:
         """Write a call: items, slices, reshapes and updates of slices as Python expressions."""
         symbol, target, line = step.symbol, self._cell(step.write), writer.lines.append
+        if self._of_elements(step, writer):
+            return
         if symbol.op is ops.item and step.fits:
             self._arrays(step.reads, writer)
             name = f"n{step.write}"
@@ -189,9 +197,11 @@ class Straight:
             line(f"{target} = {self._cell(step.reads[0])}[{_key(step, writer)}]")
         elif step.multiplies and symbol.attrs["layout"] is None:
             names = list(dict.fromkeys(self._cells(step.reads)))
-            writer.lines += [text for name in names for text in _made_contiguous(name, writer)]
+            for name in names:
+                self._contiguous(name, writer)
             operands = ", ".join(self._cells(step.reads))
             line(f"{target} = {writer.name(np.asarray)}({writer.name(np.matmul)}({operands}))")
+            self._new.add(target)
         elif symbol.op is ops.matmul and (strides := _strides(step)):
             names, (function, *layouts) = self._cells(step.reads), strides
             both = zip(names, layouts, strict=True)
@@ -205,6 +215,95 @@ class Straight:
             line(f"{target} = {self._cell(step.reads[0])}.reshape({writer.name(step.shape)})")
         else:
             line(f"{target} = {writer.name(step.call)}({', '.join(self._cells(step.reads))})")
+
+    def _of_elements(self, step: CallStep, writer: FunctionWriter) -> bool:
+        """Write a call on single elements as an expression of scalars, if it is one."""
+        op, single = step.symbol.op, math.prod(step.shape) == 1
+        if op is ops.reshape and single and step.reads[0] in self._scalars:
+            self._take(step, self._scalars[step.reads[0]])
+        elif op is ops.control.part and step.reads[0] in self._parts:
+            index: int = step.symbol.attrs["index"]
+            self._take(step, self._parts[step.reads[0]][index])
+        elif isinstance(step, ControlStep) and (graphs := self._inlined(step)):
+            write = self._cond if op is ops.control.cond else self._while
+            write(step, graphs, writer)
+        elif _is_element(step) and self._scalars.keys() >= set(step.reads[1:]):
+            self._element(step, writer)
+        else:
+            return False
+        return True
+
+    def _take(self, step: CallStep, name: str) -> None:
+        """Let the value of a step, of one element, be a scalar."""
+        self._scalars[step.write], self._shapes[step.write] = name, step.shape
+
+    def _inlined(self, step: ControlStep) -> list[Statements] | None:
+        """Return the graphs of an op of control flow whose tuple no other function reads."""
+        return None if step.write in self.writes else step.inlined
+
+    def _operands(self, step: CallStep) -> list[str]:
+        """Return the operands of a step, 0-d ones as scalars."""
+        both = zip(step.reads, step.symbol.args, strict=True)
+        return [self._cell(cell) if arg.rank else self._scalar(cell) for cell, arg in both]
+
+    def _while(
+        self, step: ControlStep, graphs: Sequence[Statements], writer: FunctionWriter
+    ) -> None:
+        """Write a `while_loop` over scalars as a `while`, with the statements of its graphs."""
+        condition, body = graphs
+        body, count = body.renamed(f"k{step.write}b0", {}), len(step.symbol.type.parts)
+        both = zip(body.inputs, self._operands(step), strict=True)
+        writer.lines += [f"{a} = {b}" for a, b in both]
+        carries = body.inputs[:count]
+        values = "".join([f"{name}, " for name in carries])
+        prefix = f"k{step.write}b1"
+        turn = while_turn(condition, body, prefix, values, "break", writer)
+        writer.lines += ["while True:", *turn]
+        self._parts[step.write] = carries
+
+    def _cond(
+        self, step: ControlStep, branches: Sequence[Statements], writer: FunctionWriter
+    ) -> None:
+        """Write a `cond` of scalars as an `if`, with the statements of its branches."""
+        choice, *names = self._operands(step)
+        results = [f"k{step.write}r{k}" for k in range(len(step.symbol.type.parts))]
+        last = len(branches) - 1
+        tests = [f"{choice} == {k}" for k in range(last)]
+        if step.symbol.args[0].dtype is DType.bool:
+            tests[0] = f"not {choice}"
+        elif tests:
+            tests[0] = f"{choice} <= 0"
+        for k, branch in enumerate(branches):
+            branch = branch.renamed(f"k{step.write}b{k}", {})
+            writer.scope |= branch.scope
+            head = f"{'elif' if k else 'if'} {tests[k]}:" if k < last else "else:"
+            writer.lines.append(head if last else "if True:")
+            lines = [f"{a} = {b}" for a, b in zip(branch.inputs, names, strict=True)]
+            lines += branch.lines
+            lines += [f"{a} = {b}" for a, b in zip(results, branch.results, strict=True)]
+            writer.lines += [f"    {line}" for line in lines or ["pass"]]
+        self._parts[step.write] = results
+
+    def _element(self, step: CallStep, writer: FunctionWriter) -> None:
+        """Write a gather or an update of one element of a vector, whose kernel raises errors."""
+        array, *scalars = step.reads
+        self._arrays([array], writer)
+        name, place = self._cell(array), self._scalars[scalars[-1]]
+        if step.symbol.op is ops.gather:
+            target = f"n{step.write}"
+            line = f"{target} = {name}[{place}]"
+            self._take(step, target)
+        else:
+            copy = "" if step.in_place else ".copy()"
+            target = self._cell(step.write)
+            writer.lines.append(f"{target} = {name}{copy}")
+            line = f"{target}[{place}] = {self._scalars[scalars[0]]}"
+        operands = [
+            f"{writer.name(np.asarray)}({self._scalars[cell]}).reshape({writer.name(shape)})"
+            for cell, shape in zip(scalars, step.operand_shapes[1:], strict=True)
+        ]
+        call = f"{writer.name(step.call)}({', '.join([name, *operands])})"
+        writer.lines += ["try:", f"    {line}", "except IndexError:", f"    {call}"]
 
     def _copy(self, step: CallStep, writer: FunctionWriter) -> str:
         """Return the expression of the array into which an update writes."""
@@ -252,7 +351,7 @@ class Straight:
         for k, cell, dtype in step.ins:
             names[k] = self._cell(cell)
             if k in strict:
-                writer.lines += _made_contiguous(names[k], writer)
+                self._contiguous(names[k], writer)
             if k in step.entering:
                 enter = writer.name(step.entering[k])
                 writer.lines.append(f"i{k} = {enter}({names[k]})")
@@ -270,6 +369,20 @@ class Straight:
             others = [f"{writer.name(contiguous)}({name})" for name in self._cells(rows.others)]
             operand_text = ", ".join([names[rows.place], *others])
             writer.lines.append(f"{self._cell(rows.cell)} = {call_name}({operand_text})")
+
+    def _contiguous(self, name: str, writer: FunctionWriter) -> None:
+        """Write statements that copy an array unless it is contiguous and aligned, as new ones are.
+
+        Each variable needs them once.
+        """
+        if name in self._new:
+            return
+        self._new.add(name)
+        writer.lines += [
+            f"f = {name}.flags",
+            "if not f.c_contiguous or not f.aligned:",
+            f"    {name} = {writer.name(contiguous)}({name})",
+        ]
 
     def _store(self, store: Store, writer: FunctionWriter) -> Iterator[str]:
         """Yield the statement that makes the array into which a region writes, if it is new."""
@@ -297,12 +410,21 @@ class Straight:
                 continue
             empty, shape = writer.name(self._empty_of(step, dtype)), writer.name(step.shape)
             writer.lines.append(f"{self._cell(cell)} = {empty}({shape}, {writer.name(dtype)})")
+            self._new.add(self._cell(cell))
         for k, index, dtype in step.outs:
             cell, storage = step.writes[index]
             names[k] = self._cell(cell)
             if dtype != storage:
                 writer.lines.append(f"o{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"o{k}"
+
+
+def _is_element(step: CallStep) -> bool:
+    """Whether a step reads or writes one element of a vector, at a computed place."""
+    if step.symbol.op not in (ops.gather, ops.index_update) or len(step.source_shape) != 1:
+        return False
+    is_place = step.symbol.args[-1].dtype.family in ("int", "uint")
+    return is_place and all(math.prod(shape) == 1 for shape in step.operand_shapes[1:])
 
 
 def _written_in_place(step: Step) -> Iterator[tuple[int, int]]:
@@ -347,15 +469,6 @@ def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
 def _stores(step: Step) -> dict[int, Store]:
     """Return the slices into which a region stores results, by the cell of the result."""
     return dict(step.stored_cells) if isinstance(step, RegionStep) else {}
-
-
-def _made_contiguous(name: str, writer: FunctionWriter) -> list[str]:
-    """Return the statements that copy an array unless it is contiguous and aligned."""
-    return [
-        f"f = {name}.flags",
-        "if not f.c_contiguous or not f.aligned:",
-        f"    {name} = {writer.name(contiguous)}({name})",
-    ]
 
 
 def _key(step: CallStep, writer: FunctionWriter, scalar: str | None = None) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from runtime.program.codegen.assembly import FunctionWriter
 from runtime.program.cost_model import INLINED_LINES
 
-_VARIABLE = re.compile(r"\b[a-z]\d+(?:_\d+)?\b")
+_VARIABLE = re.compile(r"\b[a-z]\d+(?:[a-z_]\d+)*\b")
 
 
 class Statements(NamedTuple):
@@ -46,19 +46,31 @@ def while_turns(
     if len(condition.lines) + len(body.lines) > INLINED_LINES:
         return None
     body = body.renamed("b", {})
-    condition = condition.renamed("c", dict(zip(condition.inputs, body.inputs, strict=True)))
     values = "".join([f"{name}, " for name in body.inputs[:carries]])
-    lines = [
-        *condition.lines,
-        f"if not {condition.results[0]}: return ({values}), True",
-        *body.lines,
-        *_assignment(values, body.results),
-    ]
     writer = FunctionWriter()
-    writer.scope |= {**condition.scope, **body.scope}
-    writer.lines = ["for _ in range(turns):", *[f"    {line}" for line in lines]]
+    turn = while_turn(condition, body, "c", values, f"return ({values}), True", writer)
+    writer.lines = ["for _ in range(turns):", *turn]
     writer.lines.append(f"return ({values}), False")
     return writer.function(["lane", "turns", *body.inputs])
+
+
+def while_turn(
+    condition: Statements,
+    body: Statements,
+    prefix: str,
+    values: str,
+    end: str,
+    writer: FunctionWriter,
+) -> list[str]:
+    """Return the statements of a turn of a loop, indented; `end` is that which ends the loop.
+
+    `values` are the carries of the body. The condition's variables get the prefix.
+    """
+    condition = condition.renamed(prefix, dict(zip(condition.inputs, body.inputs, strict=True)))
+    writer.scope |= {**condition.scope, **body.scope}
+    test = f"if not {condition.results[0]}: {end}"
+    lines = [*condition.lines, test, *body.lines, *_assignment(values, body.results)]
+    return [f"    {line}" for line in lines]
 
 
 def scan_turns(body: Statements, carries: int, scanned: int) -> Callable[..., Sequence[Any]] | None:

@@ -38,7 +38,7 @@ def small_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "CACHE", 1 << 8)
     for module in (steps, kernels, native_columns):
         monkeypatch.setattr(module, "SECOND_THREAD", 0)
-    monkeypatch.setattr(native_columns, "COLUMN_ELEMENTS", 0)
+    monkeypatch.setattr(steps, "COLUMN_ELEMENTS", 0)
 
 
 def column_steps(program: Program) -> list[ColumnsStep]:

@@ -335,6 +335,109 @@ def test_divisions_of_integers(dtype: DType) -> None:
         assert agree(Program(graph, native=native)(*pairs), meaning)
 
 
+@pytest.mark.parametrize("dtype", [x for x in DTYPES if x.family in ("int", "uint")], ids=str)
+def test_divisions_by_constants(dtype: DType) -> None:
+    """By powers of two machine code shifts."""
+    limits = np.iinfo(dtype.storage)
+    x = np.array([limits.min, limits.min + 1, limits.max, 0, 1, 2, 5, 77, 100], dtype.storage)
+    for divisor in {0, 1, 2, 3, 64, limits.max, max(-1, limits.min), max(-2, limits.min)}:
+
+        def both(c: Any, r: Any, y: Any = divisor) -> Any:
+            return c, (r // y, r % y)
+
+        graph = built(lambda x, both=both: control.scan(both, (), x)[1], x)
+        meaning = interpret(graph, x)
+        for native in ("off", "now"):
+            assert agree(Program(graph, native=native)(x), meaning)
+
+
+# -- in Python, as statements
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint64], ids=str)
+def test_elements_and_branches_are_expressions(dtype: Any) -> None:
+    """Places may count from the end; a choice is clamped; those beyond are the kernel's error."""
+
+    def walk(x: Any, place: Any) -> Any:
+        def body(i: Any, state: Any) -> Any:
+            v, place, total = state
+            value = ops.gather(v, place, axis=0)
+            v = ops.index_update(v, value * 2, place, axis=0)
+            more = control.switch(i - 1, [lambda: value, lambda: value + 1, lambda: total * 0.5])
+            total = control.cond(value > 2, lambda: total + more, lambda: total - 1)
+            return v, place + 1, total
+
+        return control.fori_loop(0, 4, body, (x, place, x.graph.scalar(0.0)))
+
+    x = np.arange(6.0)
+    for start in (0, 1, 2, 3, 4, *[-4, -6] * (dtype(0).dtype.kind == "i")):
+        place = dtype(start)
+        graph = built(walk, x, place)
+        meaning = outcome(interpret, graph, x, place)
+        for native in ("off", "now"):
+            program = Program(graph, native=native)
+            for _ in range(3):
+                assert agree(outcome(program, x, place), meaning)
+
+
+# -- beside other steps, as one call of machine code
+
+
+def test_a_loop_is_one_call_of_machine_code() -> None:
+    pytest.importorskip("llvmlite")
+
+    def sums(x: Any, rate: Any) -> Any:
+        def body(i: Any, state: Any) -> Any:
+            v, total = state
+            v = ops.index_update(v, ops.gather(v, i - 1, axis=0) * rate, i, axis=0)
+            return v, total + i
+
+        v, total = control.fori_loop(1, 9, body, (x * 2, rate * 0))
+        return v, total, ops.sort(v, axis=0)
+
+    x, rate = np.arange(9.0), np.float64(0.5)
+    graph = built(sums, x, rate)
+    program, meaning = Program(graph, native="now"), interpret(graph, x, rate)
+    for _ in range(3):
+        assert agree(program(x, rate), meaning)
+    for form in (rate, np.asarray(rate)):
+        assert agree(program.machine_code(x, form), meaning)  # pyright: ignore
+    for form in (np.float32(0.5), 0.5, np.asarray([0.5]), np.bool_(True), None):
+        assert program.machine_code(x, form) is None  # pyright: ignore
+    assert (x == np.arange(9.0)).all()
+
+
+@pytest.mark.parametrize("dtype", [DType.from_numpy(char) for char in "bBhHiIlLefd"], ids=str)
+def test_numpy_scalars_enter_machine_code(dtype: DType) -> None:
+    pytest.importorskip("llvmlite")
+    value = dtype.storage.type(3)
+    graph = built(
+        lambda x, y: [control.while_loop(lambda v: v < 9, lambda v: v + v, x), x + y],
+        *[np.asarray(value)] * 2,
+    )
+    program, meaning = Program(graph, native="now"), interpret(graph, value, value)
+    for _ in range(4):
+        assert agree(program(value, value), meaning)
+        assert agree(program(np.asarray(value), value), meaning)
+
+
+def test_a_refusal_and_a_signal_leave_machine_code() -> None:
+    pytest.importorskip("llvmlite")
+
+    def beyond(x: Any, i: Any) -> Any:
+        return [control.while_loop(lambda i: ops.gather(x, i, axis=0) > 0, lambda i: i + 1, i)]
+
+    x = np.array([1.0, 1, 0, 1, 1])
+    program = Program(built(beyond, x, np.int64(0)), native="now")
+    for _ in range(3):
+        assert program(x, np.int64(0)) == 2
+    assert program.machine_code is not None
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match="index 5 is out of range"):
+            program(x, np.int64(3))
+        assert program(x, np.int64(1)) == 2
+
+
 def _older(i: Any, state: Any) -> Any:
     """Reads an element of an array after a write to it."""
     x, y = state

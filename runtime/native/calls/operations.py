@@ -1,0 +1,376 @@
+"""The operations of sequences besides kernels: folds and sorts of rows, moves of elements, loops.
+
+An operation is a function with the signature of a kernel, a record with the addresses of its
+operands, and a table of 64-bit words. A fold calls the kernel of a reduction of outer axes. A sort
+calls the sorts of NumPy's dtypes, which np.sort and np.argsort call; a probe compares bits with
+theirs before the first use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from ctypes import addressof, c_int64, c_void_p
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.native.abi.loops import loop_of, sort_of
+from runtime.native.background import LOCK
+from runtime.native.columns.reductions import column_reductions
+from runtime.native.probe import engine
+from runtime.native.vectors import lane, words_of
+from runtime.program.codegen.tracing import Storage
+from runtime.program.rows import ColumnSpace
+from runtime.program.tier import ColumnFold, ElementMoves, LoopRun, RowSort
+
+Array: TypeAlias = NDArray[Any]
+
+_FOLD = """
+define void @fold(ptr %record, ptr %table, i64 %first, i64 %end) {
+entry:
+  %sums = get ptr, %record[0]
+  %neutral = get ptr, %table[0]
+  %bytes = get i64, %table[1]
+  %kernel = get ptr, %table[2]
+  %context = get ptr, %table[3]
+  %divide = get ptr, %table[4]
+  %tiles = get i64, %table[11]
+  call void @llvm.memcpy.p0.p0.i64(ptr %sums, ptr %neutral, i64 %bytes, i1 false)
+  %own = getelementptr i64, ptr %record, i64 2
+  put ptr $(get ptr, %record[1]), %own[0]
+  put ptr %sums, %own[1]
+  br label %tile
+tile:
+  %k = phi i64 [ 0, %entry ], [ %k1, %tile ]
+  %lanes = getelementptr [2 x i64], ptr $(getelementptr i64, ptr %table, i64 12), i64 %k
+  put i64 $(get i64, %lanes[0]), %own[2]
+  put i64 $(get i64, %lanes[1]), %own[3]
+  call void %kernel(ptr %own, ptr %context, i64 %first, i64 %end)
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %tiles), label %tile, label %done
+done:
+  br i1 $(icmp eq ptr %divide, null), label %exit, label %mean
+mean:
+  %args = alloca [3 x ptr]
+  put ptr %sums, %args[0]
+  put ptr $(get ptr, %table[5]), %args[1]
+  put ptr %sums, %args[2]
+  %counts = getelementptr i64, ptr %table, i64 6
+  %steps = getelementptr i64, ptr %table, i64 7
+  call void %divide(ptr %args, ptr %counts, ptr %steps, ptr $(get ptr, %table[10]))
+  br label %exit
+exit:
+  ret void
+}"""
+"""A fold: the results get the neutral element, the kernel reduces rows into each tile of them, and
+an inner loop of NumPy divides a sum by its count. The kernel's record follows the operands."""
+
+_SORT = """
+define void @sort(ptr %record, ptr %table, i64 %first, i64 %end) {{
+entry:
+  %results = get ptr, %record[0]
+  %source = get ptr, %record[1]
+  %function = get ptr, %table[0]
+  %length = get i64, %table[1]
+  %places = get i64, %table[2]
+  %finds = icmp ne i64 %places, 0
+  br label %row
+row:
+  %r = phi i64 [ %first, %entry ], [ %r1, %next ]
+  %at = mul i64 %r, %length
+  %x = getelementptr {T}, ptr %source, i64 %at
+  br i1 %finds, label %place, label %value
+place:
+  %k = phi i64 [ 0, %row ], [ %k1, %place ]
+  %to = getelementptr i64, ptr %results, i64 %at
+  put i64 %k, %to[%k]
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %length), label %place, label %find
+find:
+  call i32 %function(ptr %x, ptr %to, i64 %length, ptr null)
+  br label %next
+value:
+  %y = getelementptr {T}, ptr %results, i64 %at
+  %bytes = mul i64 %length, {size}
+  call void @llvm.memcpy.p0.p0.i64(ptr %y, ptr %x, i64 %bytes, i1 false)
+  call i32 %function(ptr %y, i64 %length, ptr null)
+  br label %{after}
+{zeros}
+next:
+  %r1 = add i64 %r, 1
+  br i1 $(icmp ult i64 %r1, %end), label %row, label %exit
+exit:
+  ret void
+}}"""
+"""A sort of rows, or the places that sort them."""
+
+_ZEROS = """
+seek:
+  %s = phi i64 [ 0, %value ], [ %s1, %positive ]
+  %word = load {I}, ptr $(getelementptr {I}, ptr %x, i64 %s), align {size}
+  br i1 $(icmp eq {I} %word, {least}), label %below, label %positive
+positive:
+  %s1 = add i64 %s, 1
+  br i1 $(icmp ult i64 %s1, %length), label %seek, label %next
+below:
+  %z = phi i64 [ 0, %seek ], [ %z1, %below ]
+  %z1 = add i64 %z, 1
+  %low = load {T}, ptr $(getelementptr {T}, ptr %y, i64 %z), align {size}
+  br i1 $(fcmp olt {T} %low, 0.0), label %below, label %zero
+zero:
+  %j = phi i64 [ 0, %below ], [ %j1, %stored ]
+  %at_zero = phi i64 [ %z, %below ], [ %next_zero, %stored ]
+  %element = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %j), align {size}
+  %is_zero = fcmp oeq {T} %element, 0.0
+  br i1 %is_zero, label %put, label %stored
+put:
+  store {T} %element, ptr $(getelementptr {T}, ptr %y, i64 %at_zero), align {size}
+  br label %stored
+stored:
+  %next_zero = add i64 %at_zero, $(zext i1 %is_zero to i64)
+  %j1 = add i64 %j, 1
+  br i1 $(icmp ult i64 %j1, %length), label %zero, label %next"""
+"""Zeros of a row with a -0.0 go back into the order of the operand."""
+
+_MOVE = """
+define void @move(ptr %record, ptr %table, i64 %first, i64 %end) {{
+entry:
+  %result = get ptr, %record[0]
+  %source = get ptr, %record[1]
+  br label %element
+element:
+  %k = phi i64 [ %first, %entry ], [ %k1, %element ]
+  %pair = getelementptr [2 x i64], ptr %table, i64 %k
+  %from = getelementptr {T}, ptr %source, i64 $(get i64, %pair[1])
+  %to = getelementptr {T}, ptr %result, i64 $(get i64, %pair[0])
+  store {T} $(load {T}, ptr %from, align 1), ptr %to, align 1
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %end), label %element, label %exit
+exit:
+  ret void
+}}"""
+"""Moves of elements between places in two arrays."""
+
+
+_LOOP = """
+define internal void @moves(ptr %record, ptr %state, ptr %table, i64 %from, i64 %to) {
+entry:
+  br label %head
+head:
+  %k = phi i64 [ %from, %entry ], [ %k1, %move ]
+  br i1 $(icmp ult i64 %k, %to), label %move, label %exit
+move:
+  %at = getelementptr [5 x i64], ptr %table, i64 %k
+  %a = get i64, %at[1]
+  %b = get i64, %at[3]
+  %of = get i64, %at[2]
+  %bytes = get i64, %at[4]
+  %in_a = getelementptr i64, ptr %state, i64 %a
+  %in_b = getelementptr i64, ptr %state, i64 %b
+  %word = getelementptr i64, ptr %record, i64 %b
+  %outside = icmp ne i64 $(get i64, %at[0]), 0
+  %a_address = select i1 %outside, i64 %a, i64 0
+  %b_address = select i1 $(icmp eq i64 %of, 1), i64 %b, i64 0
+  %target = select i1 %outside, ptr $(get ptr, %record[%a_address]), ptr %in_a
+  %inside = select i1 $(icmp eq i64 %of, 2), ptr %in_b, ptr %word
+  %source = select i1 $(icmp eq i64 %of, 1), ptr $(get ptr, %record[%b_address]), ptr %inside
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
+  %k1 = add i64 %k, 1
+  br label %head
+exit:
+  ret void
+}
+define void @run(ptr %record, ptr %table, i64 %first, i64 %end) "probe-stack"="inline-asm" {
+entry:
+  %loop = get ptr, %table[0]
+  %context = get ptr, %table[1]
+  %template = get ptr, %table[2]
+  %bytes = get i64, %table[3]
+  %status = get i64, %table[4]
+  %moves = getelementptr i64, ptr %table, i64 5
+  %state = alloca i8, i64 %bytes, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %state, ptr %template, i64 %bytes, i1 false)
+  call void @moves(ptr %record, ptr %state, ptr %moves, i64 0, i64 %first)
+  %answer = call i64 %loop(ptr %state, ptr %context)
+  put i64 %answer, %record[%status]
+  br i1 $(icmp eq i64 %answer, 0), label %results, label %exit
+results:
+  call void @moves(ptr %record, ptr %state, ptr %moves, i64 %first, i64 %end)
+  br label %exit
+exit:
+  ret void
+}"""
+"""A loop over scalars: moves into its state and copies of arrays, the loop, and moves of results.
+
+A move has a target, which is a word of the state or what a word of the record points to; a source,
+which is a word of the record, what that points to, or a word of the state; and bytes."""
+
+_WORD, _POINTER, _STATE = 0, 1, 2
+
+
+class Operation(NamedTuple):
+    """A call of a sequence: a function, its record without addresses, and its other arguments.
+
+    `alive` are the objects whose memory the arguments refer to.
+    """
+
+    function: int
+    record: Sequence[int]
+    arguments: tuple[int, int, int]
+    alive: Sequence[Any]
+
+
+def compiled_code(text: str, name: str) -> Any:
+    """Return the code of a function of a module with the abbreviations of `words_of`."""
+    with LOCK:
+        return engine().CompiledCode(words_of(text), name)
+
+
+# Two threads that ask for code at once may both compile it, and the cache keeps one.
+
+
+@cache
+def _fold_code() -> Any:
+    return compiled_code(_FOLD, "fold")
+
+
+@cache
+def _sort_code(dtype: Storage) -> Any:
+    size = dtype.itemsize
+    names = {"T": lane(dtype), "I": f"i{8 * size}", "size": size, "least": -1 << 8 * size - 1}
+    is_float = dtype.kind == "f"
+    zeros = _ZEROS.format(**names) if is_float else ""
+    text = _SORT.format(**names, zeros=zeros, after="seek" if is_float else "next")
+    return compiled_code(text, "sort")
+
+
+@cache
+def _move_code(size: int) -> Any:
+    return compiled_code(_MOVE.format(T=f"i{8 * size}"), "move")
+
+
+@cache
+def loop_code() -> Any:
+    """Return the code that runs a loop over scalars."""
+    return compiled_code(_LOOP, "run")
+
+
+@cache
+def can_fold(name: str, dtype: Any, lanes: int) -> bool:
+    """Whether the code of a fold into some lanes is compiled, now."""
+    reduction = column_reductions(True, name, dtype)
+    tile, _ = reduction.tiles(ColumnSpace(1, 1, lanes), 1)
+    if reduction.compile(tile) is None or not _fold_code():
+        return False
+    return name != "mean" or _divides(dtype)
+
+
+def _divides(dtype: Any) -> bool:
+    return loop_of(np.true_divide, *[dtype.storage] * 3) is not None
+
+
+@cache
+def can_move(size: int) -> bool:
+    """Whether the code of moves of elements of some bytes is compiled, now."""
+    return bool(_move_code(size))
+
+
+@cache
+def sorts_as_numpy(dtype: Storage) -> bool:
+    """Whether sorts of a dtype have the bits of np.sort and np.argsort, and compile the code."""
+    random = np.random.default_rng(0)
+    for shape in ((1, 1), (3, 2), (5, 17), (2, 100), (1, 700)):
+        x = np.ceil(random.normal(size=shape) * 9).astype(dtype)  # with zeros of both signs
+        for finds, stable in ((False, False), (True, False), (True, True)):
+            kind = "stable" if stable or not finds else None
+            expected = (np.argsort if finds else np.sort)(x, axis=-1, kind=kind)
+            operation = sort_operation(RowSort(dtype, *shape, finds, stable))
+            if operation is None:
+                return False
+            result = np.empty(shape, expected.dtype)
+            record = (c_void_p * 2)(result.ctypes.data, x.ctypes.data)
+            kernel = engine().FUNCTION(operation.function)
+            kernel(record, *operation.arguments)
+            if result.tobytes() != expected.tobytes():
+                return False
+    return True
+
+
+def fold_operation(fold: ColumnFold) -> Operation:
+    """Return a reduction of outer axes as an operation; its kernel is compiled."""
+    space, name = fold.space, fold.name
+    reduction = column_reductions(True, name, fold.dtype)
+    tile, ranges = reduction.tiles(ColumnSpace(1, 1, space.lanes), 1)
+    kernel, storage = reduction.compile(tile), fold.dtype.storage
+    size = space.lead * space.lanes
+    neutral = np.full(size, fold.neutral, storage)
+    words = [neutral.ctypes.data, neutral.nbytes, kernel.address, addressof(kernel.context)]
+    count = np.array(space.rows, storage)
+    if name == "mean":
+        # NumPy divides float32 in float64 and rounds twice, which here is as one rounding.
+        loop = loop_of(np.true_divide, *[storage] * 3)
+        assert loop
+        steps = storage.itemsize, 0, storage.itemsize
+        words += [loop.function, count.ctypes.data, size, *steps, loop.data]
+    else:
+        words += [0] * 7
+    words += [len(ranges), *[word for first, end in ranges for word in (first, end - first)]]
+    table = (c_int64 * len(words))(*words)
+    record = [0, 0, 0, 0, *reduction.words(space, 0, space.lanes)]
+    arguments = addressof(table), 0, space.lead * space.rows
+    code = _fold_code()
+    return Operation(code.address, record, arguments, (code, kernel, neutral, count, table))
+
+
+def sort_operation(sort: RowSort) -> Operation | None:
+    """Return a sort of rows as an operation; None if this NumPy has no such function."""
+    function = sort_of(sort.dtype, sort.finds, sort.stable)
+    if not function:
+        return None
+    table = (c_int64 * 3)(function, sort.length, sort.finds)
+    code = _sort_code(sort.dtype)
+    return Operation(code.address, (0, 0), (addressof(table), 0, sort.rows), (code, table))
+
+
+def move_operation(moves: ElementMoves) -> Operation:
+    """Return moves of elements as an operation."""
+    table = np.ascontiguousarray(moves.places, np.int64)
+    code = _move_code(moves.size)
+    return Operation(code.address, (0, 0), (table.ctypes.data, 0, len(table)), (code, table))
+
+
+def loop_operation(run: LoopRun) -> Operation:
+    """Return a loop over scalars as an operation.
+
+    The last word of its record is 1 if the loop refuses its operands.
+    """
+    count = len(run.results)
+    template: list[int] = []
+    before: list[tuple[int, ...]] = []
+    after: list[tuple[int, ...]] = []
+    for k, (dtype, shape) in enumerate(run.operands):
+        place, source = len(template), count + k
+        template += [0, *shape]
+        if not shape:
+            before.append((0, place, _POINTER, source, dtype.itemsize))
+            if k < run.carries:
+                after.append((1, k, _STATE, place, dtype.itemsize))
+            continue
+        if k < run.carries:
+            before.append((1, k, _POINTER, source, math.prod(shape) * dtype.itemsize))
+            source = k
+        before.append((0, place, _WORD, source, 8))
+    for k in range(run.carries, count):
+        before.append((0, len(template), _WORD, k, 8))
+        template.append(0)
+    state = np.array([*template, run.length], np.int64)
+    status = count + len(run.operands)
+    loop: Any = run.loop
+    head = loop.code.address, addressof(loop.context), state.ctypes.data, state.nbytes, status
+    table = np.array([*head, *np.ravel([*before, *after])], np.int64)
+    code = loop_code()
+    arguments = table.ctypes.data, len(before), len(before) + len(after)
+    return Operation(code.address, [0] * (status + 1), arguments, (code, loop, state, table))
