@@ -99,7 +99,7 @@ class ColumnReduction:
         """
         size = self.reduction.dtype.itemsize
         row = space.lanes * size
-        return [first, end - first, space.rows, row, space.rows * row, (lanes * size) or row]
+        return [first, end - first, space.rows, row, space.rows * row, size, (lanes * size) or row]
 
     def reduce(
         self,

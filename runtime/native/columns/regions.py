@@ -119,12 +119,12 @@ def _steps_of(
 
 
 def kinds_of(steps: Sequence[Steps | None], sizes: Sequence[int]) -> tuple[Kind, ...] | None:
-    """Return the kinds of inputs along the lanes; None if a lane is no neighbour of the next."""
+    """Return the kinds of inputs along the lanes; None if an input has several steps."""
     kinds: list[Kind] = []
     for each, size in zip(steps, sizes, strict=True):
-        if each is None or each.lane not in (0, size):
+        if each is None:
             return None
-        kinds.append(int(each.lane != 0))
+        kinds.append(each.lane // size if each.lane in (0, size) else None)
     return tuple(kinds)
 
 
@@ -134,7 +134,7 @@ def records_of(
     """Return the records of a kernel for ranges of lanes, without addresses."""
     addresses = [0] * (len(steps) + len(sums))
     by = [*[each.row for each in steps], *[each.lead for each in steps]]
-    by += [each.strides[0] for each in sums]
+    by += [*[each.lane for each in steps], *[each.strides[0] for each in sums]]
     return np.array(
         [[*addresses, first, end - first, space.rows, *by] for first, end in ranges], np.int64
     )

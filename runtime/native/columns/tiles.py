@@ -114,8 +114,8 @@ def tile_kernel(
 
     `%p{k}` is the row of matrix k. The record has the addresses of the matrices and of the results;
     then the first lane, the number of lanes, and the rows for each leading element; then, for each
-    matrix, the bytes from row to row, then those from one leading element to the next, and these
-    for the results of each reduction.
+    matrix, the bytes from row to row, those from one leading element to the next, and those from
+    lane to lane, `%st{k}`; and the bytes between leading elements of each result.
     """
     sums, vectors = list(enumerate(reductions)), range(tile.vectors)
     both = [(k, each, v) for k, each in sums for v in vectors]
@@ -130,6 +130,7 @@ def tile_kernel(
             f"  %base{p} = get ptr, %record[{p}]",
             f"  %by_row{p} = get i64, %record[{at + 3 + p}]",
             f"  %by_lead{p} = get i64, %record[{at + 3 + places + p}]",
+            f"  %st{p} = get i64, %record[{at + 3 + 2 * places + p}]",
             _AHEAD_ROWS.format(p=p, bytes=_AHEAD),
         ]
         offset = f"$(add i64 $(mul i64 %inside, %by_row{p}), $(mul i64 %lead, %by_lead{p}))"
@@ -137,7 +138,7 @@ def tile_kernel(
     for k, _ in sums:
         entry += [
             f"  %sums{k} = get ptr, %record[{places + k}]",
-            f"  %by_sum{k} = get i64, %record[{at + 3 + 2 * places + k}]",
+            f"  %by_sum{k} = get i64, %record[{at + 3 + 3 * places + k}]",
         ]
         offset = f"$(mul i64 %lead, %by_sum{k})"
         part.append(f"  %t{k} = getelementptr i8, ptr %sums{k}, i64 {offset}")
