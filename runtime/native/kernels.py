@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -49,6 +50,7 @@ from runtime.program.cost_model import (
     COMPILE_COST,
     COMPILE_COST_INSTRUCTION,
     COPIED_INPUTS,
+    KEPT_PLANS,
     NATIVE_BYTE,
     NATIVE_CONVERSION,
     NATIVE_LANE_BYTE,
@@ -66,7 +68,6 @@ from runtime.program.cutting import Region
 from runtime.program.memory import Lane
 from runtime.program.rows import ColumnSpace
 from runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
-from runtime.program.tier import RangeCall
 
 if TYPE_CHECKING:
     from runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
@@ -109,7 +110,7 @@ class Kernels:
             now,
         )
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
-        self._column_calls: dict[Any, BoundCalls] = {}
+        self._bound_calls: dict[Any, BoundCalls] = {}
         key = structure(region, materialized)
         self._shared: _Shared = shared.setdefault(key, _Shared(why))
 
@@ -169,7 +170,7 @@ class Kernels:
             kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
         }
         self._shared.numpy_time = 0.0
-        self._column_calls.clear()
+        self._bound_calls.clear()
         if callback := self.on_eviction():
             callback()
 
@@ -331,11 +332,8 @@ class Kernels:
         arrays = [*self._inputs(step, values, copies=True), *outs]
         if self._is_inline:
             key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
-            calls = self._column_calls.get(key) or self._bound_columns(
-                step, space, arrays, sums, threads
-            )
-            if calls:
-                self._column_calls[key] = calls
+            bind = partial(self._bound_columns, step, space, arrays, sums, threads)
+            if calls := self.bound(key, bind):
                 calls.run([_address(x) for x in (*arrays, *sums)])
                 return True
         arrays, layout = self._read(step, values, copies=True)
@@ -348,6 +346,15 @@ class Kernels:
         together = columns_together(placed, self.code, step.shape, space, outs, sums, threads)
         share_calls(together or (), threads)
         return together is not None
+
+    def bound(self, key: Any, bind: Callable[[], BoundCalls | None]) -> BoundCalls | None:
+        """Return the calls that `bind` returns, which are kept if there are any."""
+        calls = self._bound_calls.get(key) or bind()
+        if calls:
+            if len(self._bound_calls) >= KEPT_PLANS:
+                self._bound_calls.clear()
+            self._bound_calls[key] = calls
+        return calls
 
     def _bound_columns(
         self,
@@ -369,7 +376,9 @@ class Kernels:
         if not (kernel := self.kernel(key)):
             return None
         records = records_of(space, [each for each in steps if each], sums, ranges)
-        return BoundCalls(kernel, records, [*parts_of(space, len(ranges), threads)], threads)
+        parts = [*parts_of(space, len(ranges), threads)]
+        repeated = np.repeat(records, len(parts), axis=0)
+        return BoundCalls(kernel, repeated, parts * len(records), threads)
 
     @lazy
     def _is_inline(self) -> bool:
@@ -544,18 +553,22 @@ class KernelCall:
         """
         (ranges, trees), step, kernel = partition, self.step, self.kernel
         places = [*addresses, *[base for base, _ in sums]]
-        record = np.array([*places, *self.record[len(places) :]], np.int64)
+        rest = tuple(self.record[len(places) :])
         if not trees and (shared := self.kernels.shared(step)):
+            record = np.array([*places, *rest], np.int64)
             return lambda lane, numbers: share(kernel, record, step.size, shared)
-        records = np.tile(record, (len(ranges), 1))
-        if trees:  # each range is a leaf, and has an element of the sums
-            leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
-            sizes = np.array([size for _, size in sums])
-            records[:, len(addresses) : len(places)] += leaves[:, None] * sizes
-        calls = [
-            RangeCall(kernel, words, a, b) for words, (a, b) in zip(records, ranges, strict=True)
-        ]
-        return lambda lane, numbers: share_calls(calls, self.threads)
+        key = kernel, step.shape, len(ranges), self.threads, rest
+
+        def bind() -> BoundCalls:
+            records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
+            if trees:  # each range is a leaf, and has an element of the sums
+                leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
+                sizes = np.array([size for _, size in sums])
+                records[:, len(addresses) : len(places)] = leaves[:, None] * sizes
+            return BoundCalls(kernel, records, ranges, self.threads)
+
+        calls = self.kernels.bound(key, bind)
+        return lambda lane, numbers: calls and calls.run(places)
 
 
 def _names(step: RegionStep) -> Iterator[str]:

@@ -404,21 +404,20 @@ def share_calls(
 class BoundCalls:
     """Calls of a kernel on several threads, for memory that differs by run.
 
-    The calls have the `records` in turn, each on all ranges in `bounds`. The first words of each
-    record are the addresses of the memory.
+    Each call has one of the `records` and of the `ranges`. The first words of a record are bytes
+    after the addresses of the memory.
     """
 
     def __init__(
-        self, kernel: Any, records: NDArray[np.int64], bounds: Sequence[Range], threads: int
+        self, kernel: Any, records: NDArray[np.int64], ranges: Sequence[Range], threads: int
     ) -> None:
         self._kernel, self._shape = kernel, (threads, 2 * LINE // 8)
         context, size = ctypes.addressof(kernel.context), records.shape[1]
         own = threads * self._shape[1]
-        start = own + 5 * len(records) * len(bounds)
+        start = own + 5 * len(records)
         table = [
             (kernel.address, 8 * (start + k * size), context, first, end)
-            for k in range(len(records))
-            for first, end in bounds
+            for k, (first, end) in enumerate(ranges)
         ]
         self._count, self._records = len(table), (start, *records.shape)
         heads = np.zeros(self._shape, np.int64)
@@ -431,7 +430,7 @@ class BoundCalls:
         """Make all calls."""
         words, (start, count, size) = self._template.copy(), self._records
         words[self._pointers] += words.ctypes.data
-        words[start:].reshape(count, size)[:, : len(addresses)] = addresses
+        words[start:].reshape(count, size)[:, : len(addresses)] += addresses
         own = words[: self._shape[0] * self._shape[1]].reshape(self._shape)
         share(_calls(), own, self._count, self._shared)
 

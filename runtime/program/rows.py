@@ -76,7 +76,7 @@ def sums_by_halves() -> bool:
     return bool((two == _combine(tree, sums, np.add)).all() and np.add.reduce(x) == two[0])
 
 
-def _combine(tree: Tree, results: Sequence[Any], join: Callable[[Any, Any], Any]) -> Any:
+def _combine(tree: Tree, results: Any, join: Callable[[Any, Any], Any]) -> Any:
     """Return the result of a tree: `join` combines the results of the leaves pair by pair."""
     if isinstance(tree, int):
         return results[tree]
@@ -143,13 +143,18 @@ class Parts:
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """Return the reduction of every row, as an array of `shape`."""
-        rows = np.array([_combine(tree, self.finding, self._join) for tree in self.trees])
+        leaves = np.array(self.finding).reshape(len(self.trees), -1)
+        rows = _combine(self.trees[0], leaves.T, self._join)  # rows of one length have equal trees
+        if self.sums:
+            rows = rows + rows.dtype.type(0)
         if self.symbol.op.name == "mean":  # as np.mean divides
             rows = np.true_divide(rows, np.intp(self.length), out=rows, casting="unsafe")
         return rows.reshape(shape)
 
-    def _join(self, value: Any, other: Any) -> Any:
-        return self._reduce(np.array([value, other]))
+    def _join(self, values: Array, others: Array) -> Array:
+        if self.sums:
+            return np.add(values, others)
+        return KERNELS[self.symbol.op.name](np.stack([values, others]), axis=(0,), keepdims=False)
 
 
 class Rows:

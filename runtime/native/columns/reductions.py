@@ -85,8 +85,9 @@ class ColumnReduction:
         if calls is None:
             tile, ranges = self.tiles(space, threads)
             records = np.array([[0, 0, *self.words(space, *each)] for each in ranges], np.int64)
-            bounds = [*parts_of(space, len(ranges), threads)]
-            calls = BoundCalls(self.kernels[tile], records, bounds, threads)
+            parts = [*parts_of(space, len(ranges), threads)]
+            repeated = np.repeat(records, len(parts), axis=0)
+            calls = BoundCalls(self.kernels[tile], repeated, parts * len(records), threads)
             if len(self._calls) >= KEPT_PLANS:
                 self._calls.clear()
             self._calls[space, threads] = calls
