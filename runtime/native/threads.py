@@ -29,19 +29,19 @@ import platform
 import re
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_int, c_int64, c_void_p
-from functools import cache
+from functools import cache, lru_cache
 from time import perf_counter, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.abi.jobs import HEAD, SharedRanges, job
+from runtime.native.abi.jobs import HEAD, RECORDS, SharedRanges, job
 from runtime.native.background import LOCK
 from runtime.native.probe import engine
 from runtime.native.vectors import words_of
 from runtime.program.blocks import Range
-from runtime.program.cost_model import LINE, PAGE
+from runtime.program.cost_model import KEPT_LAYOUTS, LINE, PAGE
 from runtime.program.tier import RangeCall
 
 POLLED = 50e-6
@@ -376,40 +376,45 @@ def share(kernel: Any, records: NDArray[np.int64], size: int, shared: SharedRang
     """
     pool = _pool()
     step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
-    words = job(kernel, size, shared, step, records.ctypes.data)
-    pool.function((c_int64 * len(words))(*words), shared.helpers, pool.words)
+    words = _job(kernel.address, ctypes.addressof(kernel.context), size, shared, step).copy()
+    words[RECORDS] = records.ctypes.data
+    pool.function(words.ctypes.data, shared.helpers, pool.words)
 
 
-def share_calls(
-    calls: Sequence[RangeCall], threads: int, scratch: int = 0, place: int = -1
-) -> None:
-    """Make calls in any order, on several threads.
+@lru_cache(KEPT_LAYOUTS)
+def _job(
+    address: int, context: int, size: int, shared: SharedRanges, step: int
+) -> NDArray[np.int64]:
+    return np.array(job(address, context, size, shared, step), np.int64)
 
-    Each thread has `scratch` bytes of scratch memory in a line of the cache of its own, whose
-    address goes to word `place` of the record of each call; no two calls have one record then.
-    """
+
+def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
+    """Make calls in any order, on several threads."""
     words: list[int] = []
     for kernel, record, first, end, _ in calls:
         context = ctypes.addressof(kernel.context)
         words += kernel.address, record.ctypes.data, context, first, end
     table = np.array(words, np.int64)
-    memory = np.empty((threads, -(-scratch // PAGE) * PAGE + 2 * LINE), np.uint8)
-    own = np.empty((threads, 2 * LINE // 8), np.int64)
-    for words_of_thread, bytes_ in zip(own, memory, strict=True):
-        start = -(-bytes_.ctypes.data // LINE) * LINE
-        words_of_thread[:3] = table.ctypes.data, start, place
-    share(_calls(), own, len(calls), shared_ranges(1, threads - 1))
+    record = np.array([table.ctypes.data, 0, -1], np.int64)
+    share(_calls(), record, len(calls), shared_ranges(1, threads - 1))
 
 
 class BoundCalls:
     """Calls of a kernel on several threads, for memory that differs by run.
 
     Each call has one of the `records` and of the `ranges`. The first words of a record are bytes
-    after the addresses of the memory.
+    after the addresses of the memory. Each thread has `scratch` bytes of scratch memory in a line
+    of the cache of its own, whose address goes to word `place` of the record of each call.
     """
 
     def __init__(
-        self, kernel: Any, records: NDArray[np.int64], ranges: Sequence[Range], threads: int
+        self,
+        kernel: Any,
+        records: NDArray[np.int64],
+        ranges: Sequence[Range],
+        threads: int,
+        scratch: int = 0,
+        place: int = -1,
     ) -> None:
         self._kernel, self._shape = kernel, (threads, 2 * LINE // 8)
         context, size = ctypes.addressof(kernel.context), records.shape[1]
@@ -421,10 +426,11 @@ class BoundCalls:
         ]
         self._count, self._records = len(table), (start, *records.shape)
         heads = np.zeros(self._shape, np.int64)
-        heads[:, 0], heads[:, 2] = 8 * own, -1
+        heads[:, 0], heads[:, 2] = 8 * own, place
         self._template = np.concatenate([heads.ravel(), np.ravel(table), records.ravel()])
         self._pointers = np.r_[0 : own : self._shape[1], own + 1 : start : 5]
         self._shared = shared_ranges(1, threads - 1)
+        self._scratch = scratch and -(-scratch // PAGE) * PAGE + 2 * LINE
 
     def run(self, addresses: Sequence[int]) -> None:
         """Make all calls."""
@@ -432,6 +438,9 @@ class BoundCalls:
         words[self._pointers] += words.ctypes.data
         words[start:].reshape(count, size)[:, : len(addresses)] += addresses
         own = words[: self._shape[0] * self._shape[1]].reshape(self._shape)
+        memory = np.empty((len(own), self._scratch), np.uint8)
+        own[:, 1] = memory.ctypes.data + np.arange(len(own)) * self._scratch
+        own[:, 1] += -own[:, 1] % LINE
         share(_calls(), own, self._count, self._shared)
 
 

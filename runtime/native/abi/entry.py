@@ -253,7 +253,7 @@ def built_in(
     its operands: the answer then is None, or the exception that is set.
     """
     # The next word takes the inputs that no kernel reads, and the last one is the usual status.
-    head = job(kernel, elements, shared)
+    head = job(kernel.address, ctypes.addressof(kernel.context), elements, shared)
     record_words = np.array([*head, *template, 0, 0], np.int64)
     shapes = [np.array([*spec.shape, 0], np.int64) for spec in specs]
     strides = [np.array(spec.strides or (), np.int64) for spec in specs]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 RECORDS = 7
 """The word of a job that has the address of the records of its kernel."""
@@ -29,15 +28,15 @@ NOT_SHARED = SharedRanges(0, 0, 0, 0)
 
 
 def job(
-    kernel: Any, size: int, shared: SharedRanges, step: int = 0, records: int = 0
+    address: int, context: int, size: int, shared: SharedRanges, step: int = 0
 ) -> tuple[int, ...]:
-    """Return the words of a job, with the address of records that are `step` words apart.
+    """Return the words of a job without the address of the records, which are `step` words apart.
 
-    `kernel` has an `address` and a `context`. There is a part for each thread.
+    The first two numbers are the addresses of a kernel and of its context. There is a part for each
+    thread.
     """
     parts, ranges = shared.helpers + 1, -(-size // max(1, shared.block))
-    code = kernel.address, ctypes.addressof(kernel.context), step, records
-    words = [0, parts, size, shared.block, *code, *[0] * (HEAD - RECORDS - 1)]
+    words = [0, parts, size, shared.block, address, context, step, *[0] * (HEAD - RECORDS)]
     for part in range(parts):
         bounds = ranges * part // parts, ranges * (part + 1) // parts
         words += [*bounds, *[0] * (_PART - 2)]

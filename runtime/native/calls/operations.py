@@ -308,7 +308,7 @@ def fold_operation(fold: ColumnFold) -> Operation:
     size = space.lead * space.lanes
     neutral = np.full(size, fold.neutral, storage)
     words = [neutral.ctypes.data, neutral.nbytes, kernel.address, addressof(kernel.context)]
-    count = np.array(space.rows, storage)
+    count = np.array(space.rows, storage if name == "mean" else np.int64)
     if name == "mean":
         # NumPy divides float32 in float64 and rounds twice, which here is as one rounding.
         loop = loop_of(np.true_divide, *[storage] * 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,10 +13,9 @@ from graphir.semantics.integer_products import magnitude
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
 from runtime.native.probe import engine
-from runtime.native.threads import share_calls
+from runtime.native.threads import BoundCalls
 from runtime.program.blocks import Range, Uniform
 from runtime.program.cost_model import KEPT_PLANS, LINE, PRODUCT_TERM, RANGE, SECOND_THREAD
-from runtime.program.tier import RangeCall
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]
@@ -37,6 +36,10 @@ class ProductKind(NamedTuple):
 class Products(PaidKernels[ProductKind, ProductCode]):
     """The integer products of a process by machine code; None stands for products by BLAS."""
 
+    def __init__(self, now: bool) -> None:
+        super().__init__(now)
+        self._bound: dict[Any, BoundCalls] = {}
+
     def product(
         self, multiply: Multiply, dtype: np.dtype[Any], threads: int, x: Array, y: Array
     ) -> Array:
@@ -46,8 +49,33 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         """
         kind = product_kind(x, y, dtype)
         if entry := self.kernel(kind):
-            return run(*entry, x, y, dtype, threads)
+            return self._run(*entry, x, y, dtype, threads)
         return self.by_numpy(kind, multiply, x, y)
+
+    def _run(
+        self, kernel: Any, code: ProductCode, x: Array, y: Array, dtype: np.dtype[Any], threads: int
+    ) -> Array:
+        """Return x @ y in an integer dtype by a kernel, on at most some threads."""
+        left = _left(_signed(x, dtype), code.tile)
+        right = _right(_signed(y, dtype), code)
+        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        result = np.empty((*batch, left.shape[-2], right.shape[-1]), code.tile.accumulator)
+        operands, terms = (left, right, result), x.shape[-1]
+        key = kernel, terms, threads, *[(each.shape, each.strides) for each in operands]
+        calls = self._bound.get(key)
+        if calls is None:
+            if len(self._bound) >= KEPT_PLANS:
+                self._bound.clear()
+            calls = self._bound[key] = _bound(kernel, code, operands, terms, threads)
+        kernel.words[0] = 1
+        calls.run([each.ctypes.data for each in operands])
+        whole = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
+        return whole.view(dtype) if whole.itemsize == dtype.itemsize else whole.astype(dtype)
+
+    def let_go(self, kernel: Any) -> None:
+        """Evict a kernel; the next use of its kind recompiles it."""
+        super().let_go(kernel)
+        self._bound.clear()
 
     def compiled(self, kind: ProductKind) -> tuple[Any, ProductCode] | None:
         """Return the kernel of a kind, and its code; None if BLAS is faster."""
@@ -101,38 +129,34 @@ def _signed(x: Array, dtype: np.dtype[Any]) -> Array:
     return x.view(f"i{x.itemsize}") if x.itemsize == dtype.itemsize else x
 
 
-def run(
-    kernel: Any, code: ProductCode, x: Array, y: Array, dtype: np.dtype[Any], threads: int
-) -> Array:
-    """Return x @ y in an integer dtype by a kernel, on at most some threads."""
-    tile = code.tile
-    left = _left(_signed(x, dtype), tile)
-    right = _right(_signed(y, dtype), code)
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    height, width, terms = left.shape[-2], right.shape[-1], x.shape[-1]
-    result = np.empty((*batch, height, width), tile.accumulator)
-    matrices = [[left, right, result]]
-    if batch:
-        stacks = [np.broadcast_to(each, (*batch, *each.shape[-2:])) for each in matrices[0]]
-        matrices = [[stack[index] for stack in stacks] for index in np.ndindex(batch)]
-    parts = _parts(tile, len(matrices), left.shape[-2:], width, threads)
+def _bound(
+    kernel: Any, code: ProductCode, operands: Sequence[Array], terms: int, threads: int
+) -> BoundCalls:
+    """Return the calls of a kernel for the operands of a tile and a result."""
+    tile, (left, right, result) = code.tile, operands
+    height, width = result.shape[-2:]
+    batch, sizes = result.shape[:-2], [each.shape[-2:] for each in operands]
+    stacks = [np.broadcast_to(x, (*batch, *n)) for x, n in zip(operands, sizes, strict=True)]
     pitch, apart = left.strides[-2], right.strides[-1 if code.by_columns else -2]
     rows = pitch, 0, result.strides[-2]
-    addresses = [[each.ctypes.data for each in operands] for operands in matrices]
-    steps = -(-terms // tile.group)
-
-    calls: list[RangeCall] = []
-    for number, (first, last), panels in parts:
+    matrices = [*np.ndindex(batch)]
+    records: list[list[int]] = []
+    ranges: list[Range] = []
+    for number, (first, last), panels in _parts(
+        tile, len(matrices), left.shape[-2:], width, threads
+    ):
         start, end = min(first * tile.rows, height - tile.rows), min(last * tile.rows, height)
-        places = [at + start * row for at, row in zip(addresses[number], rows, strict=True)]
-        record = [*places, 0, terms, end - start, width, pitch, apart]
-        calls.append(RangeCall(kernel, np.array(record, np.int64), *panels))
-    kernel.words[0] = 1
+        index = matrices[number]
+        places = [
+            start * row + sum(at * by for at, by in zip(index, stack.strides, strict=False))
+            for stack, row in zip(stacks, rows, strict=True)
+        ]
+        records.append([*places, 0, terms, end - start, width, pitch, apart])
+        ranges.append(panels)
     time = result.size * terms * PRODUCT_TERM
-    scratch = steps * tile.columns * tile.accumulator.itemsize
-    share_calls(calls, threads if time > SECOND_THREAD else 1, scratch, _SCRATCH)
-    whole = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
-    return whole.view(dtype) if whole.itemsize == dtype.itemsize else whole.astype(dtype)
+    scratch = -(-terms // tile.group) * tile.columns * tile.accumulator.itemsize
+    workers = threads if time > SECOND_THREAD else 1
+    return BoundCalls(kernel, np.array(records, np.int64), ranges, workers, scratch, _SCRATCH)
 
 
 _SCRATCH = 3

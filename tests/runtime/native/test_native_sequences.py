@@ -198,6 +198,14 @@ def test_folds_are_sequences(code: str) -> None:
         assert function.program(x).machine_code is not None
 
 
+@pytest.mark.parametrize("lanes", [1, 7, 40, 300])
+def test_folds_of_more_rows_than_the_dtype_holds(lanes: int) -> None:
+    x = (normal(1100 // lanes * 2 + 300, lanes + 1) * 40).astype(np.int8)
+    function = jit(lambda x: (x.min(axis=0), x.max(axis=0)), rules="numpy")
+    for _ in range(3):
+        assert all(map(same, function(x), (x.min(axis=0), x.max(axis=0))))
+
+
 @pytest.mark.parametrize("count", [3, 7, 10, 100, 4097])
 def test_means_of_floats_round_once(count: int) -> None:
     """NumPy divides float32 in float64."""
