@@ -178,6 +178,14 @@ class Lane:
         self.run(_ignore)
         self._buffers: list[Array] = []
         self._views: dict[Need, tuple[Array, ...]] = {}
+        self._addresses: dict[Need, list[int]] = {}
+
+    def addresses(self, need: Need) -> list[int]:
+        """Return the addresses of the views of scratch memory for a need."""
+        views = self.views(need)
+        if need not in self._addresses:
+            self._addresses[need] = [view.ctypes.data for view in views]
+        return self._addresses[need]
 
     def views(self, need: Need) -> tuple[Array, ...]:
         """Return the views of scratch memory for a need, from the cache if they exist already."""
@@ -187,7 +195,7 @@ class Lane:
             for view, size in zip(need.views, sizes, strict=True):
                 self._grow(view.slot, size)
             if len(self._views) >= KEPT_VIEWS:
-                self._views.clear()
+                self._forget()
             scratch = self._views[need] = tuple(
                 self._buffers[view.slot][:size].view(view.dtype).reshape(view.shape)
                 for view, size in zip(need.views, sizes, strict=True)
@@ -199,7 +207,11 @@ class Lane:
             self._buffers.append(np.empty(0, np.uint8))
         if self._buffers[slot].size < size:
             self._buffers[slot] = np.empty(size, np.uint8)
-            self._views.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        self._views.clear()
+        self._addresses.clear()
 
 
 def _ignore() -> None:

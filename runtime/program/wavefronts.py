@@ -299,8 +299,9 @@ class WavefrontStep:
         if table and run.progress is None:
             threads = min(threads, len(ranges))
             with lanes(run.lane, run.free, threads) as own:
-                both = [arrays | dict(zip(self.inner, x.views(need), strict=True)) for x in own]
-                addresses = [[memories[key].ctypes.data for key in self._keys] for memories in both]
+                outer = {key: array.ctypes.data for key, array in arrays.items()}
+                both = [outer | dict(zip(self.inner, x.addresses(need), strict=True)) for x in own]
+                addresses = [[places[key] for key in self._keys] for places in both]
                 table.share(addresses, self.rows, ranges[0][1], threads)
             return
 
