@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.benchmarks.control_flow import LOOPS
 from tests.benchmarks.engines import ENGINES
 from tests.benchmarks.execution import equal
 from tests.benchmarks.recording import Record
@@ -58,7 +59,9 @@ def test_the_one_of_control_flow_measures_each_loop() -> None:
     command = [sys.executable, "-m", "tests.benchmarks.control_flow", "--turns", "20"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 9 and "writes into" in done.stdout
+    first, second = [part.splitlines() for part in done.stdout.split("\n\n")]
+    assert len(first) == 9 and "writes into" in done.stdout
+    assert len(second) == 1 + len(LOOPS)
 
 
 @needs_llvmlite

@@ -4,16 +4,19 @@
 
 Prints microseconds an iteration: loops over scalars by the number of ops in the body, scans over
 rows, and a loop that writes into an array. Then, for loops over scalars as people write them,
-microseconds of a call of `jit` without and with machine code beside the same loop on NumPy's
-scalars in Python and by numba, measured in turn. `/Python` and `/numba` are the ratios of times.
+microseconds of a call of a Program without and with machine code beside the same loop on NumPy's
+scalars in Python and, if it is installed, by numba, measured in turn. `/Python` and `/numba` are
+the ratios of times.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -300,13 +303,12 @@ LOOPS = {
 
 
 def beside_python_and_numba(rounds: int) -> Iterator[tuple[str, list[float]]]:
-    """Yield names and medians of microseconds: Python, numba, and `jit` without and with code."""
-    import numba
-
+    """Yield names and medians of microseconds: Python, without and with machine code, and numba."""
+    compilers = [importlib.import_module("numba").njit] if find_spec("numba") else []
     for name, (graphir, python, arguments) in LOOPS.items():
         graph = jit(graphir, rules="numpy").traced(*arguments).graph
         modes = [Program(graph, native=mode) for mode in ("off", "now")]
-        calls = [python, numba.njit(python), *modes]
+        calls = [python, *modes, *[compiler(python) for compiler in compilers]]
         counts = [_calls(call, arguments) for call in calls]
         taken: list[list[float]] = [[] for _ in calls]
         for _ in range(rounds):
@@ -338,10 +340,10 @@ def main() -> None:
         modes = [Program(graph, threads=1, native=mode) for mode in ("off", "now")]
         cells = [1e6 * seconds(program, inputs, args.rounds) / args.turns for program in modes]
         print(f"{name:32}{cells[0]:10.2f}{cells[1]:14.2f}")
-    heads = ("Python", "numba", "NumPy", "machine code", "/Python", "/numba")
+    heads = ("Python", "NumPy", "machine code", "/Python", "numba", "/numba")
     print(f"\n{'µs a call':16}" + "".join(f"{head:>14}" for head in heads))
-    for name, (python, numba, off, now) in beside_python_and_numba(args.rounds):
-        cells = [python, numba, off, now, off / python, now / numba]
+    for name, (python, off, now, *numba) in beside_python_and_numba(args.rounds):
+        cells = [python, off, now, off / python, *[x for y in numba for x in (y, now / y)]]
         print(f"{name:16}" + "".join(f"{cell:14.2f}" for cell in cells))
 
 
