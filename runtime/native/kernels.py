@@ -349,8 +349,8 @@ class Kernels:
 
     def bound(self, key: Any, bind: Callable[[], BoundCalls | None]) -> BoundCalls | None:
         """Return the calls that `bind` returns, which are kept if there are any."""
-        calls = self._bound_calls.get(key) or bind()
-        if calls:
+        calls = self._bound_calls.get(key)
+        if calls is None and (calls := bind()):
             if len(self._bound_calls) >= KEPT_PLANS:
                 self._bound_calls.clear()
             self._bound_calls[key] = calls

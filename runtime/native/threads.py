@@ -427,7 +427,9 @@ class BoundCalls:
         self._count, self._records = len(table), (start, *records.shape)
         heads = np.zeros(self._shape, np.int64)
         heads[:, 0], heads[:, 2] = 8 * own, place
-        self._template = np.concatenate([heads.ravel(), np.ravel(table), records.ravel()])
+        self._template = np.concatenate(
+            [heads.ravel(), np.array(table, np.int64).ravel(), records.ravel()]
+        )
         self._pointers = np.r_[0 : own : self._shape[1], own + 1 : start : 5]
         self._shared = shared_ranges(1, threads - 1)
         self._scratch = scratch and -(-scratch // PAGE) * PAGE + 2 * LINE

@@ -180,7 +180,8 @@ def batch_products(now: bool) -> BatchProducts:
 
 def _is_unusual(x: Array, y: Array) -> bool:
     """Whether NumPy copies an operand, calls another function, or raises an error."""
-    is_gram = products.may_be_gram(x, y) and products.address(x) == products.address(y)
+    first, second = x[(0,) * (x.ndim - _MATRIX)], y[(0,) * (y.ndim - _MATRIX)]
+    is_gram = products.may_be_gram(first, second) and np.may_share_memory(x, y)
     return is_gram or x.dtype != y.dtype or not (x.flags.aligned and y.flags.aligned)
 
 

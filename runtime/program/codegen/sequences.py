@@ -88,7 +88,7 @@ def is_sort(step: Step) -> bool:
 
 def sort_of(step: RegionStep) -> RowSort | None:
     """Return a region that is one ascending sort, or order, of rows of numbers; or None."""
-    if step.region.symbols or len(step.rows) != 1 or len(step.ins) != 1:
+    if step.region.symbols or len(step.rows) != 1 or len(step.ins) != 1 or not step.size:
         return None
     _, _, operand_dtype = step.ins[0]
     if step.operand_shape(step.body.inputs[0]) != step.shape:
@@ -243,6 +243,7 @@ class SequenceWriter:
         numbers: list[Array] = np.split(np.arange(ends[-1]), ends[:-1])
         operands = [each.reshape(shape) for each, shape in zip(numbers, shapes, strict=True)]
         order: Array = np.ravel(kernel_of(step.symbol)(*operands, **step.settings))
+        self._allocate(step.write, math.prod(step.shape) * dtype.itemsize)
         for cell, shape, each in zip(step.reads, shapes, numbers, strict=True):
             to: Array = np.flatnonzero(np.isin(order, each))
             if len(to):

@@ -220,6 +220,29 @@ def test_means_of_floats_round_once(count: int) -> None:
         assert same(function(x), wanted)
 
 
+EMPTY: list[tuple[Callable[..., Any], list[tuple[int, ...]]]] = [
+    (np.sort, [(0,)]),
+    (lambda x: np.argsort(x) + 1, [(3, 0)]),
+    (lambda x, y: np.sort(np.stack([x, y])), [(0,), (0,)]),
+    (lambda x, y, z: np.concatenate([x, y]) @ z, [(0, 3), (0, 3), (3, 4)]),
+    (lambda x, y: np.roll(x, 1, axis=0) @ y, [(0, 3), (3, 4)]),
+    (lambda x, y: np.concatenate([np.stack([x, x]).T.reshape(0, 3), y]) @ y.T, [(0, 3), (2, 3)]),
+    (lambda x: np.tile(x, (2, 0)).sum(axis=0), [(3, 2)]),
+    (lambda x: (x.sum(axis=0), x.mean(axis=1)), [(0, 3)]),
+    (lambda x: x.sum(axis=0), [(3, 0)]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("number", range(len(EMPTY)))
+def test_operations_on_arrays_without_elements(number: int) -> None:
+    function, shapes = EMPTY[number]
+    arrays = [normal(*shape) for shape in shapes]
+    jitted, wanted = jit(function, rules="numpy"), parts(function(*arrays))
+    for _ in range(5):
+        assert all(map(same, parts(jitted(*arrays)), wanted))
+
+
 # -- drawn programs
 
 
