@@ -140,7 +140,7 @@ define void @move(ptr %record, ptr %table, i64 %first, i64 %end) {{
 entry:
   %result = get ptr, %record[0]
   %source = get ptr, %record[1]
-  br label %element
+  br i1 $(icmp ult i64 %first, %end), label %element, label %exit
 element:
   %k = phi i64 [ %first, %entry ], [ %k1, %element ]
   %pair = getelementptr [2 x i64], ptr %table, i64 %k

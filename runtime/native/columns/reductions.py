@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from graphir import DType, Symbol
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode
-from runtime.native.columns.tiles import ColumnTile, ColumnTiles, parts_of, tile_kernel, tiles_of
+from runtime.native.columns.tiles import (
+    ColumnTile,
+    ColumnTiles,
+    parts_of,
+    reduction_of,
+    tile_kernel,
+    tiles_of,
+)
 from runtime.native.phases import PhaseTable, PlacedKernel
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel
@@ -51,9 +58,8 @@ class ColumnReduction:
     """
 
     def __init__(self, now: bool, name: str, dtype: DType) -> None:
-        storage = dtype.storage
         self.now, self.numpy_time, self.why = now, 0.0, ""
-        self.reduction = Reduction(name, np.dtype("u1") if storage == np.bool_ else storage)
+        self.reduction = reduction_of(name, dtype.storage)
         self.kernels: dict[ColumnTile, Any] = {}
         self._calls: dict[tuple[ColumnSpace, int], BoundCalls] = {}
 

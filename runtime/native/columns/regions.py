@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.code import NativeCode
-from runtime.native.columns.tiles import ColumnTile, tile_kernel
+from runtime.native.columns.tiles import ColumnTile, reduction_of, tile_kernel
 from runtime.native.regions import Kernel, Kind, ModuleWriter, stored_type
-from runtime.native.rows import Reduction
 from runtime.native.vectors import lane, words_of
 from runtime.program.blocks import Range
 from runtime.program.rows import ColumnSpace
@@ -53,7 +52,7 @@ class ColumnWriter(ModuleWriter):
         self.places = {base: i for i, base in enumerate((*self.kinds, *self.outs))}
         self.scratch, self.tile = {}, key.tile
         self.columns = [
-            (code.bases[register], Reduction(name, stored_type(code.dtypes[register])))
+            (code.bases[register], reduction_of(name, code.dtypes[register]))
             for (_, register), name in zip(code.rows, key.reductions, strict=True)
         ]
 

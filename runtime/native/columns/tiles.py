@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from runtime.native.rows import Reduction
 from runtime.program.blocks import Range
@@ -84,6 +86,13 @@ class ColumnTiles(NamedTuple):
 
     tile: ColumnTile
     ranges: Sequence[Range]
+
+
+def reduction_of(name: str, dtype: np.dtype[Any]) -> Reduction:
+    """Return a reduction of columns; a sum of bools is true if any is."""
+    if dtype == np.bool_:
+        return Reduction("any" if name == "sum" else name, np.dtype(np.uint8))
+    return Reduction(name, dtype)
 
 
 def tiles_of(

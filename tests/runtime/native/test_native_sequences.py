@@ -220,6 +220,16 @@ def test_means_of_floats_round_once(count: int) -> None:
         assert same(function(x), wanted)
 
 
+def test_a_sum_of_bools_is_a_bool() -> None:
+    for rows in (9, 4000):  # a sequence, and a call of its own
+        x = np.arange(5) < np.arange(rows)[:, None]
+        g = Graph("bools", rules="max")
+        g.output(ops.sum(g.input("bool", x.shape), axis=0))
+        program, wanted = Program(g), interpret(g, x)
+        for _ in range(3):
+            assert program(x).tobytes() == wanted.tobytes()
+
+
 EMPTY: list[tuple[Callable[..., Any], list[tuple[int, ...]]]] = [
     (np.sort, [(0,)]),
     (lambda x: np.argsort(x) + 1, [(3, 0)]),
@@ -230,6 +240,8 @@ EMPTY: list[tuple[Callable[..., Any], list[tuple[int, ...]]]] = [
     (lambda x: np.tile(x, (2, 0)).sum(axis=0), [(3, 2)]),
     (lambda x: (x.sum(axis=0), x.mean(axis=1)), [(0, 3)]),
     (lambda x: x.sum(axis=0), [(3, 0)]),
+    (lambda x: x.reshape(0), [(0,)]),
+    (lambda x: (x[::-1], x.T.reshape(-1)), [(2, 0)]),
 ]
 
 
