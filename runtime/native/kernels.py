@@ -29,7 +29,7 @@ from runtime.native.columns.regions import (
     records_of,
     steps_of,
 )
-from runtime.native.columns.tiles import parts_of, tiles_of
+from runtime.native.columns.tiles import tile_calls, tiles_of
 from runtime.native.emitters import EMITTERS
 from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
@@ -44,13 +44,12 @@ from runtime.native.regions import (
     UnsupportedError,
     segments_of,
 )
-from runtime.native.threads import BoundCalls, share, share_calls, shared_ranges
+from runtime.native.threads import BoundCalls, bound, share, share_calls, shared_ranges
 from runtime.program.blocks import Operand, aligned, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
     COMPILE_COST_INSTRUCTION,
     COPIED_INPUTS,
-    KEPT_PLANS,
     NATIVE_BYTE,
     NATIVE_CONVERSION,
     NATIVE_LANE_BYTE,
@@ -110,7 +109,7 @@ class Kernels:
             now,
         )
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
-        self._bound_calls: dict[Any, BoundCalls] = {}
+        self.bound_calls: dict[Any, BoundCalls] = {}
         key = structure(region, materialized)
         self._shared: _Shared = shared.setdefault(key, _Shared(why))
 
@@ -170,7 +169,7 @@ class Kernels:
             kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
         }
         self._shared.numpy_time = 0.0
-        self._bound_calls.clear()
+        self.bound_calls.clear()
         if callback := self.on_eviction():
             callback()
 
@@ -333,7 +332,7 @@ class Kernels:
         if self._is_inline:
             key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
             bind = partial(self._bound_columns, step, space, arrays, sums, threads)
-            if calls := self.bound(key, bind):
+            if calls := bound(self.bound_calls, key, bind):
                 calls.run([_address(x) for x in (*arrays, *sums)])
                 return True
         arrays, layout = self._read(step, values, copies=True)
@@ -346,15 +345,6 @@ class Kernels:
         together = columns_together(placed, self.code, step.shape, space, outs, sums, threads)
         share_calls(together or (), threads)
         return together is not None
-
-    def bound(self, key: Any, bind: Callable[[], BoundCalls | None]) -> BoundCalls | None:
-        """Return the calls that `bind` returns, which are kept if there are any."""
-        calls = self._bound_calls.get(key)
-        if calls is None and (calls := bind()):
-            if len(self._bound_calls) >= KEPT_PLANS:
-                self._bound_calls.clear()
-            self._bound_calls[key] = calls
-        return calls
 
     def _bound_columns(
         self,
@@ -376,9 +366,7 @@ class Kernels:
         if not (kernel := self.kernel(key)):
             return None
         records = records_of(space, [each for each in steps if each], sums, ranges)
-        parts = [*parts_of(space, len(ranges), threads)]
-        repeated = np.repeat(records, len(parts), axis=0)
-        return BoundCalls(kernel, repeated, parts * len(records), threads)
+        return tile_calls(kernel, records, space, threads)
 
     @lazy
     def _is_inline(self) -> bool:
@@ -567,8 +555,8 @@ class KernelCall:
                 records[:, len(addresses) : len(places)] = leaves[:, None] * sizes
             return BoundCalls(kernel, records, ranges, self.threads)
 
-        calls = self.kernels.bound(key, bind)
-        return lambda lane, numbers: calls and calls.run(places)
+        calls = bound(self.kernels.bound_calls, key, bind)
+        return lambda lane, numbers: calls.run(places)
 
 
 def _names(step: RegionStep) -> Iterator[str]:

@@ -141,6 +141,12 @@ exit:
 """
 
 
+def compiled_code(text: str, name: str) -> Any:
+    """Return the code of a function of a module with the abbreviations of `words_of`."""
+    with LOCK:
+        return engine().CompiledCode(words_of(text), name)
+
+
 def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
     """Return the extensions of the processor, with the functions whose emitters have NumPy's bits.
 

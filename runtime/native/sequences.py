@@ -26,7 +26,6 @@ from runtime.native.calls.operations import (
     Operation,
     can_fold,
     can_move,
-    compiled_code,
     fold_operation,
     loop_code,
     loop_operation,
@@ -34,7 +33,7 @@ from runtime.native.calls.operations import (
     sort_operation,
     sorts_as_numpy,
 )
-from runtime.native.probe import engine, failure_reason
+from runtime.native.probe import compiled_code, engine, failure_reason
 from runtime.program.codegen.tracing import Storage
 from runtime.program.tier import (
     ColumnFold,

@@ -31,17 +31,15 @@ from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_int, c_int64, c_void_p
 from functools import cache, lru_cache
 from time import perf_counter, sleep
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.abi.jobs import HEAD, RECORDS, SharedRanges, job
-from runtime.native.background import LOCK
-from runtime.native.probe import engine
-from runtime.native.vectors import words_of
+from runtime.native.probe import compiled_code
 from runtime.program.blocks import Range
-from runtime.program.cost_model import KEPT_LAYOUTS, LINE, PAGE
+from runtime.program.cost_model import KEPT_LAYOUTS, KEPT_PLANS, LINE, PAGE
 from runtime.program.tier import RangeCall
 
 POLLED = 50e-6
@@ -337,12 +335,11 @@ class _Pool(NamedTuple):
 @cache
 def _pool() -> _Pool:
     pause = _PAUSES.get(platform.machine().lower(), "")
-    with LOCK:
-        pauses = engine().CompiledCode(words_of(_PAUSING.replace("PAUSE", pause)), "pauses")
-        text = _TEXT
-        for name, number in _NUMBERS.items():
-            text = re.sub(rf"\b{name}\b", str(number), text)
-        code = engine().CompiledCode(words_of(text.replace("PAUSE", pause)), "share")
+    pauses = compiled_code(_PAUSING.replace("PAUSE", pause), "pauses")
+    text = _TEXT
+    for name, number in _NUMBERS.items():
+        text = re.sub(rf"\b{name}\b", str(number), text)
+    code = compiled_code(text.replace("PAUSE", pause), "share")
     start = perf_counter()
     CFUNCTYPE(None, c_int64)(pauses.address)(_PAUSED)
     polls = int(POLLED * _PAUSED / (perf_counter() - start))
@@ -441,9 +438,31 @@ class BoundCalls:
         words[start:].reshape(count, size)[:, : len(addresses)] += addresses
         own = words[: self._shape[0] * self._shape[1]].reshape(self._shape)
         memory = np.empty((len(own), self._scratch), np.uint8)
-        own[:, 1] = memory.ctypes.data + np.arange(len(own)) * self._scratch
-        own[:, 1] += -own[:, 1] % LINE
+        if self._scratch:
+            own[:, 1] = memory.ctypes.data + np.arange(len(own)) * self._scratch
+            own[:, 1] += -own[:, 1] % LINE
         share(_calls(), own, self._count, self._shared)
+
+
+@overload
+def bound(table: dict[Any, BoundCalls], key: Any, bind: Callable[[], BoundCalls]) -> BoundCalls: ...
+@overload
+def bound(
+    table: dict[Any, BoundCalls], key: Any, bind: Callable[[], BoundCalls | None]
+) -> BoundCalls | None: ...
+def bound(
+    table: dict[Any, BoundCalls], key: Any, bind: Callable[[], BoundCalls | None]
+) -> BoundCalls | None:
+    """Return the calls of a key, or those that `bind` returns; a few are kept, if there are any."""
+    calls = table.get(key)
+    if calls is not None:
+        return calls
+    calls = bind()
+    if calls is not None:
+        if len(table) >= KEPT_PLANS:
+            table.clear()
+        table[key] = calls
+    return calls
 
 
 class Driver(NamedTuple):
@@ -460,8 +479,7 @@ def driver(text: str, name: str) -> Driver:
 
     Two threads that ask for it at once may both compile it, so each holds its own for its call.
     """
-    with LOCK:
-        code = engine().CompiledCode(words_of(text), name)
+    code = compiled_code(text, name)
     function = CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_int64)(code.address)
     return Driver(code.address, (c_void_p * 1)(), function, code)
 

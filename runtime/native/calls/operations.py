@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.abi.loops import loop_of, sort_of
-from runtime.native.background import LOCK
 from runtime.native.columns.reductions import column_reductions
-from runtime.native.probe import engine
-from runtime.native.vectors import lane, words_of
+from runtime.native.probe import compiled_code, engine
+from runtime.native.vectors import lane
 from runtime.program.codegen.tracing import Storage
 from runtime.program.rows import ColumnSpace
 from runtime.program.tier import ColumnFold, ElementMoves, LoopRun, RowSort
@@ -221,12 +220,6 @@ class Operation(NamedTuple):
     record: Sequence[int]
     arguments: tuple[int, int, int]
     alive: Sequence[Any]
-
-
-def compiled_code(text: str, name: str) -> Any:
-    """Return the code of a function of a module with the abbreviations of `words_of`."""
-    with LOCK:
-        return engine().CompiledCode(words_of(text), name)
 
 
 # Two threads that ask for code at once may both compile it, and the cache keeps one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from graphir.semantics.integer_products import magnitude
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
 from runtime.native.probe import engine
-from runtime.native.threads import BoundCalls
+from runtime.native.threads import BoundCalls, bound
 from runtime.program.blocks import Range, Uniform
 from runtime.program.cost_model import KEPT_PLANS, LINE, PRODUCT_TERM, RANGE, SECOND_THREAD
 
@@ -62,11 +62,8 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         result = np.empty((*batch, left.shape[-2], right.shape[-1]), code.tile.accumulator)
         operands, terms = (left, right, result), x.shape[-1]
         key = kernel, terms, threads, *[(each.shape, each.strides) for each in operands]
-        calls = self._bound.get(key)
-        if calls is None:
-            if len(self._bound) >= KEPT_PLANS:
-                self._bound.clear()
-            calls = self._bound[key] = _bound(kernel, code, operands, terms, threads)
+        bind = partial(_calls, kernel, code, operands, terms, threads)
+        calls = bound(self._bound, key, bind)
         kernel.words[0] = 1
         calls.run([each.ctypes.data for each in operands])
         whole = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
@@ -129,7 +126,7 @@ def _signed(x: Array, dtype: np.dtype[Any]) -> Array:
     return x.view(f"i{x.itemsize}") if x.itemsize == dtype.itemsize else x
 
 
-def _bound(
+def _calls(
     kernel: Any, code: ProductCode, operands: Sequence[Array], terms: int, threads: int
 ) -> BoundCalls:
     """Return the calls of a kernel for the operands of a tile and a result."""

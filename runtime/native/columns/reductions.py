@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
 from time import perf_counter_ns
@@ -14,11 +13,13 @@ from numpy.typing import NDArray
 from graphir import DType, Symbol
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode
+from runtime.native.columns.regions import Steps, steps_of
 from runtime.native.columns.tiles import (
     ColumnTile,
     ColumnTiles,
     parts_of,
     reduction_of,
+    tile_calls,
     tile_kernel,
     tiles_of,
 )
@@ -26,9 +27,9 @@ from runtime.native.phases import PhaseTable, PlacedKernel
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
-from runtime.native.threads import BoundCalls
+from runtime.native.threads import BoundCalls, bound
 from runtime.native.vectors import words_of
-from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, KEPT_PLANS, SECOND_THREAD
+from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, SECOND_THREAD
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
 from runtime.program.tier import RangeCall, RowKernel, RowOperand
 
@@ -87,17 +88,13 @@ class ColumnReduction:
 
     def calls(self, space: ColumnSpace, threads: int) -> BoundCalls:
         """Return the calls that reduce a contiguous array by the compiled kernel."""
-        calls = self._calls.get((space, threads))
-        if calls is None:
+
+        def bind() -> BoundCalls:
             tile, ranges = self.tiles(space, threads)
             records = np.array([[0, 0, *self.words(space, *each)] for each in ranges], np.int64)
-            parts = [*parts_of(space, len(ranges), threads)]
-            repeated = np.repeat(records, len(parts), axis=0)
-            calls = BoundCalls(self.kernels[tile], repeated, parts * len(records), threads)
-            if len(self._calls) >= KEPT_PLANS:
-                self._calls.clear()
-            self._calls[space, threads] = calls
-        return calls
+            return tile_calls(self.kernels[tile], records, space, threads)
+
+        return bound(self._calls, (space, threads), bind)
 
     def words(self, space: ColumnSpace, first: int, end: int, lanes: int = 0) -> list[int]:
         """Return the record of a kernel for some lanes, without addresses.
@@ -167,10 +164,9 @@ def columns_together(
 ) -> Sequence[RangeCall] | None:
     """Return the calls that compute rows of a region and reduce them into `sums`.
 
-    Threads take different leading elements.
-
-    The rows of a block lie in scratch memory, except those of operands and results. The answer is
-    None if LLVM fails, and if an operand of a reduction has no rows at equal distances.
+    Threads take different leading elements. The rows of a block lie in scratch memory, except those
+    of operands and results. The answer is None if LLVM fails, and if the lanes of an operand of a
+    reduction are no neighbours.
     """
     count = space.lead * space.rows
     arrays = [*region.arrays, *outs]
@@ -187,19 +183,20 @@ def columns_together(
     for (symbol, register), result in zip(code.rows, sums, strict=True):
         reduction = column_reductions(True, symbol.op.name, symbol.dtype)
         tile, ranges = reduction.tiles(ColumnSpace(1, count, space.lanes), 1)
-        kernel, x, by_row = reduction.compile(tile), 0, space.lanes * result.itemsize
+        kernel, x, size = reduction.compile(tile), 0, result.itemsize
+        steps = Steps(size, space.lanes * size, space.rows * space.lanes * size)
         if register not in scratch:
             array = lies.get(code.bases[register])
-            step = None if array is None else _row_step(array, shape, space)
-            if array is None or step is None:
+            its_steps = None if array is None else steps_of(array, shape, space)
+            if array is None or its_steps is None or its_steps.lane != size:
                 return None
-            x, by_row = array.ctypes.data, step
+            x, steps = array.ctypes.data, its_steps
         if kernel is None:
             return None
         operands = [scratch[register]._replace(place=0)] if register in scratch else []
         for first, end in ranges:
-            words = reduction.words(space, first, end, result.strides[0] // result.itemsize)
-            words[3:5] = by_row, by_row * space.rows
+            words = reduction.words(space, first, end, result.strides[0] // size)
+            words[3:5] = steps.row, steps.lead
             words = [x, result.ctypes.data, *words]
             fold = PlacedKernel(kernel, words, (), (), count)
             kernels.append(RowKernel(fold, words, operands, 1, count))
@@ -209,18 +206,3 @@ def columns_together(
         call = table.call([each.ctypes.data for each in buffers], (arrays, buffers))
         calls.append(call._replace(first=first, end=end))
     return calls
-
-
-def _row_step(x: Array, shape: tuple[int, ...], space: ColumnSpace) -> int | None:
-    """Return the bytes between rows of an operand; None if the rows are not equally far apart."""
-    lanes, count = 1, len(shape)
-    while lanes < space.lanes:
-        count -= 1
-        lanes *= shape[count]
-    if x.shape != shape or not x[(0,) * count].flags.c_contiguous:
-        return None
-    steps = [(n, by) for n, by in zip(x.shape[:count], x.strides, strict=False) if n > 1]
-    for (_, outer), (size, by) in itertools.pairwise(steps):
-        if outer != size * by:
-            return None
-    return steps[-1][1] if steps else space.lanes * x.itemsize

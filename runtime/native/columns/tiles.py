@@ -13,8 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtime.native.rows import Reduction
+from runtime.native.threads import BoundCalls
 from runtime.program.blocks import Range
 from runtime.program.cost_model import LINE
 from runtime.program.rows import ColumnSpace
@@ -171,6 +173,15 @@ def tile_kernel(
         ends.append(f"  %new{k}v{v} = {each.join(f'%x{k}v{v}', values[v][k], w)}")
         last.append(f"  store {each.kinds(w)} %new{k}v{v}, ptr %to{k}v{v}, align 1")
     lines.append(_END.format(joined="\n".join(ends), last="\n".join(last)))
+
+
+def tile_calls(
+    kernel: Any, records: NDArray[np.int64], space: ColumnSpace, threads: int
+) -> BoundCalls:
+    """Return the calls of a kernel for all rows, by the records of its tiles."""
+    parts = [*parts_of(space, len(records), threads)]
+    repeated = np.repeat(records, len(parts), axis=0)
+    return BoundCalls(kernel, repeated, parts * len(records), threads)
 
 
 def parts_of(space: ColumnSpace, count: int, threads: int) -> Iterator[Range]:

@@ -22,6 +22,7 @@ from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
 from runtime.program.cost_model import (
     COLUMN_BYTE,
+    LINE,
     NUMPY_TERM,
     RELEASED_LOCK,
     SEQUENCE_MOVES,
@@ -41,9 +42,6 @@ from runtime.program.tier import (
     SequencePart,
     Tier,
 )
-
-_LINE = 64
-"""The alignment of a value in scratch memory, in bytes."""
 
 
 class ArrayCell(NamedTuple):
@@ -336,7 +334,7 @@ class SequenceWriter:
         """Return new scratch memory."""
         # The arrays of a sequence have the numbers from 0, and scratch memory has -1.
         place = MemoryPlace(-1, self.scratch)
-        self.scratch += -(-size // _LINE) * _LINE
+        self.scratch += -(-size // LINE) * LINE
         return place
 
 

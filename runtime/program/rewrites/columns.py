@@ -4,7 +4,7 @@ NumPy reduces an outer axis of a contiguous array row by row: each result takes 
 row, in the order of the rows. A `ColumnsStep` computes a block of rows by its region, adds the rows
 of the block to the results, and goes on with the next block, so a block stays in the cache. Threads
 of NumPy compute blocks at the same time, and blocks enter the results in their order. In machine
-code each thread has results of its own: those of some leading elements, or half of the lanes.
+code each thread has results of its own: those of some leading elements, or some of the lanes.
 """
 
 from __future__ import annotations
