@@ -98,11 +98,11 @@ class NativeTier:
 
         return functools.partial(products(self.now).product, multiply, dtype, threads)
 
-    def batch_product(self, multiply: Multiply, threads: int, /) -> Multiply:
-        """Return the product of batches of floats, each matrix by a thread (see `Tier`)."""
-        from runtime.native.calls.batch_products import batch_products
+    def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
+        """Return the product of large matrices of floats, parts by a thread (see `Tier`)."""
+        from runtime.native.calls.float_products import float_products
 
-        return functools.partial(batch_products(self.now).product, multiply, threads)
+        return functools.partial(float_products(self.now).product, multiply, threads)
 
     def search(
         self, search: Callable[[Any, Any], Any], side: str, threads: int, /

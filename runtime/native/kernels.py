@@ -56,6 +56,7 @@ from runtime.program.cost_model import (
     NATIVE_LOOP,
     NATIVE_ROW,
     NATIVE_ROW_LOOP,
+    NATIVE_SECOND_THREAD,
     PYTHON_STEP,
     RANGE,
     RANGES_PER_THREAD,
@@ -264,8 +265,8 @@ class Kernels:
         if not (self.worth and step.size and self.code.alone):
             return None
         shared = self.shared(step)
-        if self.threads(step) > 1 and not shared:
-            return None
+        if step.threads > 1 and self.price(step) > SECOND_THREAD and not shared:
+            return None  # threads that Python starts pay
         arrays, layout = self._read(step, values)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
@@ -430,7 +431,7 @@ class Kernels:
 
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""
-        return step.threads if self.price(step) > SECOND_THREAD else 1
+        return step.most_threads if self.price(step) > NATIVE_SECOND_THREAD else 1
 
     def price(self, step: AnyStep) -> float:
         """Return the estimated time of a step in machine code, in nanoseconds."""

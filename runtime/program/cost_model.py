@@ -70,6 +70,14 @@ BLAS_VECTOR_THREADS: Final = 9216
 """The most multiplications of a matrix with a vector that OpenBLAS computes on one thread:
 whole_programs, tone_curve."""
 
+PANEL_TERMS: Final = range(1 << 23, 1 << 30)
+"""The multiplications of a matrix that pay for threads of machine code in place of BLAS's, whose
+call costs 15 microseconds less, and whose threads cost nothing in larger products: whole_programs,
+relu_layers."""
+
+PANEL_ROWS: Final = 2
+"""The least rows of such a product, as 1 / the number of columns: whole_programs, relu_layers."""
+
 COLUMN_BYTE: Final = 0.05
 """Nanoseconds per byte of a reduction of outer axes in machine code: whole_programs,
 standardized_columns."""
@@ -156,6 +164,9 @@ SEARCH_BLOCK: Final = 128
 SECOND_THREAD: Final = 300_000
 """Nanoseconds of work above which a second thread pays for its start: execution,
 --threads 1 2."""
+
+NATIVE_SECOND_THREAD: Final = 50_000
+"""The same in machine code, whose threads wait for work a while: native, --threads 2."""
 
 RANGES_PER_THREAD: Final = 8
 """The most ranges per thread of a call; several ranges let a slow thread take fewer: native,

@@ -26,6 +26,7 @@ from runtime.program.cost_model import (
     LINE,
     NATIVE_LONG_ROWS,
     NATIVE_ROWS,
+    NATIVE_SECOND_THREAD,
     NATIVE_SIDE,
     PAGE,
     RANGES_PER_THREAD,
@@ -100,7 +101,7 @@ class PhasesStep:
         read_cells = [cell for member in members for cell in member.reads]
         self.reads = list(dict.fromkeys([cell for cell in read_cells if cell not in inside]))
         self.price = sum(member.price for member in members)
-        self.threads = self._threads(self.price)
+        self.threads = self._threads(self.price > SECOND_THREAD)
         sizes = {cell: math.prod(n) * dtype.itemsize for cell, (n, dtype) in self.writes.items()}
         for member in members:
             sizes |= self._operand_sizes(member)
@@ -131,10 +132,16 @@ class PhasesStep:
                 sizes[cell] = math.prod(shape) * symbol.dtype.storage.itemsize
         return sizes
 
-    def _threads(self, price: float) -> int:
-        """Return the number of threads that nanoseconds of work in all phases justify."""
+    def _threads(self, pays: bool) -> int:
+        """Return the number of threads, which is more than 1 if a second thread pays."""
         member = self.members[0]
-        return member.most_threads if price > SECOND_THREAD or member.threads > 1 else 1
+        return member.most_threads if pays or member.threads > 1 else 1
+
+    @property
+    def _native_threads(self) -> int:
+        """The number of threads that the work of all phases in machine code justifies."""
+        price = sum(member.native.price(member) for member in self.members)
+        return self._threads(price > NATIVE_SECOND_THREAD)
 
     # -- running
 
@@ -149,7 +156,7 @@ class PhasesStep:
         native, count, threads = all(kernels), self.space.rows, self.threads
         room = self.native_room if native else self.room
         if native:
-            threads = self._threads(sum(member.native.price(member) for member in self.members))
+            threads = self._native_threads
         ranges = -(-count // (RANGES_PER_THREAD * threads))
         blocks = Uniform(count, max(room, ranges) if native else room)
 
@@ -249,8 +256,7 @@ class PhasesStep:
             operands = [self._operand(*each) for each in enumerate(kernel.cells)]
             rows, kernel = self.space.rows, kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // rows, rows))
-        price = sum(member.native.price(member) for member in self.members)
-        threads, room = self._threads(price), self.native_room
+        threads, room = self._native_threads, self.native_room
         blocks = -(-self.space.rows // (room * RANGES_PER_THREAD * threads))
         return _Table(self.members[0].native.together(kernels, room), blocks * room, threads, [])
 

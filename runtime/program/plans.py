@@ -191,11 +191,11 @@ class Plan:
     def _adopt_sequence(self, program: Program) -> None:
         """Adopt the plan as a sequence, once all of its regions have earned machine code."""
         tier, regions = program.native, self._compiled_regions
-        if tier is None or self.native or not self._is_sequence:
+        if tier is None or self.native or not all(step.native.worth for step in regions):
+            return
+        if not self._is_sequence or not tier.pays(self._time):
             return
         if self._tries > _MOST_TRIES and self._looks % _RARE_TRIES:
-            return
-        if not all(step.native.worth for step in regions) or not tier.pays(self._time):
             return
         self._tries += 1
         values, lowered = self._layouts(program), program.lowered

@@ -48,6 +48,8 @@ from runtime.program.cost_model import (
     NUMPY_SORT,
     NUMPY_UFUNC,
     ONE_BLOCK,
+    PANEL_ROWS,
+    PANEL_TERMS,
     RANGES_PER_THREAD,
     SEARCHED,
     SECOND_THREAD,
@@ -139,7 +141,7 @@ class PlanRun:
 class ScalarStep:
     """A region of 0-d values with its cells bound."""
 
-    shape, axes, size, length, threads = (), 0, 1, 1, 1
+    shape, axes, size, length, threads, most_threads = (), 0, 1, 1, 1, 1
     blocks = 1
     price = 2000
 
@@ -196,8 +198,8 @@ class CallStep:
             self.kernel = tier.search(self.kernel, self.settings["side"], threads)
         elif tier and (space := self.space) and math.prod(space) >= COLUMN_ELEMENTS:
             self.kernel = tier.columns(self.kernel, symbol, space, self.shape, threads)
-        elif tier and self.is_large_batch:
-            self.multiply = tier.batch_product(products.matmul, threads)
+        elif tier and self.is_shared_product:
+            self.multiply = tier.float_product(products.matmul, threads)
             self.kernel = caller(symbol, self.settings, self.multiply)
 
     @lazy
@@ -235,15 +237,21 @@ class CallStep:
         return {operand.dtype for operand in symbol.args} == {symbol.dtype}
 
     @property
-    def is_large_batch(self) -> bool:
-        """Whether BLAS uses threads for each of at least as many real matrices."""
+    def is_shared_product(self) -> bool:
+        """Whether threads can share real matrices for each of which BLAS uses threads.
+
+        They share the rows of a product if these are many: each thread reads all columns.
+        """
         if not self._is_plain_product or self.symbol.dtype.storage.char not in "fd":
             return False
         left, right = self.operand_shapes
-        if min(len(left), len(right)) == 1:
+        if min(len(left), len(right)) == 1 or self.most_threads == 1:
             return False
         *batch, m, n = self.shape
-        return math.prod(batch) >= self.most_threads > 1 and m * n * left[-1] > BLAS_THREADS
+        terms = m * n * left[-1]
+        if math.prod(batch) >= self.most_threads:
+            return terms > BLAS_THREADS
+        return PANEL_TERMS.start <= terms < PANEL_TERMS.stop and PANEL_ROWS * m >= n
 
     @property
     def is_large_search(self) -> bool:

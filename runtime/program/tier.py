@@ -393,11 +393,11 @@ class Tier(Protocol):
         """
         ...
 
-    def batch_product(self, multiply: Multiply, threads: int, /) -> Multiply:
-        """Return the product of batches of large matrices of floats, each matrix by one thread.
+    def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
+        """Return the product of large matrices of floats, each matrix, or rows of it, by a thread.
 
-        It calls `multiply`, which does the same, as long as it does not pay, and where one
-        thread has other bits.
+        It calls `multiply`, which does the same, as long as it does not pay, and where parts have
+        other bits.
         """
         ...
 

@@ -30,6 +30,7 @@ from runtime.program.cost_model import (
     HALO,
     KEPT_WALKS,
     MOST_HALO,
+    NATIVE_SECOND_THREAD,
     NATIVE_WINDOWS,
     RANGES_PER_THREAD,
     SECOND_THREAD,
@@ -242,7 +243,7 @@ class WavefrontStep:
         self.bytes = max(map(self._bytes, self.regions))
         self.native_room, self.room = self._rooms()
         self.price = sum(member.price for member in self.members)
-        self.threads = self._threads(self.price)
+        self.threads = self._threads(self.price > SECOND_THREAD)
         self.blocks = max(2, -(-rows // max(1, self.room)))
         self._keys = [*memories, *self.operands, *self.sources]
         self._tables: dict[Any, RowTable] = {}
@@ -264,10 +265,10 @@ class WavefrontStep:
         room = max(0, CACHE - spans) // (row + max(widths))
         return max(0, NATIVE_WINDOWS - spans) // row, room
 
-    def _threads(self, price: float) -> int:
-        """Return the number of threads that nanoseconds of work in all stages justify."""
+    def _threads(self, pays: bool) -> int:
+        """Return the number of threads, which is more than 1 if a second thread pays."""
         member = self.members[0]
-        return member.most_threads if price > SECOND_THREAD or member.threads > 1 else 1
+        return member.most_threads if pays or member.threads > 1 else 1
 
     @lazy
     def halo(self) -> float:
@@ -292,7 +293,8 @@ class WavefrontStep:
         table = self._table(run, arrays)
         threads = self.threads
         if table:
-            threads = self._threads(sum(member.native.price(member) for member in self.members))
+            price = sum(member.native.price(member) for member in self.members)
+            threads = self._threads(price > NATIVE_SECOND_THREAD)
         room = self.native_room if table else self.room
         ranges = self._ranges(threads)
         need = self._need(room)

@@ -15,7 +15,7 @@ from runtime.native.calls.product_code import ProductCode, ProductTile, ProductW
 from runtime.native.probe import engine
 from runtime.native.threads import BoundCalls, bound
 from runtime.program.blocks import Range, Uniform
-from runtime.program.cost_model import KEPT_PLANS, LINE, PRODUCT_TERM, RANGE, SECOND_THREAD
+from runtime.program.cost_model import KEPT_PLANS, LINE, NATIVE_SECOND_THREAD, PRODUCT_TERM, RANGE
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]
@@ -152,7 +152,7 @@ def _calls(
         ranges.append(panels)
     time = result.size * terms * PRODUCT_TERM
     scratch = -(-terms // tile.group) * tile.columns * tile.accumulator.itemsize
-    workers = threads if time > SECOND_THREAD else 1
+    workers = threads if time > NATIVE_SECOND_THREAD else 1
     return BoundCalls(kernel, np.array(records, np.int64), ranges, workers, scratch, _SCRATCH)
 
 

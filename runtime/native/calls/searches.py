@@ -7,8 +7,7 @@ sorted, as a pass over it checks; of other vectors NumPy's result depends on its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from ctypes import c_int64
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,10 +17,9 @@ from numpy.typing import NDArray
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.probe import engine
 from runtime.native.regions import Kernel
+from runtime.native.threads import share, shared_ranges
 from runtime.native.vectors import lane, words_of
-from runtime.program.blocks import Uniform, share
-from runtime.program.cost_model import SEARCH_BLOCK, SEARCH_STEP, SECOND_THREAD
-from runtime.program.memory import Lane
+from runtime.program.cost_model import NATIVE_SECOND_THREAD, SEARCH_BLOCK, SEARCH_STEP
 
 Array: TypeAlias = NDArray[Any]
 Search: TypeAlias = Callable[[Array, Array], Array]
@@ -136,15 +134,9 @@ def run(kernel: Any, line: Array, values: Array, threads: int) -> Array:
     """Return the places (int64) of values in a sorted vector, found on at most some threads."""
     places = np.empty(values.shape, np.int64)
     addresses = [each.ctypes.data for each in (line, values, places)]
-    record = (c_int64 * 5)(*addresses, line.size, values.size)
-    blocks = Uniform(-(-values.size // _LANES), SEARCH_BLOCK)
-    steps = int(line.size).bit_length()
-
-    def work(lane: Lane, numbers: Iterator[int]) -> None:
-        for i in numbers:
-            kernel.function(record, kernel.context, *blocks[i])
-
+    record = np.array([*addresses, line.size, values.size], np.int64)
     kernel.words[0] = 1
-    pays = values.size * steps * SEARCH_STEP > SECOND_THREAD
-    share(len(blocks), work, threads if pays else 1, Lane(), [])
+    pays = values.size * int(line.size).bit_length() * SEARCH_STEP > NATIVE_SECOND_THREAD
+    helpers = threads - 1 if pays else 0
+    share(kernel, record, -(-values.size // _LANES), shared_ranges(SEARCH_BLOCK, helpers))
     return places

@@ -29,7 +29,7 @@ from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
 from runtime.native.threads import BoundCalls, bound
 from runtime.native.vectors import words_of
-from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, SECOND_THREAD
+from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, NATIVE_SECOND_THREAD
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
 from runtime.program.tier import RangeCall, RowKernel, RowOperand
 
@@ -115,7 +115,7 @@ class ColumnReduction:
         x: Array,
     ) -> Array:
         """Return the reduction of a contiguous array; `reduce` does the same in NumPy."""
-        threads = threads if x.nbytes * COLUMN_BYTE > SECOND_THREAD else 1
+        threads = threads if x.nbytes * COLUMN_BYTE > NATIVE_SECOND_THREAD else 1
         if not self._is_ready(space, threads):
             start = perf_counter_ns()
             result = reduce(x)

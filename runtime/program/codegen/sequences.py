@@ -64,8 +64,9 @@ def is_sequential(step: Step) -> bool:
     if isinstance(step, ScalarStep):
         return step.native is not None
     if isinstance(step, RegionStep):
-        can_be_kernel = step.native is not None and step.size > 0
-        return can_be_kernel and step.threads == 1 and not step.stores
+        if step.native is None or step.native.threads(step) > 1:
+            return False
+        return step.threads == 1 and step.size > 0 and not step.stores
     if not isinstance(step, CallStep):
         return isinstance(step, LayoutStep)
     op = step.symbol.op

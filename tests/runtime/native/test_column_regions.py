@@ -24,7 +24,7 @@ VALUES = [
     *("np.where(x > y, x, y * 2)", "np.tanh(x) * y", "x / (np.abs(y) + 1)"),
 ]
 SMALL = {"CACHE": 1 << 10, "BLOCK_LEAST": 64, "BLOCK_MOST": 512, "ONE_BLOCK": 100}
-SMALL |= {"SECOND_THREAD": 500, "COLUMN_ELEMENTS": 64}
+SMALL |= {"SECOND_THREAD": 500, "NATIVE_SECOND_THREAD": 500, "COLUMN_ELEMENTS": 64}
 
 
 def drawn(seed: int) -> tuple[Any, list[np.ndarray]]:

@@ -23,7 +23,7 @@ BEGIN = (
 @pytest.fixture(autouse=True)
 def _shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs share their work."""
-    monkeypatch.setattr("runtime.native.kernels.SECOND_THREAD", 0)
+    monkeypatch.setattr("runtime.native.kernels.NATIVE_SECOND_THREAD", 0)
     monkeypatch.setattr("runtime.native.kernels.SHARED_RANGE", 1)
     monkeypatch.setattr("runtime.program.steps.SECOND_THREAD", 0)
 

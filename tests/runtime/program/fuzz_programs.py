@@ -166,6 +166,7 @@ SMALL = {
     "BLOCK_MOST": 512,
     "ONE_BLOCK": 100,
     "SECOND_THREAD": 500,
+    "NATIVE_SECOND_THREAD": 500,
     "RANGE": 100,
     "SMALL_INPUT": 2,
 }

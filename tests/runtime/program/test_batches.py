@@ -13,7 +13,7 @@ import pytest
 from graphir import Graph, Symbol, ops
 from graphir.semantics import products
 from runtime import Program, interpret, jit
-from runtime.native.calls.batch_products import batch_products
+from runtime.native.calls.float_products import FloatProduct, float_products
 from runtime.program import batches
 from runtime.program.batches import BatchStep, parts
 from runtime.program.rewrites import phases as fusion
@@ -325,6 +325,37 @@ def _by_columns(x: np.ndarray) -> np.ndarray:
     return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
 
 
+MATRICES = [(512, 300, 176), (256, 512, 512), (300, 784, 128), (700, 1000, 96), (515, 900, 129)]
+"""Rows, terms and columns of matrices whose rows threads share; 784 and 1000 are two blocks."""
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", MATRICES, ids=str)
+def test_rows_of_a_large_matrix_each_by_one_thread(
+    sizes: tuple[int, int, int], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHIR_NATIVE", "1")
+    rows, terms, columns = sizes
+    x, y = [array.astype(dtype) for array in normal((rows, terms), (terms, columns))]
+    multiply = jit(lambda x, y: np.tanh(x @ y) + 1, rules="numpy")
+    for left, right in itertools.product((x, _by_columns(x)), (y, _by_columns(y))):
+        assert same(multiply(left, right), np.tanh(left @ right) + 1)
+
+
+@needs_llvmlite
+@pytest.mark.skipif(not products.blas_function("sgemm_nn"), reason="NumPy has another BLAS")
+def test_threads_of_blas_cut_terms_in_other_blocks() -> None:
+    x, y = [array.astype("float32") for array in normal((320, 784), (784, 128))]
+    kind = FloatProduct(x.dtype, x.shape, y.shape, x.strides, y.strides, 2)
+    entry = float_products(True).compiled(kind)
+    if entry is None:
+        pytest.skip("this processor has blocks of an unknown size")
+    result = np.empty((320, 128), x.dtype)
+    float_products(True)._run(*entry, x, y, result)
+    assert same(result, x @ y)
+
+
 @needs_llvmlite
 @pytest.mark.skipif(not products.blas_function("sgemm_nt"), reason="NumPy has another BLAS")
 def test_attention_has_no_threads_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,5 +363,5 @@ def test_attention_has_no_threads_of_blas(monkeypatch: pytest.MonkeyPatch) -> No
     queries, keys = normal((8, 256, 64), (8, 256, 64))
     score = jit(lambda x, y: x @ y.swapaxes(-1, -2), rules="numpy")
     score(queries, keys)
-    kinds = {kind: entry for kind, entry in batch_products(True).kernels.items() if entry}
+    kinds = {kind: entry for kind, entry in float_products(True).kernels.items() if entry}
     assert any(kind.left == (8, 256, 64) and kind.right == (8, 64, 256) for kind in kinds)

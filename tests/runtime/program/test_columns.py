@@ -37,7 +37,8 @@ def small_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads, blocks and machine code for small arrays."""
     monkeypatch.setattr(columns, "CACHE", 1 << 8)
     for module in (steps, kernels, native_columns):
-        monkeypatch.setattr(module, "SECOND_THREAD", 0)
+        for name in ("SECOND_THREAD", "NATIVE_SECOND_THREAD"):
+            monkeypatch.setattr(module, name, 0, raising=False)
     monkeypatch.setattr(steps, "COLUMN_ELEMENTS", 0)
 
 

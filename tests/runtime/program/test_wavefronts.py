@@ -23,10 +23,16 @@ SMALL = {
     "CACHE": 1 << 12,
     "NATIVE_WINDOWS": 1 << 12,
     "SECOND_THREAD": 500,
+    "NATIVE_SECOND_THREAD": 500,
 }
 """Figures with which small arrays are large, and windows have a few rows."""
 
-LARGE = {"CACHE": 3 << 12, "NATIVE_WINDOWS": 1 << 15, "SECOND_THREAD": 500}
+LARGE = {
+    "CACHE": 3 << 12,
+    "NATIVE_WINDOWS": 1 << 15,
+    "SECOND_THREAD": 500,
+    "NATIVE_SECOND_THREAD": 500,
+}
 
 Function = Callable[..., Any]
 

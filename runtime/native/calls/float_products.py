@@ -1,4 +1,4 @@
-"""Products of batches of large matrices of floats: each matrix by one thread, by NumPy's BLAS.
+"""Products of large matrices of floats: each matrix, or some of its rows, by one thread of BLAS.
 
 For each matrix of a batch, the OpenBLAS of NumPy starts and awaits threads of its own. They poll
 for a tenth of a second after that, on processors that the next steps of a program could use. Here
@@ -9,13 +9,20 @@ blocks of both operands. The record starts with the addresses of the operands, o
 more, and of the factors alpha and beta, the sizes m, n and k, and the distances of columns
 (`blas_arg_t` in `common.h`). BLAS thinks in columns, so its first operand is the right one.
 
-OpenBLAS cuts a matrix into parts for its threads, which for some sizes gives other bits. So a kind
-of product starts with a test: if random matrices of its shapes and strides do not give NumPy's
-bits, NumPy computes all products of the kind. The order of additions depends on nothing else.
+A thread has whole matrices. If there are fewer matrices than threads, it has rows of one. OpenBLAS
+adds the terms of an element in blocks. Where its threads work together, it cuts the last two blocks
+in other places (`level3_thread.c`) than where one works alone; then each block is a call, and all
+calls but the first add to the result.
+
+Parts and blocks may still give other bits than NumPy. So a kind of product starts with a test: if
+random matrices of its shapes and strides do not give NumPy's bits, with blocks of any known size,
+NumPy computes all products of the kind. The order of additions depends on nothing else.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -43,8 +50,8 @@ entry:
   br label %matrix
 matrix:
   %i = phi i64 [ %first, %entry ], [ %i1, %matrix ]
-  %row = getelementptr [3 x i64], ptr %table, i64 %i
-  call void @llvm.memcpy.p0.p0.i64(ptr %arguments, ptr %row, i64 24, i1 false)
+  %row = getelementptr [9 x i64], ptr %table, i64 %i
+  call void @llvm.memcpy.p0.p0.i64(ptr %arguments, ptr %row, i64 72, i1 false)
   %unread = call i32 %multiply(ptr %arguments, ptr null, ptr null, ptr %left_blocks, \
 ptr %right_blocks, i64 0)
   %i1 = add i64 %i, 1
@@ -52,11 +59,12 @@ ptr %right_blocks, i64 0)
 exit:
   ret void
 }"""
-"""A kernel whose elements are matrices. The record has the function, the address of a table, those
-of the scratch memory, and the record of the function. The table has three addresses a matrix."""
+"""A kernel whose elements are calls of BLAS. The record has the function, the address of a table,
+those of the scratch memory, and the record of the function. The table has the first words of this
+record for each call."""
 
-_FUNCTION, _TABLE, _LEFT_BLOCKS, _RIGHT_BLOCKS, _FACTORS, _SIZES = 0, 1, 2, 3, 8, 10
-"""The words of a record that have these addresses, and that of the first size."""
+_FUNCTION, _TABLE, _LEFT_BLOCKS, _RIGHT_BLOCKS, _DISTANCES = 0, 1, 2, 3, 13
+"""The words of a record that have these addresses, and the first distance of columns."""
 
 _WORDS = 64
 """The words of a record; those after the sizes, which this function does not read, are 0."""
@@ -67,13 +75,19 @@ _LEFT_BLOCK = 8 << 20
 _TERMS = 1024
 """The terms of a block of the second operand, which has 768 or fewer on any processor."""
 
+_BLOCKS = (768, 640, 512, 448, 384, 352, 320, 256, 192, 128)
+"""The terms of blocks that some processors have (`GEMM_DEFAULT_Q` in `param.h`)."""
+
+_UNROLLED = 16
+"""The rows that OpenBLAS computes together, or a multiple of them, on any processor."""
+
 _SPARE = 64
 """The columns of such a block beyond the width of the result, to which a processor rounds it up."""
 
 _MATRIX = 2
 
 
-class BatchProduct(NamedTuple):
+class FloatProduct(NamedTuple):
     """A kind of product: the shapes and strides of operands of one dtype, and the threads."""
 
     dtype: np.dtype[Any]
@@ -85,22 +99,24 @@ class BatchProduct(NamedTuple):
 
 
 class MatrixCalls(NamedTuple):
-    """The calls of a function of BLAS for all matrices of a product.
+    """The calls of a function of BLAS for all matrices of a product, or for rows of them.
 
-    `offsets` has a row for each matrix: the bytes from the start of the right operand, of the left
-    one and of the result. `records` has the record of each thread but for addresses that differ by
-    call. `factors` are alpha and beta, 1 and 0.
+    `table` has the words of each call, with the bytes from the start of the right operand, of the
+    left one and of the result in place of addresses. The calls of `blocks` rows of it in turn add
+    to the same elements. `records` has the record of each thread but for addresses that differ by
+    run. `factors` are 1, 0 and 1, to which the table refers.
     """
 
     shape: Strides
-    offsets: NDArray[np.int64]
+    table: NDArray[np.int64]
+    blocks: int
     records: NDArray[np.int64]
     factors: Array
     scratch: int
 
 
-class BatchProducts(PaidKernels[BatchProduct, MatrixCalls]):
-    """The products of batches of floats of a process on threads of machine code."""
+class FloatProducts(PaidKernels[FloatProduct, MatrixCalls]):
+    """The products of large matrices of floats of a process on threads of machine code."""
 
     def __init__(self, now: bool) -> None:
         super().__init__(now)
@@ -128,7 +144,7 @@ class BatchProducts(PaidKernels[BatchProduct, MatrixCalls]):
         if _is_unusual(left, right):
             return multiply(x, y, layout, out)
         shapes = left.shape, right.shape
-        kind = BatchProduct(left.dtype, *shapes, left.strides, right.strides, threads)
+        kind = FloatProduct(left.dtype, *shapes, left.strides, right.strides, threads)
         if not (entry := self.kernel(kind)):
             return self.by_numpy(kind, multiply, x, y, layout, out)
         kernel, calls = entry
@@ -138,29 +154,36 @@ class BatchProducts(PaidKernels[BatchProduct, MatrixCalls]):
         self._run(kernel, calls, left, right, result)
         return result
 
-    def compiled(self, kind: BatchProduct) -> tuple[Driver, MatrixCalls] | None:
+    def compiled(self, kind: FloatProduct) -> tuple[Driver, MatrixCalls] | None:
         """Return the kernel of a kind; None if one thread has other bits than NumPy."""
-        shapes = kind.left[-_MATRIX:], kind.right[-_MATRIX:]
-        strides = kind.left_strides[-_MATRIX:], kind.right_strides[-_MATRIX:]
-        call, calls = _calls(BatchProduct(kind.dtype, *shapes, *strides, 1)), _calls(kind)
-        if not (call and calls):
+        if not _calls(kind):
             return None
         random = np.random.default_rng(0)
+        shapes = kind.left[-_MATRIX:], kind.right[-_MATRIX:]
+        strides = kind.left_strides[-_MATRIX:], kind.right_strides[-_MATRIX:]
         x, y = (_random(random, kind.dtype, *each) for each in zip(shapes, strides, strict=True))
-        result = np.empty(call.shape, kind.dtype)
-        self._run(_driver(), call, x, y, result)
-        return (_driver(), calls) if result.tobytes() == np.matmul(x, y).tobytes() else None
+        correct = np.matmul(x, y)
+        result, parts = np.empty_like(correct), _parts(kind)
+        for blocks in dict.fromkeys(_blocks(shapes[0][-1])):
+            call = _calls(FloatProduct(kind.dtype, *shapes, *strides, parts), blocks)
+            assert call
+            self._run(_driver(), call, x, y, result)
+            if result.tobytes() == correct.tobytes():
+                calls = _calls(kind, blocks)
+                return calls and (_driver(), calls)
+        return None
 
     def _run(self, kernel: Driver, calls: MatrixCalls, x: Array, y: Array, out: Array) -> None:
         """Multiply into an array in C order."""
-        table = calls.offsets + [each.ctypes.data for each in (y, x, out)]
+        table = calls.table.copy()
+        table[:, :3] += [each.ctypes.data for each in (y, x, out)]
         records = calls.records.copy()
         records[:, _TABLE] = table.ctypes.data
         scratch = [self._memory(calls.scratch) for _ in records]
         for record, memory in zip(records, scratch, strict=True):
             start = -(-memory.ctypes.data // PAGE) * PAGE
             record[_LEFT_BLOCKS], record[_RIGHT_BLOCKS] = start, start + _LEFT_BLOCK
-        share(kernel, records, len(table), shared_ranges(1, len(records) - 1))
+        share(kernel, records, len(table), shared_ranges(calls.blocks, len(records) - 1))
         self._free += scratch
 
     def _memory(self, size: int) -> Array:
@@ -173,9 +196,9 @@ class BatchProducts(PaidKernels[BatchProduct, MatrixCalls]):
 
 
 @cache
-def batch_products(now: bool) -> BatchProducts:
+def float_products(now: bool) -> FloatProducts:
     """Return the products of this process."""
-    return BatchProducts(now)
+    return FloatProducts(now)
 
 
 def _is_unusual(x: Array, y: Array) -> bool:
@@ -193,8 +216,27 @@ def _random(
     return products.laid_out(numbers, tuple([stride // dtype.itemsize for stride in strides]))
 
 
-def _calls(kind: BatchProduct) -> MatrixCalls | None:
-    """Return the calls of a product; None if BLAS has no function for its matrices."""
+def _blocks(terms: int) -> Iterator[tuple[int, ...]]:
+    """Yield the blocks of terms that a product may have: one call, or those of several threads."""
+    yield (terms,)
+    for most in _BLOCKS:
+        whole = max(0, terms // most - 1)
+        rest = terms - whole * most
+        if rest > most:
+            yield (*[most] * whole, (rest + 1) // 2, rest // 2)
+
+
+def _parts(kind: FloatProduct) -> int:
+    """Return the number of parts of each matrix."""
+    matrices = math.prod(np.broadcast_shapes(kind.left[:-_MATRIX], kind.right[:-_MATRIX]))
+    return -(-kind.threads // matrices)
+
+
+def _calls(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> MatrixCalls | None:
+    """Return the calls of a product, with one for each block of terms, or with one for all.
+
+    The answer is None if BLAS has no function for its matrices.
+    """
     size = kind.dtype.itemsize
     (*_, m, k), n = kind.left, kind.right[-1]
     left = _form(kind.left_strides, (m, k), size)
@@ -208,17 +250,26 @@ def _calls(kind: BatchProduct) -> MatrixCalls | None:
     batch = np.broadcast_shapes(kind.left[:-_MATRIX], kind.right[:-_MATRIX])
     of_left = _offsets(kind.left, kind.left_strides, batch)
     of_right = _offsets(kind.right, kind.right_strides, batch)
-    of_result = np.arange(len(of_left)) * m * n * size
+    factors = np.array([1, 0, 1], kind.dtype)
+    alpha, none, whole = [factors.ctypes.data + k * size for k in range(3)]
+    rows = _UNROLLED * -(-m // (_UNROLLED * _parts(kind)))
+    table: list[Sequence[int]] = []
+    for number, places in enumerate(zip(of_right, of_left, strict=True)):
+        for row in range(0, m, rows):
+            term = 0
+            for block in blocks or (k,):
+                right_place = places[0] + term * kind.right_strides[-2]
+                left_place = places[1] + row * kind.left_strides[-2] + term * kind.left_strides[-1]
+                addresses = right_place, left_place, (number * m + row) * n * size, 0, alpha
+                table.append((*addresses, whole if term else none, n, min(rows, m - row), block))
+                term += block
     record = np.zeros(_WORDS, np.int64)
-    factors = np.array([1, 0], kind.dtype)
     record[_FUNCTION] = function
-    record[_FACTORS : _FACTORS + 2] = factors.ctypes.data, factors.ctypes.data + size
-    record[_SIZES : _SIZES + 6] = n, m, k, right[1], left[1], n
-    scratch = _LEFT_BLOCK + _TERMS * (m + _SPARE) * size + PAGE
+    record[_DISTANCES : _DISTANCES + 3] = right[1], left[1], n
+    scratch = _LEFT_BLOCK + _TERMS * (rows + _SPARE) * size + PAGE
     records = np.tile(record, (kind.threads, 1))
-    return MatrixCalls(
-        (*batch, m, n), np.stack([of_right, of_left, of_result], -1), records, factors, scratch
-    )
+    words = np.array(table, np.int64)
+    return MatrixCalls((*batch, m, n), words, max(1, len(blocks)), records, factors, scratch)
 
 
 def _form(strides: Strides, shape: tuple[int, int], size: int) -> tuple[str, int] | None:
