@@ -29,7 +29,7 @@ from runtime.native.columns.regions import (
     records_of,
     steps_of,
 )
-from runtime.native.columns.tiles import tile_calls, tiles_of
+from runtime.native.columns.tiles import tile_job, tiles_of
 from runtime.native.emitters import EMITTERS
 from runtime.native.functions import INLINE
 from runtime.native.layout import Kinds, StrideLayout, stride_layout
@@ -44,7 +44,7 @@ from runtime.native.regions import (
     UnsupportedError,
     segments_of,
 )
-from runtime.native.threads import BoundCalls, bound, share, share_calls, shared_ranges
+from runtime.native.threads import Job, bound, job_of_calls, share, share_calls, shared_ranges
 from runtime.program.blocks import Operand, aligned, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
@@ -110,7 +110,7 @@ class Kernels:
             now,
         )
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
-        self.bound_calls: dict[Any, BoundCalls] = {}
+        self.jobs: dict[Any, Job | None] = {}
         key = structure(region, materialized)
         self._shared: _Shared = shared.setdefault(key, _Shared(why))
 
@@ -170,7 +170,7 @@ class Kernels:
             kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
         }
         self._shared.numpy_time = 0.0
-        self.bound_calls.clear()
+        self.jobs.clear()
         if callback := self.on_eviction():
             callback()
 
@@ -332,9 +332,9 @@ class Kernels:
         arrays = [*self._inputs(step, values, copies=True), *outs]
         if self._is_inline:
             key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
-            bind = partial(self._bound_columns, step, space, arrays, sums, threads)
-            if calls := bound(self.bound_calls, key, bind):
-                calls.run([_address(x) for x in (*arrays, *sums)])
+            bind = partial(self._columns_job, step, space, arrays, sums, threads)
+            if job := bound(self.jobs, key, bind):
+                job.run([_address(x) for x in (*arrays, *sums)])
                 return True
         arrays, layout = self._read(step, values, copies=True)
         # With fewer leading elements than threads, threads compute blocks, and reduce in turn.
@@ -347,14 +347,14 @@ class Kernels:
         share_calls(together or (), threads)
         return together is not None
 
-    def _bound_columns(
+    def _columns_job(
         self,
         step: RegionStep,
         space: ColumnSpace,
         arrays: Sequence[Array],
         sums: Sequence[Array],
         threads: int,
-    ) -> BoundCalls | None:
+    ) -> Job | None:
         """Return the calls of the kernel for arrays of some strides; None without a kernel."""
         steps = [steps_of(x, step.shape, space) for x in arrays]
         kinds = kinds_of(steps, [x.itemsize for x in arrays])
@@ -367,7 +367,7 @@ class Kernels:
         if not (kernel := self.kernel(key)):
             return None
         records = records_of(space, [each for each in steps if each], sums, ranges)
-        return tile_calls(kernel, records, space, threads)
+        return tile_job(kernel, records, len(arrays) + len(sums), space, threads)
 
     @lazy
     def _is_inline(self) -> bool:
@@ -548,16 +548,17 @@ class KernelCall:
             return lambda lane, numbers: share(kernel, record, step.size, shared)
         key = kernel, step.shape, len(ranges), self.threads, rest
 
-        def bind() -> BoundCalls:
+        def bind() -> Job | None:
             records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
             if trees:  # each range is a leaf, and has an element of the sums
                 leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
                 sizes = np.array([size for _, size in sums])
                 records[:, len(addresses) : len(places)] = leaves[:, None] * sizes
-            return BoundCalls(kernel, records, ranges, self.threads)
+            return job_of_calls(kernel, records, len(places), ranges, self.threads)
 
-        calls = bound(self.kernels.bound_calls, key, bind)
-        return lambda lane, numbers: calls.run(places)
+        job = bound(self.kernels.jobs, key, bind)
+        assert job
+        return lambda lane, numbers: job.run(places)
 
 
 def _names(step: RegionStep) -> Iterator[str]:

@@ -11,15 +11,15 @@ number of bytes: after a block, the rows that the next block reads again move to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_void_p, cast
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from runtime.native.threads import Driver, driver, share, shared_ranges
+from runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
+from runtime.program.cost_model import PAGE
 from runtime.program.tier import RangeCall, RowKernel, RowMove
 
 _TEXT = """
@@ -180,7 +180,7 @@ class PhaseTable:
             table += [0, move.distance, move.size]
         for position, record in starts:
             table[position] = 8 * (len(table) + record)
-            patches.append((position, -1))
+            patches.append((position, OWN))
         self._kernels = kernels  # which the table has by address alone
         self._template = np.array([*table, *records], np.int64)
         self._positions, self._numbers = np.array(patches, np.int64).reshape(-1, 2).T
@@ -201,26 +201,31 @@ class PhaseTable:
 
     def call(self, addresses: Sequence[int], alive: Any = None) -> RangeCall:
         """Return the call that runs the kernels, as yet on no row."""
-        words = np.empty(len(self._template), np.int64)
-        self._fill(words, addresses)
+        words = self._template.copy()
+        words[self._positions] += np.array([*addresses, words.ctypes.data])[self._numbers]
         return RangeCall(_driver(), words, 0, 0, (self, alive))
 
-    def share(
-        self, addresses: Sequence[Sequence[int]], rows: int, block: int, threads: int
-    ) -> None:
-        """Run the kernels on all rows, in ranges of `block` rows, on several threads.
+    def job(
+        self, inner: Mapping[int, int], scratch: int, rows: int, block: int, threads: int
+    ) -> Job:
+        """Return the kernels on all rows, in ranges of `block` rows, on several threads.
 
-        `addresses` are those of all memories, for each thread.
+        `inner` has the places of memories in the scratch memory of a thread, by their numbers.
         """
-        size = len(self._template)
-        tables = np.empty((threads, size + _APART), np.int64)
-        for words, own in zip(tables[:, :size], addresses, strict=True):
-            self._fill(words, own)
-        share(_driver(), tables, rows, shared_ranges(block, threads - 1))
-
-    def _fill(self, words: NDArray[np.int64], addresses: Sequence[int]) -> None:
-        words[:] = self._template
-        words[self._positions] += np.array([*addresses, words.ctypes.data])[self._numbers]
+        size, room = len(self._template), -(-scratch // PAGE) * PAGE
+        tables = np.zeros((threads, size + _APART), np.int64)
+        tables[:, :size] = self._template
+        patches: list[tuple[int, int]] = []
+        for thread, words in enumerate(tables):
+            start = thread * len(words)
+            for position, number in zip(self._positions, self._numbers, strict=True):
+                if number == OWN:
+                    words[position] += 8 * start
+                elif number in inner:
+                    words[position] += thread * room + inner[number]
+                patches.append((start + position, SCRATCH if number in inner else number))
+        shared = shared_ranges(block, threads - 1)
+        return Job(_driver(), tables, rows, shared, patches, threads * room, alive=self)
 
 
 @cache

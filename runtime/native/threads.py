@@ -27,11 +27,12 @@ import ctypes
 import os
 import platform
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_int, c_int64, c_void_p
 from functools import cache, lru_cache
 from time import perf_counter, sleep
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -373,13 +374,13 @@ def share(kernel: Any, records: NDArray[np.int64], size: int, shared: SharedRang
     """
     pool = _pool()
     step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
-    words = _job(kernel.address, ctypes.addressof(kernel.context), size, shared, step).copy()
+    words = _head(kernel.address, ctypes.addressof(kernel.context), size, shared, step).copy()
     words[RECORDS] = records.ctypes.data
     pool.function(words.ctypes.data, shared.helpers, pool.words)
 
 
 @lru_cache(KEPT_LAYOUTS)
-def _job(
+def _head(
     address: int, context: int, size: int, shared: SharedRanges, step: int
 ) -> NDArray[np.int64]:
     return np.array(job(address, context, size, shared, step), np.int64)
@@ -396,73 +397,114 @@ def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
     share(_calls(), record, len(calls), shared_ranges(1, threads - 1))
 
 
-class BoundCalls:
-    """Calls of a kernel on several threads, for memory that differs by run.
+SCRATCH, OWN = -2, -1
+"""The numbers, among those of memories, of the scratch memory of a job, and of its own records."""
 
-    Each call has one of the `records` and of the `ranges`. The first words of a record are bytes
-    after the addresses of the memory. Each thread has `scratch` bytes of scratch memory in a line
-    of the cache of its own, whose address goes to word `place` of the record of each call.
+
+class Job:
+    """Work that several threads share, for memory that differs by run.
+
+    `records` has the record of all threads, or a row for each. `patches` are the words, counted
+    from the first record, to which a run adds the address of a memory, by its number. The job has
+    `scratch` bytes of scratch memory. `more` are words that follow the records.
     """
 
     def __init__(
         self,
         kernel: Any,
         records: NDArray[np.int64],
-        ranges: Sequence[Range],
-        threads: int,
+        size: int,
+        shared: SharedRanges,
+        patches: Sequence[tuple[int, int]],
         scratch: int = 0,
-        place: int = -1,
+        more: Sequence[int] | NDArray[np.int64] = (),
+        alive: Any = None,
     ) -> None:
-        self._kernel, self._shape = kernel, (threads, 2 * LINE // 8)
-        context, size = ctypes.addressof(kernel.context), records.shape[1]
-        own = threads * self._shape[1]
-        start = own + 5 * len(records)
-        table = [
-            (kernel.address, 8 * (start + k * size), context, first, end)
-            for k, (first, end) in enumerate(ranges)
-        ]
-        self._count, self._records = len(table), (start, *records.shape)
-        heads = np.zeros(self._shape, np.int64)
-        heads[:, 0], heads[:, 2] = 8 * own, place
-        self._template = np.concatenate(
-            [heads.ravel(), np.array(table, np.int64).ravel(), records.ravel()]
-        )
-        self._pointers = np.r_[0 : own : self._shape[1], own + 1 : start : 5]
-        self._shared = shared_ranges(1, threads - 1)
-        self._scratch = scratch and -(-scratch // PAGE) * PAGE + 2 * LINE
+        step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
+        head = _head(kernel.address, ctypes.addressof(kernel.context), size, shared, step)
+        self.words = np.concatenate([head, records.ravel(), np.asarray(more, np.int64)])
+        self.words[RECORDS] = 8 * len(head)
+        self.helpers, self.scratch, self.alive = shared.helpers, scratch, (kernel, alive)
+        words, numbers = np.array(patches, np.int64).reshape(-1, 2).T
+        self.words[len(head) + words[numbers == OWN]] += 8 * len(head)
+        self.positions = np.array([RECORDS, *len(head) + words])
+        self.numbers = np.array([OWN, *numbers])
 
     def run(self, addresses: Sequence[int]) -> None:
-        """Make all calls."""
-        words, (start, count, size) = self._template.copy(), self._records
-        words[self._pointers] += words.ctypes.data
-        words[start:].reshape(count, size)[:, : len(addresses)] += addresses
-        own = words[: self._shape[0] * self._shape[1]].reshape(self._shape)
-        memory = np.empty((len(own), self._scratch), np.uint8)
-        if self._scratch:
-            own[:, 1] = memory.ctypes.data + np.arange(len(own)) * self._scratch
-            own[:, 1] += -own[:, 1] % LINE
-        share(_calls(), own, self._count, self._shared)
+        """Do the work, with memories at some addresses."""
+        words, pool = self.words.copy(), _pool()
+        scratch = _taken(self.scratch)
+        start = -(-scratch.ctypes.data // PAGE) * PAGE
+        words[self.positions] += np.array([*addresses, start, words.ctypes.data])[self.numbers]
+        pool.function(words.ctypes.data, self.helpers, pool.words)
+        _free[len(scratch)].append(scratch)
 
 
-@overload
-def bound(table: dict[Any, BoundCalls], key: Any, bind: Callable[[], BoundCalls]) -> BoundCalls: ...
-@overload
-def bound(
-    table: dict[Any, BoundCalls], key: Any, bind: Callable[[], BoundCalls | None]
-) -> BoundCalls | None: ...
-def bound(
-    table: dict[Any, BoundCalls], key: Any, bind: Callable[[], BoundCalls | None]
-) -> BoundCalls | None:
-    """Return the calls of a key, or those that `bind` returns; a few are kept, if there are any."""
-    calls = table.get(key)
-    if calls is not None:
-        return calls
-    calls = bind()
-    if calls is not None:
+def _taken(size: int) -> NDArray[np.uint8]:
+    """Return memory of at least some bytes from an address that is a multiple of PAGE.
+
+    What no thread writes to has no pages of the system. Fresh pages take long.
+    """
+    room = 1 << (size + PAGE - 1).bit_length()
+    try:
+        return _free[room].pop()
+    except IndexError:
+        return np.empty(room, np.uint8)
+
+
+_free = defaultdict[int, list[NDArray[np.uint8]]](list)
+"""The scratch memory that no job uses, by its size."""
+
+
+def job_of_calls(
+    kernel: Any,
+    records: NDArray[np.int64],
+    memories: int,
+    ranges: Sequence[Range],
+    threads: int,
+    scratch: int = 0,
+    place: int = -1,
+) -> Job:
+    """Return calls of a kernel as a job.
+
+    Each call has one of the `records` and of the `ranges`. The first words of a record are bytes
+    after the addresses of the memories. Each thread has `scratch` bytes of scratch memory in lines
+    of the cache of its own, whose address goes to word `place` of the record of each call.
+    """
+    step, size = 2 * LINE // 8, records.shape[1]
+    own, room = threads * step, scratch and -(-scratch // PAGE) * PAGE + 2 * LINE
+    start, context = own + 5 * len(records), ctypes.addressof(kernel.context)
+    heads, table = np.zeros((threads, step), np.int64), list[int]()
+    patches: list[tuple[int, int]] = []
+    for thread, head in enumerate(heads):
+        head[:3] = 8 * own, thread * room, place
+        patches.append((thread * step, OWN))
+        if room:
+            patches.append((thread * step + 1, SCRATCH))
+    for k, each in enumerate(ranges):
+        record = start + k * size
+        table += [kernel.address, 8 * record, context, *each]
+        patches.append((own + 5 * k + 1, OWN))
+        patches += [(record + number, number) for number in range(memories)]
+    more = np.concatenate([np.array(table, np.int64), records.ravel()])
+    shared = shared_ranges(1, threads - 1)
+    return Job(_calls(), heads, len(records), shared, patches, threads * room, more, kernel)
+
+
+Bound = TypeVar("Bound", Job, Job | None)
+
+
+def bound(table: dict[Any, Bound], key: Any, bind: Callable[[], Bound]) -> Bound:
+    """Return the job of a key, or what `bind` returns; a few are kept, if there are any."""
+    job = table.get(key)
+    if job is not None:
+        return job
+    job = bind()
+    if job is not None:
         if len(table) >= KEPT_PLANS:
             table.clear()
-        table[key] = calls
-    return calls
+        table[key] = job
+    return job
 
 
 class Driver(NamedTuple):

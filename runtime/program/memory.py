@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from typing import Any, NamedTuple, TypeAlias
 
@@ -178,14 +177,6 @@ class Lane:
         self.run(_ignore)
         self._buffers: list[Array] = []
         self._views: dict[Need, tuple[Array, ...]] = {}
-        self._addresses: dict[Need, list[int]] = {}
-
-    def addresses(self, need: Need) -> list[int]:
-        """Return the addresses of the views of scratch memory for a need."""
-        views = self.views(need)
-        if need not in self._addresses:
-            self._addresses[need] = [view.ctypes.data for view in views]
-        return self._addresses[need]
 
     def views(self, need: Need) -> tuple[Array, ...]:
         """Return the views of scratch memory for a need, from the cache if they exist already."""
@@ -195,7 +186,7 @@ class Lane:
             for view, size in zip(need.views, sizes, strict=True):
                 self._grow(view.slot, size)
             if len(self._views) >= KEPT_VIEWS:
-                self._forget()
+                self._views.clear()
             scratch = self._views[need] = tuple(
                 self._buffers[view.slot][:size].view(view.dtype).reshape(view.shape)
                 for view, size in zip(need.views, sizes, strict=True)
@@ -207,25 +198,11 @@ class Lane:
             self._buffers.append(np.empty(0, np.uint8))
         if self._buffers[slot].size < size:
             self._buffers[slot] = np.empty(size, np.uint8)
-            self._forget()
-
-    def _forget(self) -> None:
-        self._views.clear()
-        self._addresses.clear()
+            self._views.clear()
 
 
 def _ignore() -> None:
     np.seterr(all="ignore")
-
-
-@contextmanager
-def lanes(lane: Lane, free: list[Lane], count: int) -> Generator[list[Lane]]:
-    """Lend the lane of a call, and further ones of a list of free lanes, up to `count` lanes."""
-    others = [take(free) for _ in range(count - 1)]
-    try:
-        yield [lane, *others]
-    finally:
-        free += others
 
 
 def take(free: list[Lane]) -> Lane:

@@ -28,14 +28,13 @@ from runtime.program.cost_model import (
     NATIVE_ROWS,
     NATIVE_SECOND_THREAD,
     NATIVE_SIDE,
-    PAGE,
     RANGES_PER_THREAD,
     SECOND_THREAD,
 )
 from runtime.program.memory import Lane, Need, ScratchView
 from runtime.program.rows import Rows
 from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
-from runtime.program.tier import PlacedRegion, RowKernel, RowOperand, RowTable
+from runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
@@ -117,8 +116,7 @@ class PhasesStep:
         self._inner = [cell for cell in self.writes if cell not in results]
         sizes = [self.row(cell) * self.writes[cell][1].itemsize for cell in self._inner]
         self._offsets = [0, *accumulate(-(-self.native_room * n // LINE) * LINE for n in sizes)]
-        self._cells = [*self._inner, *self.results, *self.reads]
-        self._tables: dict[Any, _Table] = {}
+        self._jobs: dict[Any, SharedJob] = {}
 
     def _operand_sizes(self, member: RegionStep) -> dict[int, int]:
         """Return the bytes of the operands that a region reads from outside, by cell.
@@ -225,29 +223,29 @@ class PhasesStep:
         size = math.prod(self.shape)
         arrays = {cell: aligned(run.values[cell], size) for cell in self.reads}
         key = tuple([array.strides for array in arrays.values()])
-        bound = self._tables.get(key) or self._bind(run, arrays)
-        if bound is None:
+        job = self._jobs.get(key)
+        if job is None:
+            values = run.values.copy()
+            for cell, array in arrays.items():
+                values[cell] = array
+            job = self.job(values)
+        if job is None:
             return False
-        if len(self._tables) >= KEPT_WALKS:
-            self._tables.clear()
-        self._tables[key] = bound
+        if len(self._jobs) >= KEPT_WALKS:
+            self._jobs.clear()
+        self._jobs[key] = job
         outer = [run.values[cell].ctypes.data for cell in self.results]
-        outer += [array.ctypes.data for array in arrays.values()]
-        try:
-            scratch = bound.scratch.pop()
-        except IndexError:  # fresh memory takes long; other threads may use what there is
-            scratch = np.empty((bound.threads, self._offsets[-1] + PAGE), np.uint8)
-        starts = [x.ctypes.data for x in scratch]
-        addresses = [[*[start + at for at in self._offsets[:-1]], *outer] for start in starts]
-        bound.table.share(addresses, self.space.rows, bound.block, bound.threads)
-        bound.scratch.append(scratch)
+        job.run([*[0] * len(self._inner), *outer, *[x.ctypes.data for x in arrays.values()]])
         return True
 
-    def _bind(self, run: PlanRun, arrays: Mapping[int, Array]) -> _Table | None:
+    @property
+    def cells(self) -> list[int]:
+        """The cells of the memories of the job: inner values, results and operands."""
+        return [*self._inner, *self.results, *self.reads]
+
+    def job(self, values: Sequence[Any]) -> SharedJob | None:
         """Return the phases in machine code for operands of some strides; None without kernels."""
-        values = self._layouts(run)
-        for cell, array in arrays.items():
-            values[cell] = array
+        values = self._layouts(values)
         kernels: list[RowKernel] = []
         for member in self.members:
             kernel = member.native.placed(member, values, False)
@@ -258,24 +256,27 @@ class PhasesStep:
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // rows, rows))
         threads, room = self._native_threads, self.native_room
         blocks = -(-self.space.rows // (room * RANGES_PER_THREAD * threads))
-        return _Table(self.members[0].native.together(kernels, room), blocks * room, threads, [])
+        table = self.members[0].native.together(kernels, room)
+        inner = dict(enumerate(self._offsets[:-1]))
+        return table.job(inner, self._offsets[-1], self.space.rows, blocks * room, threads)
 
     def _operand(self, place: int, cell: int) -> RowOperand:
         cell = self.aliases.get(cell, cell)
         row = self.row(cell) * self.writes[cell][1].itemsize if cell in self._inner else 0
-        return RowOperand(place, self._cells.index(cell), 0, row)
+        return RowOperand(place, self.cells.index(cell), 0, row)
 
     def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
         """Return the kernels of the regions, or None for those that have none yet."""
-        values = self._layouts(run) if any(member.native for member in self.members) else []
+        values = run.values if any(member.native for member in self.members) else []
+        values = self._layouts(values) if values else []
         return [
             member.native.placed(member, values) if member.native else None
             for member in self.members
         ]
 
-    def _layouts(self, run: PlanRun) -> list[Any]:
+    def _layouts(self, cells: Sequence[Any]) -> list[Any]:
         """Return the cells with an array of the right layout, but no memory, for inner values."""
-        values = run.values.copy()
+        values = [*cells]
         for cell, (shape, dtype) in self.writes.items():
             if values[cell] is None:
                 strides = [dtype.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
@@ -287,15 +288,6 @@ class PhasesStep:
                     source = values[self.aliases[cell]]  # in C order, so this is a view
                     values[cell] = source.reshape(member.operand_shape(symbol))
         return values
-
-
-class _Table(NamedTuple):
-    """Phases in machine code, the rows of a range, the number of threads, and free memory."""
-
-    table: RowTable
-    block: int
-    threads: int
-    scratch: list[Array]
 
 
 class _Operand(NamedTuple):

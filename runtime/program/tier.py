@@ -6,7 +6,7 @@ imported. Without a tier every region runs in NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -119,6 +119,19 @@ class RangeCall(NamedTuple):
     alive: Any = None
 
 
+class SharedJob(Protocol):
+    """Work that threads share, which takes the addresses of all memories."""
+
+    @property
+    def scratch(self) -> int:
+        """The bytes of scratch memory of a run."""
+        ...
+
+    def run(self, addresses: Sequence[int], /) -> None:
+        """Do the work, with memories at some addresses; those in scratch memory do not matter."""
+        ...
+
+
 class RowTable(Protocol):
     """Kernels on blocks of rows, which take the addresses of all memories (see `RowKernel`)."""
 
@@ -129,12 +142,12 @@ class RowTable(Protocol):
         """
         ...
 
-    def share(
-        self, addresses: Sequence[Sequence[int]], rows: int, block: int, threads: int, /
-    ) -> None:
-        """Run the kernels on all rows, in ranges of `block` rows, on several threads.
+    def job(
+        self, inner: Mapping[int, int], scratch: int, rows: int, block: int, threads: int, /
+    ) -> SharedJob:
+        """Return the kernels on all rows, in ranges of `block` rows, on several threads.
 
-        `addresses` are those of all memories, for each thread.
+        `inner` has the places of memories in the `scratch` bytes of a thread, by their numbers.
         """
         ...
 

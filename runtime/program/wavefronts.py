@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,15 +30,16 @@ from runtime.program.cost_model import (
     CACHE,
     HALO,
     KEPT_WALKS,
+    LINE,
     MOST_HALO,
     NATIVE_SECOND_THREAD,
     NATIVE_WINDOWS,
     RANGES_PER_THREAD,
     SECOND_THREAD,
 )
-from runtime.program.memory import Lane, Need, ScratchView, lanes
+from runtime.program.memory import Lane, Need, ScratchView
 from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
-from runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable
+from runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -246,7 +248,7 @@ class WavefrontStep:
         self.threads = self._threads(self.price > SECOND_THREAD)
         self.blocks = max(2, -(-rows // max(1, self.room)))
         self._keys = [*memories, *self.operands, *self.sources]
-        self._tables: dict[Any, RowTable] = {}
+        self._walks: dict[Any, _NativeWalk] = {}
         self._needs: dict[int, Need] = {}
         self.stage_needs: list[dict[int, Need]] = [{} for _ in stages]
 
@@ -290,22 +292,15 @@ class WavefrontStep:
         """Run all stages on each block of rows, all by machine code or all by NumPy."""
         start = perf_counter_ns()
         arrays = self._arrays(run)
-        table = self._table(run, arrays)
-        threads = self.threads
-        if table:
-            price = sum(member.native.price(member) for member in self.members)
-            threads = self._threads(price > NATIVE_SECOND_THREAD)
+        walk = self._walk(run.values, arrays)
+        if walk and run.progress is None:
+            walk.job.run([arrays[key].ctypes.data if key in arrays else 0 for key in self._keys])
+            return
+        table = walk and walk.table
+        threads = self._native_threads if table else self.threads
         room = self.native_room if table else self.room
         ranges = self._ranges(threads)
         need = self._need(room)
-        if table and run.progress is None:
-            threads = min(threads, len(ranges))
-            with lanes(run.lane, run.free, threads) as own:
-                outer = {key: array.ctypes.data for key, array in arrays.items()}
-                both = [outer | dict(zip(self.inner, x.addresses(need), strict=True)) for x in own]
-                addresses = [[places[key] for key in self._keys] for places in both]
-                table.share(addresses, self.rows, ranges[0][1], threads)
-            return
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             windows = dict(zip(self.inner, lane.views(need), strict=True))
@@ -358,7 +353,31 @@ class WavefrontStep:
 
     # -- machine code
 
-    def _table(self, run: PlanRun, arrays: Mapping[int | CopySource, Array]) -> RowTable | None:
+    @property
+    def _native_threads(self) -> int:
+        """The number of threads that the work of all stages in machine code justifies."""
+        price = sum(member.native.price(member) for member in self.members)
+        return self._threads(price > NATIVE_SECOND_THREAD)
+
+    @property
+    def cells(self) -> list[int | None]:
+        """The cells of the memories of the job; None for windows, and for sources of copies."""
+        cells = {memory: cell for cell, memory in self.results.items()}
+        cells |= {cell: cell for cell in self.operands}
+        return [cells.get(key) if isinstance(key, int) else None for key in self._keys]
+
+    def job(self, values: Sequence[Any]) -> SharedJob | None:
+        """Return all stages in machine code for values of some layouts.
+
+        The answer is None without kernels, and if a run copies a source.
+        """
+        arrays: dict[int | CopySource, Array] = {cell: values[cell] for cell in self.operands}
+        walk = None if self.sources else self._walk(values, arrays)
+        return walk and walk.job
+
+    def _walk(
+        self, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]
+    ) -> _NativeWalk | None:
         """Return all stages in machine code as a function of addresses; None without kernels.
 
         The strides of operands decide on kernels, and so on the table.
@@ -366,9 +385,9 @@ class WavefrontStep:
         if not self.native_room or not all(m.native and m.native.worth for m in self.members):
             return None
         key = tuple([arrays[cell].strides for cell in self.operands])
-        table = self._tables.get(key)
-        if table is None:
-            kernels = [self._kernel(stage, run.values, arrays) for stage in self.stages]
+        walk = self._walks.get(key)
+        if walk is None:
+            kernels = [self._kernel(stage, values, arrays) for stage in self.stages]
             if any(kernel is None for kernel in kernels):
                 return None
             moves = [
@@ -380,10 +399,17 @@ class WavefrontStep:
                 if self.windows[cell].span
             ]
             table = self.members[0].native.together(kernels, self.native_room, moves)
-            if len(self._tables) >= KEPT_WALKS:
-                self._tables.clear()
-            self._tables[key] = table
-        return table
+            rows = [self.native_room + self.windows[cell].span for cell in self.inner]
+            sizes = [n * self.memories[cell].row for n, cell in zip(rows, self.inner, strict=True)]
+            ends = [0, *accumulate(-(-size // LINE) * LINE for size in sizes)]
+            inner = dict(zip(map(self._keys.index, self.inner), ends, strict=False))
+            ranges = self._ranges(self._native_threads)
+            threads = min(self._native_threads, len(ranges))
+            job = table.job(inner, ends[-1], self.rows, ranges[0][1], threads)
+            if len(self._walks) >= KEPT_WALKS:
+                self._walks.clear()
+            walk = self._walks[key] = _NativeWalk(table, job)
+        return walk
 
     def _kernel(
         self, stage: Stage, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]
@@ -428,6 +454,13 @@ class WavefrontStep:
             return RowOperand(place, number, placement.offset + placement.shift * row)
         keep = self.windows[placement.memory].keep  # type: ignore[index]
         return RowOperand(place, number, placement.offset + (placement.shift - keep) * row, row)
+
+
+class _NativeWalk(NamedTuple):
+    """The stages of a step in machine code: as a function of ranges of rows, and for all rows."""
+
+    table: RowTable
+    job: SharedJob
 
 
 def _instructions(region: RegionStep) -> tuple[Any, ...]:

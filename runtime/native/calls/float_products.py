@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from graphir.semantics import products
 from graphir.semantics.products import Layout
 from runtime.native.calls.paid import PaidKernels
-from runtime.native.threads import Driver, driver, share, shared_ranges
+from runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
 from runtime.program.cost_model import PAGE
 from runtime.program.tier import Multiply
 
@@ -84,6 +84,9 @@ _UNROLLED = 16
 _SPARE = 64
 """The columns of such a block beyond the width of the result, to which a processor rounds it up."""
 
+_LEFT, _RIGHT, _RESULT = 0, 1, 2
+"""The numbers of the memories of a job."""
+
 _MATRIX = 2
 
 
@@ -98,29 +101,11 @@ class FloatProduct(NamedTuple):
     threads: int
 
 
-class MatrixCalls(NamedTuple):
-    """The calls of a function of BLAS for all matrices of a product, or for rows of them.
+class FloatProducts(PaidKernels[FloatProduct, Job]):
+    """The products of large matrices of floats of a process, as jobs.
 
-    `table` has the words of each call, with the bytes from the start of the right operand, of the
-    left one and of the result in place of addresses. The calls of `blocks` rows of it in turn add
-    to the same elements. `records` has the record of each thread but for addresses that differ by
-    run. `factors` are 1, 0 and 1, to which the table refers.
+    The memories of a job are the operands and the result.
     """
-
-    shape: Strides
-    table: NDArray[np.int64]
-    blocks: int
-    records: NDArray[np.int64]
-    factors: Array
-    scratch: int
-
-
-class FloatProducts(PaidKernels[FloatProduct, MatrixCalls]):
-    """The products of large matrices of floats of a process on threads of machine code."""
-
-    def __init__(self, now: bool) -> None:
-        super().__init__(now)
-        self._free: list[Array] = []
 
     def product(
         self,
@@ -147,16 +132,18 @@ class FloatProducts(PaidKernels[FloatProduct, MatrixCalls]):
         kind = FloatProduct(left.dtype, *shapes, left.strides, right.strides, threads)
         if not (entry := self.kernel(kind)):
             return self.by_numpy(kind, multiply, x, y, layout, out)
-        kernel, calls = entry
-        result = np.empty(calls.shape, left.dtype) if out is None else out
+        batch = np.broadcast_shapes(left.shape[:-_MATRIX], right.shape[:-_MATRIX])
+        shape = *batch, left.shape[-2], right.shape[-1]
+        result = np.empty(shape, left.dtype) if out is None else out
         if not result.flags.c_contiguous:
             return multiply(x, y, layout, out)
-        self._run(kernel, calls, left, right, result)
+        _, job = entry
+        job.run([each.ctypes.data for each in (left, right, result)])
         return result
 
-    def compiled(self, kind: FloatProduct) -> tuple[Driver, MatrixCalls] | None:
-        """Return the kernel of a kind; None if one thread has other bits than NumPy."""
-        if not _calls(kind):
+    def compiled(self, kind: FloatProduct) -> tuple[Driver, Job] | None:
+        """Return the job of a kind; None if one thread has other bits than NumPy."""
+        if not _job(kind):
             return None
         random = np.random.default_rng(0)
         shapes = kind.left[-_MATRIX:], kind.right[-_MATRIX:]
@@ -165,34 +152,13 @@ class FloatProducts(PaidKernels[FloatProduct, MatrixCalls]):
         correct = np.matmul(x, y)
         result, parts = np.empty_like(correct), _parts(kind)
         for blocks in dict.fromkeys(_blocks(shapes[0][-1])):
-            call = _calls(FloatProduct(kind.dtype, *shapes, *strides, parts), blocks)
-            assert call
-            self._run(_driver(), call, x, y, result)
+            test = _job(FloatProduct(kind.dtype, *shapes, *strides, parts), blocks)
+            assert test
+            test.run([each.ctypes.data for each in (x, y, result)])
             if result.tobytes() == correct.tobytes():
-                calls = _calls(kind, blocks)
-                return calls and (_driver(), calls)
+                job = _job(kind, blocks)
+                return job and (_driver(), job)
         return None
-
-    def _run(self, kernel: Driver, calls: MatrixCalls, x: Array, y: Array, out: Array) -> None:
-        """Multiply into an array in C order."""
-        table = calls.table.copy()
-        table[:, :3] += [each.ctypes.data for each in (y, x, out)]
-        records = calls.records.copy()
-        records[:, _TABLE] = table.ctypes.data
-        scratch = [self._memory(calls.scratch) for _ in records]
-        for record, memory in zip(records, scratch, strict=True):
-            start = -(-memory.ctypes.data // PAGE) * PAGE
-            record[_LEFT_BLOCKS], record[_RIGHT_BLOCKS] = start, start + _LEFT_BLOCK
-        share(kernel, records, len(table), shared_ranges(calls.blocks, len(records) - 1))
-        self._free += scratch
-
-    def _memory(self, size: int) -> Array:
-        """Return scratch memory. The system has no pages for what BLAS never writes to."""
-        try:
-            memory = self._free.pop()
-        except IndexError:
-            memory = np.empty(size, np.uint8)
-        return memory if memory.size >= size else np.empty(size, np.uint8)
 
 
 @cache
@@ -232,7 +198,7 @@ def _parts(kind: FloatProduct) -> int:
     return -(-kind.threads // matrices)
 
 
-def _calls(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> MatrixCalls | None:
+def _job(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> Job | None:
     """Return the calls of a product, with one for each block of terms, or with one for all.
 
     The answer is None if BLAS has no function for its matrices.
@@ -263,13 +229,21 @@ def _calls(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> MatrixCalls | No
                 addresses = right_place, left_place, (number * m + row) * n * size, 0, alpha
                 table.append((*addresses, whole if term else none, n, min(rows, m - row), block))
                 term += block
-    record = np.zeros(_WORDS, np.int64)
-    record[_FUNCTION] = function
-    record[_DISTANCES : _DISTANCES + 3] = right[1], left[1], n
-    scratch = _LEFT_BLOCK + _TERMS * (rows + _SPARE) * size + PAGE
-    records = np.tile(record, (kind.threads, 1))
-    words = np.array(table, np.int64)
-    return MatrixCalls((*batch, m, n), words, max(1, len(blocks)), records, factors, scratch)
+    records = np.zeros((kind.threads, _WORDS), np.int64)
+    records[:, _FUNCTION], records[:, _TABLE] = function, 8 * records.size
+    records[:, _DISTANCES : _DISTANCES + 3] = right[1], left[1], n
+    room = -(-(_LEFT_BLOCK + _TERMS * (rows + _SPARE) * size) // PAGE) * PAGE
+    patches: list[tuple[int, int]] = []
+    for thread, record in enumerate(records):
+        record[_LEFT_BLOCKS : _RIGHT_BLOCKS + 1] = thread * room, thread * room + _LEFT_BLOCK
+        at = thread * _WORDS
+        patches += [(at + _TABLE, OWN), (at + _LEFT_BLOCKS, SCRATCH), (at + _RIGHT_BLOCKS, SCRATCH)]
+    for call in range(len(table)):
+        at = records.size + call * len(table[0])
+        patches += [(at, _RIGHT), (at + 1, _LEFT), (at + 2, _RESULT)]
+    shared = shared_ranges(max(1, len(blocks)), kind.threads - 1)
+    scratch, words = kind.threads * room, np.ravel(table)
+    return Job(_driver(), records, len(table), shared, patches, scratch, words, factors)
 
 
 def _form(strides: Strides, shape: tuple[int, int], size: int) -> tuple[str, int] | None:

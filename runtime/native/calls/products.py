@@ -13,7 +13,7 @@ from graphir.semantics.integer_products import magnitude
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
 from runtime.native.probe import engine
-from runtime.native.threads import BoundCalls, bound
+from runtime.native.threads import Job, bound, job_of_calls
 from runtime.program.blocks import Range, Uniform
 from runtime.program.cost_model import KEPT_PLANS, LINE, NATIVE_SECOND_THREAD, PRODUCT_TERM, RANGE
 
@@ -38,7 +38,7 @@ class Products(PaidKernels[ProductKind, ProductCode]):
 
     def __init__(self, now: bool) -> None:
         super().__init__(now)
-        self._bound: dict[Any, BoundCalls] = {}
+        self._jobs: dict[Any, Job] = {}
 
     def product(
         self, multiply: Multiply, dtype: np.dtype[Any], threads: int, x: Array, y: Array
@@ -62,17 +62,17 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         result = np.empty((*batch, left.shape[-2], right.shape[-1]), code.tile.accumulator)
         operands, terms = (left, right, result), x.shape[-1]
         key = kernel, terms, threads, *[(each.shape, each.strides) for each in operands]
-        bind = partial(_calls, kernel, code, operands, terms, threads)
-        calls = bound(self._bound, key, bind)
+        bind = partial(_job, kernel, code, operands, terms, threads)
+        job = bound(self._jobs, key, bind)
         kernel.words[0] = 1
-        calls.run([each.ctypes.data for each in operands])
+        job.run([each.ctypes.data for each in operands])
         whole = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
         return whole.view(dtype) if whole.itemsize == dtype.itemsize else whole.astype(dtype)
 
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel; the next use of its kind recompiles it."""
         super().let_go(kernel)
-        self._bound.clear()
+        self._jobs.clear()
 
     def compiled(self, kind: ProductKind) -> tuple[Any, ProductCode] | None:
         """Return the kernel of a kind, and its code; None if BLAS is faster."""
@@ -126,9 +126,9 @@ def _signed(x: Array, dtype: np.dtype[Any]) -> Array:
     return x.view(f"i{x.itemsize}") if x.itemsize == dtype.itemsize else x
 
 
-def _calls(
+def _job(
     kernel: Any, code: ProductCode, operands: Sequence[Array], terms: int, threads: int
-) -> BoundCalls:
+) -> Job:
     """Return the calls of a kernel for the operands of a tile and a result."""
     tile, (left, right, result) = code.tile, operands
     height, width = result.shape[-2:]
@@ -153,7 +153,8 @@ def _calls(
     time = result.size * terms * PRODUCT_TERM
     scratch = -(-terms // tile.group) * tile.columns * tile.accumulator.itemsize
     workers = threads if time > NATIVE_SECOND_THREAD else 1
-    return BoundCalls(kernel, np.array(records, np.int64), ranges, workers, scratch, _SCRATCH)
+    words = np.array(records, np.int64)
+    return job_of_calls(kernel, words, len(operands), ranges, workers, scratch, _SCRATCH)
 
 
 _SCRATCH = 3

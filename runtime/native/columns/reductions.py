@@ -19,7 +19,7 @@ from runtime.native.columns.tiles import (
     ColumnTiles,
     parts_of,
     reduction_of,
-    tile_calls,
+    tile_job,
     tile_kernel,
     tiles_of,
 )
@@ -27,7 +27,7 @@ from runtime.native.phases import PhaseTable, PlacedKernel
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
-from runtime.native.threads import BoundCalls, bound
+from runtime.native.threads import Job, bound
 from runtime.native.vectors import words_of
 from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, NATIVE_SECOND_THREAD
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
@@ -62,7 +62,7 @@ class ColumnReduction:
         self.now, self.numpy_time, self.why = now, 0.0, ""
         self.reduction = reduction_of(name, dtype.storage)
         self.kernels: dict[ColumnTile, Any] = {}
-        self._calls: dict[tuple[ColumnSpace, int], BoundCalls] = {}
+        self._jobs: dict[tuple[ColumnSpace, int], Job] = {}
 
     def compile(self, tile: ColumnTile) -> Any:
         """Return the kernel of a tile; None if LLVM fails: `why` has the reason."""
@@ -84,17 +84,17 @@ class ColumnReduction:
 
         The kernel is compiled.
         """
-        self.calls(ColumnSpace(1, *rows.shape), 1).run([rows.ctypes.data, sums.ctypes.data])
+        self.job(ColumnSpace(1, *rows.shape), 1).run([rows.ctypes.data, sums.ctypes.data])
 
-    def calls(self, space: ColumnSpace, threads: int) -> BoundCalls:
-        """Return the calls that reduce a contiguous array by the compiled kernel."""
+    def job(self, space: ColumnSpace, threads: int) -> Job:
+        """Return the reduction of a contiguous array by the compiled kernel."""
 
-        def bind() -> BoundCalls:
+        def bind() -> Job:
             tile, ranges = self.tiles(space, threads)
             records = np.array([[0, 0, *self.words(space, *each)] for each in ranges], np.int64)
-            return tile_calls(self.kernels[tile], records, space, threads)
+            return tile_job(self.kernels[tile], records, 2, space, threads)
 
-        return bound(self._calls, (space, threads), bind)
+        return bound(self._jobs, (space, threads), bind)
 
     def words(self, space: ColumnSpace, first: int, end: int, lanes: int = 0) -> list[int]:
         """Return the record of a kernel for some lanes, without addresses.
@@ -122,7 +122,7 @@ class ColumnReduction:
             self.numpy_time += perf_counter_ns() - start
             return result
         result = np.full(shape, neutral(symbol), symbol.dtype.storage)
-        self.calls(space, threads).run([x.ctypes.data, result.ctypes.data])
+        self.job(space, threads).run([x.ctypes.data, result.ctypes.data])
         finish_columns(symbol, space, result)
         return result
 
@@ -130,7 +130,7 @@ class ColumnReduction:
         """Whether there is a kernel; an earned one is submitted to the background thread."""
         if self.why or not (self.now or self.numpy_time > COMPILE_COST):
             return False
-        if (space, threads) in self._calls:
+        if (space, threads) in self._jobs:
             return True
         tile, _ = self.tiles(space, threads)
         if self.now:

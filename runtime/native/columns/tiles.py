@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.rows import Reduction
-from runtime.native.threads import BoundCalls
+from runtime.native.threads import Job, job_of_calls
 from runtime.program.blocks import Range
 from runtime.program.cost_model import LINE
 from runtime.program.rows import ColumnSpace
@@ -175,13 +175,13 @@ def tile_kernel(
     lines.append(_END.format(joined="\n".join(ends), last="\n".join(last)))
 
 
-def tile_calls(
-    kernel: Any, records: NDArray[np.int64], space: ColumnSpace, threads: int
-) -> BoundCalls:
+def tile_job(
+    kernel: Any, records: NDArray[np.int64], memories: int, space: ColumnSpace, threads: int
+) -> Job:
     """Return the calls of a kernel for all rows, by the records of its tiles."""
     parts = [*parts_of(space, len(records), threads)]
     repeated = np.repeat(records, len(parts), axis=0)
-    return BoundCalls(kernel, repeated, parts * len(records), threads)
+    return job_of_calls(kernel, repeated, memories, parts * len(records), threads)
 
 
 def parts_of(space: ColumnSpace, count: int, threads: int) -> Iterator[Range]:

@@ -352,7 +352,8 @@ def test_threads_of_blas_cut_terms_in_other_blocks() -> None:
     if entry is None:
         pytest.skip("this processor has blocks of an unknown size")
     result = np.empty((320, 128), x.dtype)
-    float_products(True)._run(*entry, x, y, result)
+    _, job = entry
+    job.run([each.ctypes.data for each in (x, y, result)])
     assert same(result, x @ y)
 
 
