@@ -124,6 +124,7 @@ class NativeTier:
         scratch: int,
         apart: Sequence[tuple[int, int]],
         long: bool,
+        empty: Callable[..., Any],
         /,
     ) -> Callable[..., Any] | None:
         """Return a built-in function that runs kernels and products (see `Tier`)."""
@@ -131,7 +132,7 @@ class NativeTier:
 
         if not are_ready(parts, self.now):
             return None
-        return sequence_entry(parts, arrays, inputs, scratch, apart, long)
+        return sequence_entry(parts, arrays, inputs, scratch, apart, long, empty)
 
     def columns(
         self,

@@ -309,7 +309,7 @@ class Kernels:
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
         cells = [step.cells[symbol.index] for symbol in self.code.places]
-        return PlacedKernel(kernel, layout.record, cells, arrays, step.size)
+        return PlacedKernel(kernel, layout.record, cells, arrays, step.size, self.shared(step))
 
     together = PhaseTable
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.native.abi.jobs import SharedRanges
 from runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
 from runtime.program.cost_model import PAGE
 from runtime.program.tier import RangeCall, RowKernel, RowMove
@@ -143,7 +144,7 @@ class PlacedKernel(NamedTuple):
     """A kernel of a region, its record without addresses, and the cells of the record's operands.
 
     `arrays` are the inputs, the first operands, aligned. `size` is the number of elements of the
-    region. `compiled` is the machine code.
+    region. `compiled` is the machine code, and `shared` says how threads share the elements.
     """
 
     compiled: Any
@@ -151,6 +152,7 @@ class PlacedKernel(NamedTuple):
     cells: Sequence[int]
     arrays: Sequence[Any]
     size: int
+    shared: SharedRanges | None = None
 
 
 class PhaseTable:

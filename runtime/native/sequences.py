@@ -22,11 +22,13 @@ import numpy as np
 from runtime.native.abi.entry import Spec, built_in
 from runtime.native.abi.loops import loop_of
 from runtime.native.background import LOCK, submit
+from runtime.native.calls.float_products import FloatProduct, FloatProducts, float_products
 from runtime.native.calls.operations import (
     Operation,
     can_fold,
     can_move,
     fold_operation,
+    job_operation,
     loop_code,
     loop_operation,
     move_operation,
@@ -34,7 +36,9 @@ from runtime.native.calls.operations import (
     sorts_as_numpy,
 )
 from runtime.native.probe import compiled_code, engine, failure_reason
+from runtime.native.threads import Job
 from runtime.program.codegen.tracing import Storage
+from runtime.program.cost_model import PAGE, SEQUENCE_SCRATCH
 from runtime.program.tier import (
     ColumnFold,
     ElementMoves,
@@ -125,8 +129,10 @@ _ready: dict[Need, bool] = {}
 def _need(kernel: Any) -> Need:
     """Return the kind of an operation, with the arguments of its probe."""
     match kernel:
-        case Product():
+        case Product(threads=1):
             return "product", kernel.dtype
+        case Product():
+            return "shared product", kernel
         case ColumnFold():
             return "fold", (kernel.name, kernel.dtype, kernel.space.lanes)
         case RowSort():
@@ -156,6 +162,9 @@ def _is_usable(need: Need) -> bool:
             return True
         case "product", dtype:
             return multiplies_as_numpy(dtype)
+        case "shared product", product:
+            _shared_products().compile(_kind(product))
+            return multiplies_as_numpy(product.dtype)
         case "fold", reduction:
             return can_fold(*reduction)
         case "sort", dtype:
@@ -173,6 +182,7 @@ def sequence_entry(
     scratch: int,
     apart: Sequence[tuple[int, int]],
     long: bool,
+    empty: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Return a built-in function that runs parts in order (see `Tier.sequence`).
 
@@ -180,15 +190,26 @@ def sequence_entry(
     """
     driver = _driver()
     operations = [_operation(part.kernel) for part in parts]
+    most = max([operation.scratch for operation in operations])
+    end, hidden = scratch, 0
+    if most:  # one job after another uses the same memory
+        scratch += most + PAGE
+    if scratch > SEQUENCE_SCRATCH:
+        hidden, arrays = len(arrays), [*arrays, (np.dtype(np.uint8), (scratch,))]
+        scratch = 0
     record, moves, calls = [0] * len(arrays), list[int](), list[int]()
     status: int | None = None
     for part, operation in zip(parts, operations, strict=True):
         start = len(record)
         record += operation.record
-        for number, place in enumerate(part.places):
+        places = dict(enumerate(part.places))
+        if operation.scratch:
+            places[len(operation.record) - 1] = MemoryPlace(-1, end)
+        for number, place in places.items():
             if isinstance(place, MemoryPlace):
-                moves += [place.array, place.offset, start + number]
-            else:
+                array = hidden if place.array < 0 and hidden else place.array
+                moves += [array, place.offset, start + number]
+            elif place is not None:
                 record[start + number] = place.ctypes.data
         if isinstance(part.kernel, LoopRun):
             status = len(record) - 1
@@ -197,7 +218,19 @@ def sequence_entry(
     table = (c_int64 * len(words))(*words)
     code = SequenceCode(driver.address, table, (driver, parts, operations))
     specs = [Spec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
-    return built_in(engine().call, code, specs, inputs, record, 0, long, apart=apart, status=status)
+    return built_in(
+        engine().call,
+        code,
+        specs,
+        inputs,
+        record,
+        0,
+        long,
+        make=empty,
+        apart=apart,
+        status=status,
+        hidden=int(hidden > 0),
+    )
 
 
 @cache
@@ -220,18 +253,30 @@ def _operation(kernel: Any) -> Operation:
             return move_operation(kernel)
         case LoopRun():
             return loop_operation(kernel)
+        case Job():
+            return job_operation(kernel)
         case _:
             pass
+    if kernel.shared:
+        record, patches = (
+            np.array(kernel.record, np.int64),
+            [(k, k) for k, _ in enumerate(kernel.cells)],
+        )
+        job = Job(kernel.compiled, record, kernel.size, kernel.shared, patches, alive=kernel.arrays)
+        return job_operation(job)
     context, alive = addressof(kernel.compiled.context), (kernel.compiled, kernel.arrays)
     return Operation(kernel.compiled.address, kernel.record, (context, 0, kernel.size), alive)
 
 
 def _product_operation(product: Product) -> Operation:
-    """Return a product as a call of the inner loop of np.matmul.
+    """Return a product as a job of threads, or as a call of the inner loop of np.matmul.
 
     The loop takes the counts of matrices, rows, terms and columns, and strides in bytes: those from
     matrix to matrix, and those along the two axes of each array.
     """
+    entry = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
+    if entry:
+        return job_operation(entry[1])
     left, right = product.left, product.right
     m, n = (1, *left.shape)[-2:]
     p = 1 if len(right.shape) == 1 else right.shape[-1]
@@ -244,6 +289,17 @@ def _product_operation(product: Product) -> Operation:
     strides = np.array([*steps, *by_left, *by_right, p, 1], np.int64) * product.dtype.itemsize
     arguments = counts.ctypes.data, strides.ctypes.data, loop.data
     return Operation(loop.function, (0, 0, 0), arguments, (counts, strides))
+
+
+def _kind(product: Product) -> FloatProduct:
+    """Return the kind of a product that threads share."""
+    left, right, size = product.left, product.right, product.dtype.itemsize
+    x, y = (tuple([step * size for step in each.strides]) for each in (left, right))
+    return FloatProduct(product.dtype, left.shape, right.shape, x, y, product.threads)
+
+
+def _shared_products() -> FloatProducts:
+    return float_products(False)
 
 
 def _batch(product: Product) -> tuple[int, list[int]] | None:
@@ -300,7 +356,8 @@ def _is_numpys(
     for each in (y, np.asfortranarray(y)):
         expected = np.asarray(np.matmul(x, each))
         strides = [tuple([step // dtype.itemsize for step in array.strides]) for array in (x, each)]
-        product = Product(dtype, *map(ProductOperand, (left, right), strides))
+        first, second = map(ProductOperand, (left, right), strides)
+        product = Product(dtype, first, second)
         part = SequencePart(product, [MemoryPlace(0, 0), MemoryPlace(1, 0), MemoryPlace(2, 0)])
         arrays = [(dtype, x.shape), (dtype, (each.size,)), (dtype, expected.shape)]
         result = sequence_entry([part], arrays, 2, 0, (), False)(x, each.ravel("K"))

@@ -433,14 +433,14 @@ class Job:
     def run(self, addresses: Sequence[int]) -> None:
         """Do the work, with memories at some addresses."""
         words, pool = self.words.copy(), _pool()
-        scratch = _taken(self.scratch)
+        scratch = _scratch(self.scratch)
         start = -(-scratch.ctypes.data // PAGE) * PAGE
         words[self.positions] += np.array([*addresses, start, words.ctypes.data])[self.numbers]
         pool.function(words.ctypes.data, self.helpers, pool.words)
         _free[len(scratch)].append(scratch)
 
 
-def _taken(size: int) -> NDArray[np.uint8]:
+def _scratch(size: int) -> NDArray[np.uint8]:
     """Return memory of at least some bytes from an address that is a multiple of PAGE.
 
     What no thread writes to has no pages of the system. Fresh pages take long.

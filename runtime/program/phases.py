@@ -239,9 +239,15 @@ class PhasesStep:
         return True
 
     @property
-    def cells(self) -> list[int]:
-        """The cells of the memories of the job: inner values, results and operands."""
-        return [*self._inner, *self.results, *self.reads]
+    def cells(self) -> list[int | None]:
+        """The cells of the memories of the job; None for scratch memory."""
+        return [*[None] * len(self._inner), *self.results, *self.reads]
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The bytes of the results, by cell."""
+        both = [(cell, *self.writes[cell]) for cell in self.results]
+        return {cell: math.prod(shape) * dtype.itemsize for cell, shape, dtype in both}
 
     def job(self, values: Sequence[Any]) -> SharedJob | None:
         """Return the phases in machine code for operands of some strides; None without kernels."""
@@ -263,7 +269,7 @@ class PhasesStep:
     def _operand(self, place: int, cell: int) -> RowOperand:
         cell = self.aliases.get(cell, cell)
         row = self.row(cell) * self.writes[cell][1].itemsize if cell in self._inner else 0
-        return RowOperand(place, self.cells.index(cell), 0, row)
+        return RowOperand(place, [*self._inner, *self.results, *self.reads].index(cell), 0, row)
 
     def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
         """Return the kernels of the regions, or None for those that have none yet."""

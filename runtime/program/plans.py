@@ -23,6 +23,7 @@ from runtime.program.cost_model import (
     BLOCK_MOST,
     LOOK_CALLS,
     LOOK_REGION,
+    LOOK_STEPS,
     LOOK_TIME,
     RECYCLED,
     STEP,
@@ -118,7 +119,7 @@ class Plan:
         self.straight = self._write_straight(program) if is_straight else None
         self.blocks = sum(step.blocks for step in self.fused)
         sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)
-        self._large = any(
+        self.is_large = any(
             math.prod(n) * each.dtype.storage.itemsize >= RECYCLED for n, each in sizes_of
         )
 
@@ -128,16 +129,18 @@ class Plan:
         In a plan of one step, or of steps that are a sequence, machine code replaces the whole
         plan; in other plans it replaces single steps of the Python function.
         """
-        if not self.straight and len(self.bound) > 1:
-            self.left = LOOK_CALLS
-            return
         regions = self._compiled_regions
         time_spent = self._calls_counted * self.price
         self._time += time_spent
         self._looks += 1
-        self._adopt_sequence(program)
-        if not regions:
-            self.left = self._calls_counted = LOOK_CALLS
+        is_stepwise = not self.straight and len(self.bound) > 1
+        if is_stepwise:  # steps charge their regions, but small ones for their own time alone
+            for step in regions:
+                if not step.native.worth:
+                    step.native.spend(self._calls_counted * STEP)
+        may_be_sequence = self._adopt_sequence(program)
+        if not regions or is_stepwise:
+            self.left = self._calls_counted = LOOK_STEPS if may_be_sequence else LOOK_CALLS
             return
         prices = sum(step.price for step in regions) or 1
         for step in regions:
@@ -183,20 +186,25 @@ class Plan:
     @lazy
     def _is_sequence(self) -> bool:
         """Whether machine code of a sequence can replace the whole plan."""
-        if self._inner or self._large or self.origins:
-            return False
         is_region = len(self.bound) == 1 and bool(self._compiled_regions)
-        return not is_region and all(map(is_sequential, self.bound))
+        return not is_region and all(map(is_sequential, self.fused))
 
-    def _adopt_sequence(self, program: Program) -> None:
-        """Adopt the plan as a sequence, once all of its regions have earned machine code."""
+    def _adopt_sequence(self, program: Program) -> bool:
+        """Adopt the plan as a sequence, once all of its regions have earned machine code.
+
+        The answer is whether a later look may adopt it.
+        """
         tier, regions = program.native, self._compiled_regions
-        if tier is None or self.native or not all(step.native.worth for step in regions):
-            return
-        if not self._is_sequence or not tier.pays(self._time):
-            return
+        if tier is None or self.native or self._inner or self.origins:
+            return False
+        if not all(step.native.worth for step in regions):
+            return True
+        if not self._is_sequence:
+            return False
+        if self.straight and not tier.pays(self._time):
+            return True
         if self._tries > _MOST_TRIES and self._looks % _RARE_TRIES:
-            return
+            return False
         self._tries += 1
         values, lowered = self._layouts(program), program.lowered
         inputs = zip(program.entry, lowered.inputs, self.inputs, strict=True)
@@ -206,7 +214,9 @@ class Plan:
             for cell, symbol, shape in (*inputs, *outputs)
         ]
         operands = program.constants, values, self._views
-        self.native = sequence_of(self.bound, tier, arrays, len(program.entry), *operands)
+        count = len(program.entry)
+        self.native = sequence_of(self.fused, tier, arrays, count, *operands, self._empty)
+        return self.native is None
 
     def _layouts(self, program: Program) -> list[Any]:
         """Return the cells with constants, and with views in arrays without values.

@@ -249,7 +249,9 @@ class Program:
             return self._results(owned(outputs, bound), arrays, out)
         plan, inputs = self._prepare(inputs, keywords)
         arrays = [] if out is None else check_outputs(out, dtypes, plan.shapes)
-        outputs = None if progress else self._at_once(plan, lane, inputs)
+        # Large results go into `out` at once, if the plan runs step by step.
+        is_large = bool(arrays) and plan.is_large
+        outputs = None if progress or is_large else self._at_once(plan, lane, inputs)
         if outputs is None:
             targets = {
                 cell: np.asarray(array)

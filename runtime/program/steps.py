@@ -366,6 +366,8 @@ class RegionStep:
 
     small: Any = None
     is_reshaped = False
+    is_alone = True
+    """Whether a kernel computes the region, and no other work follows."""
 
     def __init__(
         self,

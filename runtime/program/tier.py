@@ -160,11 +160,15 @@ class ProductOperand(NamedTuple):
 
 
 class Product(NamedTuple):
-    """NumPy's product (np.matmul) of two arrays of a dtype, as a contiguous array."""
+    """NumPy's product (np.matmul) of two arrays of a dtype, as a contiguous array.
+
+    With several `threads`, these share matrices, or rows of them.
+    """
 
     dtype: np.dtype[Any]
     left: ProductOperand
     right: ProductOperand
+    threads: int = 1
 
 
 class ColumnFold(NamedTuple):
@@ -228,9 +232,12 @@ class MemoryPlace(NamedTuple):
 
 
 class SequencePart(NamedTuple):
-    """An operation of a sequence, with the places of its operands, or constant arrays."""
+    """An operation of a sequence, with the places of its operands, or constant arrays.
 
-    kernel: PlacedRegion | Product | ColumnFold | RowSort | ElementMoves | LoopRun
+    A memory of a job that lies in the job's scratch memory has the place None.
+    """
+
+    kernel: PlacedRegion | Product | ColumnFold | RowSort | ElementMoves | LoopRun | SharedJob
     places: Sequence[Any]
 
 
@@ -316,6 +323,13 @@ class CompiledRegion(Protocol):
 
     def threads(self, step: RegionStep | ScalarStep) -> int:
         """Return the number of threads that the work of a step justifies."""
+        ...
+
+    def shared(self, step: RegionStep | ScalarStep) -> Any:
+        """Return how threads share a step in machine code.
+
+        The answer is None for one thread, and if threads would have to add up parts of rows.
+        """
         ...
 
     def price(self, step: RegionStep | ScalarStep, /) -> float:
@@ -436,12 +450,14 @@ class Tier(Protocol):
         scratch: int,
         apart: Sequence[tuple[int, int]],
         long: bool,
+        empty: Callable[..., Any],
         /,
     ) -> Callable[..., Any] | None:
         """Return a built-in function that runs operations in order.
 
         `arrays` are the dtypes and shapes of the inputs and then of the results, `inputs` is the
         number of inputs, and `scratch` the bytes of scratch memory. A `long` call releases the GIL.
+        `empty` makes the memory of large results.
         The function returns None for inputs that are not plain, contiguous arrays of these types,
         if two inputs of a pair in `apart` lie at one address, and if an op of a loop refuses its
         operands.

@@ -361,18 +361,31 @@ class WavefrontStep:
 
     @property
     def cells(self) -> list[int | None]:
-        """The cells of the memories of the job; None for windows, and for sources of copies."""
+        """The cells of the memories of the job; None for windows."""
         cells = {memory: cell for cell, memory in self.results.items()}
         cells |= {cell: cell for cell in self.operands}
-        return [cells.get(key) if isinstance(key, int) else None for key in self._keys]
+        return [cells.get(key) if isinstance(key, int) else key.cell for key in self._keys]
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The bytes of the results, by cell."""
+        both = [(cell, self.memories[memory]) for cell, memory in self.results.items()]
+        return {cell: memory.shape[0] * memory.row for cell, memory in both}
 
     def job(self, values: Sequence[Any]) -> SharedJob | None:
-        """Return all stages in machine code for values of some layouts.
+        """Return all stages in machine code for values of some layouts; None without kernels.
 
-        The answer is None without kernels, and if a run copies a source.
+        A value that is None has C order.
         """
-        arrays: dict[int | CopySource, Array] = {cell: values[cell] for cell in self.operands}
-        walk = None if self.sources else self._walk(values, arrays)
+        arrays: dict[int | CopySource, Array] = {}
+        for step in self.members:
+            for symbol in step.body.inputs:
+                cell = step.cells[symbol.index]
+                if cell in self.operands:
+                    shape, dtype = step.operand_shape(symbol), symbol.dtype.storage
+                    array = values[cell]
+                    arrays[cell] = np.empty(shape, dtype) if array is None else array
+        walk = self._walk(values, arrays)
         return walk and walk.job
 
     def _walk(

@@ -17,6 +17,7 @@ from runtime import Program, interpret
 from runtime.native import tier
 from runtime.program.codegen import straight as programs
 from runtime.program.cutting import Region
+from runtime.program.plans import Plan
 from runtime.program.rows import sums_by_halves
 from tests.support.evaluator import agree, outcome, same
 from tests.support.rounding import edges, float_edges, integer_traps
@@ -34,8 +35,12 @@ needs_sums = pytest.mark.skipif(
 
 @contextmanager
 def step_by_step() -> Iterator[None]:
-    """No program is one function of NumPy calls: each region is a step, which a kernel runs."""
-    with patch.object(programs, "STRAIGHT_STEPS", -1):
+    """No program is one function of NumPy calls, or one call of machine code.
+
+    Each region is a step, which a kernel runs.
+    """
+    refused = patch.object(Plan, "_adopt_sequence", lambda *_: False)
+    with patch.object(programs, "STRAIGHT_STEPS", -1), refused:
         yield
 
 

@@ -43,6 +43,7 @@ _NUMBERS = (
     "bytes",
     "inputs",
     "outs",
+    "shown",
     "arrays",
     "elements",
     "long",
@@ -85,6 +86,8 @@ declare void @PyErr_Clear()
 declare ptr @PyErr_Occurred()
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+declare ptr @PyTuple_GetSlice(ptr, i64, i64)
 declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
@@ -201,7 +204,23 @@ back:
 check:
   br i1 $(icmp eq i64 $(get i64, %given[%status]), 0), label %end, label %refused
 end:
+  br i1 $(icmp eq i64 %shown, %outs), label %whole, label %some
+whole:
   ret ptr %result
+some:  ; without the hidden results, which nothing references any more
+  %only = icmp eq i64 %shown, 1
+  br i1 %only, label %item, label %slice
+item:
+  %first_result = call ptr @PyTuple_GetItem(ptr %result, i64 0)
+  call void @Py_IncRef(ptr %first_result)
+  br label %parted
+slice:
+  %results_shown = call ptr @PyTuple_GetSlice(ptr %result, i64 0, i64 %shown)
+  br label %parted
+parted:
+  %answer = phi ptr [ %first_result, %item ], [ %results_shown, %slice ]
+  call void @Py_DecRef(ptr %result)
+  ret ptr %answer
 refused:
   br i1 $(icmp eq ptr $(call ptr @PyErr_Occurred()), null), label %other, label %raise
 raise:
@@ -241,6 +260,7 @@ def built_in(
     make: Callable[..., Any] | None = None,
     apart: Sequence[tuple[int, int]] = (),
     status: int | None = None,
+    hidden: int = 0,
 ) -> Callable[..., Any]:
     """Return a built-in function of `inputs` arrays that returns its results, or None.
 
@@ -250,7 +270,8 @@ def built_in(
     kernel runs; `shared` says how threads share it. `make` makes the memory of large results from a
     shape and a dtype. `apart` are the pairs of inputs, by number, for which the answer is None if
     they lie at one address. `status` is the word of the record that the kernel sets if it refuses
-    its operands: the answer then is None, or the exception that is set.
+    its operands: the answer then is None, or the exception that is set. The last `hidden` results
+    are memory of the kernel, and no part of the answer.
     """
     # The next word takes the inputs that no kernel reads, and the last one is the usual status.
     head = job(kernel.address, ctypes.addressof(kernel.context), elements, shared)
@@ -270,7 +291,8 @@ def built_in(
     addresses = id(np.ndarray), id(None), numpy_api(EMPTY), id(make)
     context = ctypes.addressof(kernel.context)
     fields = kernel.address, context, record_words.ctypes.data, shared.function, shared.pool
-    counts = record_words.nbytes, inputs, len(specs) - inputs, len(specs)
+    outs = len(specs) - inputs
+    counts = record_words.nbytes, inputs, outs, outs - hidden, len(specs)
     pairs = [specs[number].place for pair in apart for number in pair]
     numbers = *counts, elements, long, len(apart), shared.helpers, len(head)
     numbers = *numbers, len(template) + 1 if status is None else status

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from runtime.native.abi.loops import loop_of, sort_of
 from runtime.native.columns.reductions import column_reductions
 from runtime.native.probe import compiled_code, engine
+from runtime.native.threads import SCRATCH, Job, shared_ranges
 from runtime.native.vectors import lane
 from runtime.program.codegen.tracing import Storage
+from runtime.program.cost_model import PAGE
 from runtime.program.rows import ColumnSpace
 from runtime.program.tier import ColumnFold, ElementMoves, LoopRun, RowSort
 
@@ -207,19 +209,53 @@ exit:
 A move has a target, which is a word of the state or what a word of the record points to; a source,
 which is a word of the record, what that points to, or a word of the state; and bytes."""
 
+_JOB = """
+define void @job(ptr %record, ptr %table, i64 %bytes, i64 %patches) "probe-stack"="inline-asm" {
+entry:
+  %share = get ptr, %table[0]
+  %pool = get ptr, %table[1]
+  %helpers = get i64, %table[2]
+  %last = get i64, %table[3]
+  %words = alloca i8, i64 %bytes, align 64
+  call void @llvm.memcpy.p0.p0.i64(ptr %words, ptr $(get ptr, %table[4]), i64 %bytes, i1 false)
+  %own = ptrtoint ptr %words to i64
+  %scratch = add i64 $(get i64, %record[%last]), PAGE_1
+  put i64 $(and i64 %scratch, $(xor i64 PAGE_1, -1)), %record[%last]
+  %list = getelementptr i64, ptr %table, i64 5
+  br label %patch
+patch:
+  %k = phi i64 [ 0, %entry ], [ %k1, %patch ]
+  %pair = getelementptr [2 x i64], ptr %list, i64 %k
+  %position = get i64, %pair[0]
+  %number = get i64, %pair[1]
+  %is_own = icmp slt i64 %number, 0
+  %place = select i1 %is_own, i64 0, i64 %number
+  %address = select i1 %is_own, i64 %own, i64 $(get i64, %record[%place])
+  %old = get i64, %words[%position]
+  put i64 $(add i64 %old, %address), %words[%position]
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %patches), label %patch, label %done
+done:
+  call void %share(ptr %words, i64 %helpers, ptr %pool)
+  ret void
+}"""
+"""A job of threads: its words get the addresses of memories, which the record has."""
+
 _WORD, _POINTER, _STATE = 0, 1, 2
 
 
 class Operation(NamedTuple):
     """A call of a sequence: a function, its record without addresses, and its other arguments.
 
-    `alive` are the objects whose memory the arguments refer to.
+    `alive` are the objects whose memory the arguments refer to. An operation that needs `scratch`
+    bytes of memory has their address after those of its operands.
     """
 
     function: int
     record: Sequence[int]
     arguments: tuple[int, int, int]
     alive: Sequence[Any]
+    scratch: int = 0
 
 
 # Two threads that ask for code at once may both compile it, and the cache keeps one.
@@ -333,6 +369,28 @@ def move_operation(moves: ElementMoves) -> Operation:
     table = np.ascontiguousarray(moves.places, np.int64)
     code = _move_code(moves.size)
     return Operation(code.address, (0, 0), (table.ctypes.data, 0, len(table)), (code, table))
+
+
+@cache
+def job_code() -> Any:
+    """Return the code that runs a job."""
+    return compiled_code(_JOB.replace("PAGE_1", f"{PAGE - 1}"), "job")
+
+
+def job_operation(job: Job) -> Operation:
+    """Return a job of threads as an operation.
+
+    The record ends with the scratch memory, which has at least PAGE bytes more than the job needs.
+    """
+    last = max([0, *(job.numbers + 1)])
+    numbers = np.where(job.numbers == SCRATCH, last, job.numbers)
+    shared = shared_ranges(1, job.helpers)
+    head = shared.function, shared.pool, job.helpers, last, job.words.ctypes.data
+    table = np.array([*head, *np.stack([job.positions, numbers], axis=1).ravel()], np.int64)
+    code = job_code()
+    arguments = table.ctypes.data, job.words.nbytes, len(numbers)
+    alive = code, job, table
+    return Operation(code.address, [0] * (last + 1), arguments, alive, job.scratch)
 
 
 def loop_operation(run: LoopRun) -> Operation:

@@ -9,26 +9,29 @@ of the sequence lie in scratch memory.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphir import DType, ops
 from graphir.semantics.kernels import kernel_of
 from graphir.semantics.products import uses_blas
+from runtime.program.batches import BatchStep
 from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
 from runtime.program.cost_model import (
     COLUMN_BYTE,
+    KEPT_RESULTS,
     LINE,
     NUMPY_TERM,
     RELEASED_LOCK,
     SEQUENCE_MOVES,
-    SEQUENCE_SCRATCH,
 )
 from runtime.program.cutting import VIEWS
+from runtime.program.phases import PhasesStep
 from runtime.program.rows import ColumnSpace, neutral
 from runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
 from runtime.program.tier import (
@@ -42,6 +45,9 @@ from runtime.program.tier import (
     SequencePart,
     Tier,
 )
+from runtime.program.wavefronts import WavefrontStep
+
+AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
 
 class ArrayCell(NamedTuple):
@@ -59,21 +65,25 @@ class View(NamedTuple):
     offset: int
 
 
-def is_sequential(step: Step) -> bool:
+def is_sequential(step: AnyStep) -> bool:
     """Whether a sequence can have a step, provided that the tier has machine code for it."""
     if isinstance(step, ScalarStep):
         return step.native is not None
     if isinstance(step, RegionStep):
-        if step.native is None or step.native.threads(step) > 1:
+        if step.native is None or step.stores or not step.size or not step.is_alone:
             return False
-        return step.threads == 1 and step.size > 0 and not step.stores
+        is_shared = step.threads > 1 or step.native.threads(step) > 1
+        return not is_shared or step.native.shared(step) is not None
+    if isinstance(step, (PhasesStep, WavefrontStep)):
+        return all(member.native is not None for member in step.members)
     if not isinstance(step, CallStep):
         return isinstance(step, LayoutStep)
     op = step.symbol.op
     if isinstance(step, ControlStep):
         return op is ops.control.part or step.loop is not None
     is_moved = op in _MOVES and math.prod(step.shape) <= SEQUENCE_MOVES
-    return op in VIEWS or op is ops.full or step.multiplies or step.columns is not None or is_moved
+    multiplies = step.multiplies or step.is_shared_product
+    return op in VIEWS or op is ops.full or multiplies or step.columns is not None or is_moved
 
 
 _MOVES = (ops.stack, ops.concat, ops.tile, ops.repeat, ops.roll)
@@ -122,15 +132,39 @@ class SequenceWriter:
     ) -> None:
         self._tuples = tuples
         self._inputs, self._values, self._views = inputs, [*values], views
+        self._shapes = {each.cell: each.shape for each in arrays[:inputs]}
         self._places: dict[int, Any] = {**constants}
         self._places |= {each.cell: MemoryPlace(k, 0) for k, each in enumerate(arrays)}
         self.parts: list[SequencePart] = []
         self.scratch, self.price = 0, 0.0
+        self._last = dict[int, int]()
+        self._owned, self._free = dict[int, tuple[int, int]](), defaultdict[int, list[int]](list)
         self.apart: list[tuple[int, int]] = []
         self.targets: set[int] = set()
 
-    def add(self, step: Step) -> bool:
+    def add_all(self, steps: Sequence[AnyStep]) -> bool:
+        """Add steps; the answer is False if the sequence cannot have one of them, or not yet.
+
+        The memory of values that no later step reads is that of later values of their size.
+        """
+        roots: dict[int, int] = {}
+        for number, step in enumerate(steps):
+            cells = [roots.get(cell, cell) for cell in step.reads]
+            self._last |= dict.fromkeys(cells, number)
+            if isinstance(step, (CallStep, LayoutStep)) and step.write in self._views:
+                roots[step.write] = cells[0]
+        for number, step in enumerate(steps):
+            if not self.add(step):
+                return False
+            for cell in [cell for cell in self._owned if self._last.get(cell, -1) <= number]:
+                start, size = self._owned.pop(cell)
+                self._free[size].append(start)
+        return True
+
+    def add(self, step: AnyStep) -> bool:
         """Add a step; the answer is False if the sequence cannot have it, or not yet."""
+        if isinstance(step, (PhasesStep, WavefrontStep)):
+            return self._add_job(step)
         if isinstance(step, RegionStep) and (sort := sort_of(step)):
             return self._add_sort(step, sort)
         if isinstance(step, (RegionStep, ScalarStep)):
@@ -165,6 +199,21 @@ class SequenceWriter:
             if not isinstance(places[number], MemoryPlace):
                 places[number] = array  # which is aligned
         self.parts.append(SequencePart(kernel, places))
+        self.price += step.price
+        return True
+
+    def _add_job(self, step: PhasesStep | WavefrontStep) -> bool:
+        """Add the regions of a step."""
+        sources = step.sources if isinstance(step, WavefrontStep) else ()
+        if any(self._shapes.get(each.cell) != each.shape for each in sources):
+            return False
+        job = step.job(self._values)
+        if job is None:
+            return False
+        for cell, size in step.sizes.items():
+            self._allocate(cell, size)
+        places = [cell if cell is None else self._places[cell] for cell in step.cells]
+        self.parts.append(SequencePart(job, places))
         self.price += step.price
         return True
 
@@ -286,7 +335,8 @@ class SequenceWriter:
         dtype = step.symbol.dtype.storage
         self._allocate(step.write, math.prod(step.shape) * dtype.itemsize)
         places.append(self._places[step.write])
-        self.parts.append(SequencePart(Product(dtype, left, right), places))
+        threads = step.most_threads if step.is_shared_product else 1
+        self.parts.append(SequencePart(Product(dtype, left, right, threads), places))
         self.price += math.prod(step.shape) * left.shape[-1] * NUMPY_TERM
         return True
 
@@ -329,7 +379,10 @@ class SequenceWriter:
         """Give the value of a cell scratch memory, unless it is a result of the sequence."""
         self.targets.add(cell)
         if cell not in self._places:
-            self._places[cell] = self._scratch(size)
+            size = -(-size // LINE) * LINE
+            free = self._free[size]
+            place = MemoryPlace(-1, free.pop()) if free else self._scratch(size)
+            self._places[cell], self._owned[cell] = place, (place.offset, size)
 
     def _scratch(self, size: int) -> MemoryPlace:
         """Return new scratch memory."""
@@ -340,19 +393,20 @@ class SequenceWriter:
 
 
 def sequence_of(
-    steps: Sequence[Step],
+    steps: Sequence[AnyStep],
     tier: Tier,
     arrays: Sequence[ArrayCell],
     inputs: int,
     constants: Mapping[int, Any],
     values: Sequence[Any],
     views: Mapping[int, View],
+    empty: Callable[..., Any],
 ) -> Callable[..., Any] | None:
     """Return a built-in function that runs steps; None if there is none, or none yet.
 
     The first `inputs` of `arrays` are the inputs, and the others the results. The function returns
-    None for inputs that are not plain, contiguous arrays. The other arguments are those of
-    SequenceWriter.
+    None for inputs that are not plain, contiguous arrays. `empty` makes the memory of large
+    results. The other arguments are those of SequenceWriter.
     """
     parts = [
         step for step in steps if isinstance(step, CallStep) and step.symbol.op is ops.control.part
@@ -361,7 +415,7 @@ def sequence_of(
     if len(tuples) < len(parts):
         return None
     writer = SequenceWriter(arrays, inputs, constants, values, views, tuples)
-    if not all(map(writer.add, steps)) or writer.scratch > SEQUENCE_SCRATCH or not writer.parts:
+    if not writer.add_all(steps) or writer.scratch > KEPT_RESULTS or not writer.parts:
         return None
     results = [each.cell for each in arrays[inputs:]]
     if len(set(results)) < len(results) or not writer.targets.issuperset(results):
@@ -371,7 +425,7 @@ def sequence_of(
     has_loop = any(isinstance(part.kernel, LoopRun) for part in writer.parts)
     if is_long and has_loop:  # a loop releases the lock itself
         return None
-    return tier.sequence(writer.parts, types, *sizes, writer.apart, is_long)
+    return tier.sequence(writer.parts, types, *sizes, writer.apart, is_long, empty)
 
 
 def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:

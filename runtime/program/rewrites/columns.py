@@ -33,6 +33,8 @@ class ColumnsStep(RegionStep):
     are the cells that other steps or the outputs read.
     """
 
+    is_alone = False
+
     def __init__(
         self,
         step: RegionStep,

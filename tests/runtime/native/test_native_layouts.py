@@ -274,6 +274,7 @@ def test_threads() -> None:
             check(graph, np.nan_to_num(x) % 3, np.nan_to_num(y) % 3, threads=threads)
 
 
+@pytest.mark.usefixtures("_step_by_step")
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> None:

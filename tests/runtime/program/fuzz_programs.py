@@ -14,7 +14,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from random import Random
 from typing import Any
 
@@ -24,6 +24,7 @@ from graphir import GraphirError
 from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
 from tests.support.evaluator import same
+from tests.support.native_runs import step_by_step
 
 DTYPES = ["f4", "f4", "f4", "f8", "f8", "i4", "i8", "i1", "u1", "f2", "?"]
 UNARY = [
@@ -287,7 +288,8 @@ def run(number: int) -> str:
         modes += [(drawn.pick.choice(["off", "now"]), 2, drawn.pick.random() < 0.7)]
         modes += [(drawn.pick.choice(["now", "auto"]), drawn.pick.choice([1, 2, 3]), True)]
         for native, threads, small in modes:
-            with thresholds(SMALL if small else {}):
+            apart = step_by_step() if drawn.pick.random() < 0.4 else nullcontext()
+            with thresholds(SMALL if small else {}), apart:
                 program = Program(graph, native=native, threads=threads)
                 for call in range(2):
                     results = program(*drawn.arrays)
