@@ -287,6 +287,10 @@ which costs more than a search for old memory: execution, --outputs fresh droppe
 KEPT_RESULTS: Final = 1 << 28
 """The most bytes of unreferenced results that a program keeps: execution, --outputs dropped."""
 
+UNFIT_RESULTS: Final = 8
+"""How often free memory is kept although another size is asked for: a program has results and
+scratch memory of several sizes in turn: whole_programs, relu_layers."""
+
 KEPT_VIEWS: Final = 1024
 """The most needs for which a lane keeps views of its scratch memory: execution, W10."""
 

@@ -16,6 +16,7 @@ from runtime.program.cost_model import (
     KEPT_VIEWS,
     LINE,
     RECYCLED,
+    UNFIT_RESULTS,
 )
 from runtime.references import counts_references
 
@@ -213,6 +214,14 @@ def take(free: list[Lane]) -> Lane:
         return Lane()
 
 
+class _Memory:
+    """Memory of a result, and how often it was free but had another size than was asked for."""
+
+    def __init__(self, size: int) -> None:
+        self.array: Array = np.empty(size, np.uint8)
+        self.unfit = 0
+
+
 class Recycler:
     """An allocator that reuses the memory of large results that nobody references any more.
 
@@ -221,33 +230,41 @@ class Recycler:
     """
 
     def __init__(self) -> None:
-        self._memories: list[Array] = []
+        self._memories: list[_Memory] = []
 
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
         """Return an uninitialized array."""
         size = math.prod(shape) * dtype.itemsize
         if size < RECYCLED or not counts_references():
             return np.empty(shape, dtype)
-        memory = self._memory(size + LINE)
-        start = -memory.ctypes.data % LINE
-        return memory[start : start + size].view(dtype).reshape(shape)
+        array = self._memory(size + LINE).array
+        start = -array.ctypes.data % LINE
+        return array[start : start + size].view(dtype).reshape(shape)
 
-    def _memory(self, size: int) -> Array:
+    @property
+    def bytes(self) -> int:
+        """The bytes of all memory that the recycler knows."""
+        return sum([each.array.nbytes for each in self._memories])
+
+    def _memory(self, size: int) -> _Memory:
         for _ in range(len(self._memories)):
             try:
                 memory = self._memories.pop(0)
             except IndexError:  # another thread took the last memory
                 break
-            free = sys.getrefcount(memory) == _ALONE
-            if free and memory.size != size:
-                continue  # free memory of another size: release it
+            is_free = sys.getrefcount(memory.array) == _ALONE
+            fits = memory.array.size == size
+            memory.unfit += is_free and not fits
+            if memory.unfit > UNFIT_RESULTS:
+                continue  # sizes have changed: release it
             self._memories.append(memory)
-            if free:
+            if is_free and fits:
+                memory.unfit = 0
                 return memory
-        memory = np.empty(size, np.uint8)
+        memory = _Memory(size)
         self._memories.append(memory)
         memories = self._memories.copy()  # other threads change the list itself
-        while sum(memory_.size for memory_ in memories) > max(KEPT_RESULTS, size):
+        while sum([each.array.size for each in memories]) > max(KEPT_RESULTS, size):
             memories.pop(0)
         self._memories = memories
         return memory

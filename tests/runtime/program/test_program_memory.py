@@ -16,6 +16,7 @@ import pytest
 
 from graphir import ExecutionError, Graph, ops
 from runtime import Program, execute, interpret
+from runtime.program.cost_model import UNFIT_RESULTS
 from runtime.program.memory import Recycler
 from runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
@@ -115,11 +116,20 @@ def test_memory_that_nobody_holds_is_used_again() -> None:
 
 def test_memory_kept_does_not_grow_with_the_shapes_seen() -> None:
     program = Program(graph_of(lambda x, y: x + y))
-    for k in range(20):
+    for k in range(50):
         x = np.ones(LARGE + k, np.float32)
         program(x, x)
         program(x, x)
-    assert sum(one.nbytes for one in program._recycler._memories) <= 2 * x.nbytes
+    assert program._recycler.bytes <= UNFIT_RESULTS * x.nbytes
+
+
+def test_memories_of_several_sizes_are_used_again() -> None:
+    recycler, places = Recycler(), list[tuple[int, ...]]()
+    for _ in range(5):
+        results = [recycler.empty((n * LARGE,), np.dtype(np.float32)) for n in range(1, 5)]
+        places.append(tuple([result.ctypes.data for result in results]))
+        del results
+    assert len(set(places)) == 1
 
 
 # -- out=
