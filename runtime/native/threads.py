@@ -4,7 +4,8 @@ A job is a kernel and the counters from which threads take ranges of its element
 job to idle workers, takes ranges itself, takes the job back from the workers that have not begun,
 and waits for the others. No worker needs the interpreter lock, so a job may be short. Each thread
 takes ranges from a part of its own before it helps with the other parts, so that in the next call
-its core finds much of what it reads in its own cache.
+its core finds much of what it reads in its own cache. Every other run of a job goes backward: of
+arrays that do not fit the cache, it first reads what the run before has read last.
 
 A worker without work polls for 50 microseconds, in which a caller gets its help at once. Then it
 waits for a lock, without using a processor, and after some milliseconds its thread ends. A process
@@ -13,8 +14,9 @@ fork starts its own.
 
 The words of a job are the number of workers that have it, the number of parts, the number of
 elements, those of a range, the kernel, its context, the words from the record of one thread to the
-next, and the address of the first; then, for each part in a line of the cache of its own, the first
-range that no thread has taken, the end, and the worker. A worker is its state, its lock, and the
+next, the address of the first, and whether it runs backward; then, for each part in a line of the
+cache of its own, the first range that no thread has taken, the end, the worker, and the first
+range. A worker is its state, its lock, and the
 address of the pool. Its state is the address of a job, or one of `_NUMBERS`. The words of the pool
 are four functions of the system, the number of polls, whether all workers have to end, and the
 number of workers; then the workers follow.
@@ -37,7 +39,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.abi.jobs import HEAD, RECORDS, SharedRanges, job
+from runtime.native.abi.jobs import BACKWARD, HEAD, RECORDS, SharedRanges, job
 from runtime.native.probe import compiled_code
 from runtime.program.blocks import Range
 from runtime.program.cost_model import KEPT_LAYOUTS, KEPT_PLANS, LINE, PAGE
@@ -65,6 +67,7 @@ _NUMBERS = {
     "POOL_WORDS": _POOL,
     "WORKER_WORDS": _WORKER,
     "HEAD_WORDS": HEAD,
+    "BACKWARD_WORD": BACKWARD,
     "TIME": _WAIT,
     "ABSENT": 0,
     "POLLS": 1,
@@ -90,6 +93,7 @@ entry:
   %context = get ptr, %job[5]
   %step = get i64, %job[6]
   %records = get ptr, %job[7]
+  %is_backward = icmp ne i64 $(get i64, %job[BACKWARD_WORD]), 0
   %record = getelementptr i64, ptr %records, i64 $(mul i64 %number, %step)
   br label %part
 part:
@@ -97,12 +101,15 @@ part:
   %part_number = urem i64 $(add i64 %number, %k), %parts
   %counter = getelementptr i64, ptr %job, i64 $(add i64 HEAD_WORDS, $(mul i64 %part_number, 8))
   %limit = get i64, %counter[1]
+  %both_ends = add i64 $(get i64, %counter[3]), $(sub i64 %limit, 1)
   br label %take
 take:
   %range = atomicrmw add ptr %counter, i64 1 seq_cst
   br i1 $(icmp slt i64 %range, %limit), label %run, label %taken
 run:
-  %first = mul i64 %range, %block
+  %mirror = sub i64 %both_ends, %range
+  %place = select i1 %is_backward, i64 %mirror, i64 %range
+  %first = mul i64 %place, %block
   %end = call i64 @llvm.smin(i64 $(add i64 %first, %block), i64 %size)
   call void %kernel(ptr %record, ptr %context, i64 %first, i64 %end)
   br label %take
@@ -432,6 +439,7 @@ class Job:
 
     def run(self, addresses: Sequence[int]) -> None:
         """Do the work, with memories at some addresses."""
+        self.words[BACKWARD] ^= 1
         words, pool = self.words.copy(), _pool()
         scratch = _scratch(self.scratch)
         start = -(-scratch.ctypes.data // PAGE) * PAGE

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.native.abi.jobs import NOT_SHARED, RECORDS, SharedRanges, job
+from runtime.native.abi.jobs import BACKWARD, NOT_SHARED, RECORDS, SharedRanges, job
 from runtime.native.abi.structs import (
     ALIGNED,
     DATA,
@@ -97,6 +97,7 @@ entry:
   HEAD
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
   %job = alloca i8, i64 %bytes, align 16
+  put i64 $(xor i64 $(get i64, %template[{BACKWARD}]), 1), %template[{BACKWARD}]
   call void @llvm.memcpy(ptr align 8 %job, ptr align 8 %template, i64 %bytes, i1 false)
   %given = getelementptr i64, ptr %job, i64 %room
   br i1 $(icmp eq i64 %nargs, %inputs), label %results, label %other

@@ -7,6 +7,9 @@ from typing import NamedTuple
 RECORDS = 7
 """The word of a job that has the address of the records of its kernel."""
 
+BACKWARD = 8
+"""The word that is not 0 if threads take the last ranges of their parts first."""
+
 HEAD, _PART = 16, 8
 """The words of a job before its parts, and of a part."""
 
@@ -39,5 +42,5 @@ def job(
     words = [0, parts, size, shared.block, address, context, step, *[0] * (HEAD - RECORDS)]
     for part in range(parts):
         bounds = ranges * part // parts, ranges * (part + 1) // parts
-        words += [*bounds, *[0] * (_PART - 2)]
+        words += [*bounds, 0, bounds[0], *[0] * (_PART - 4)]
     return tuple(words)

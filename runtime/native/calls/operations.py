@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from runtime.native.abi.jobs import BACKWARD
 from runtime.native.abi.loops import loop_of, sort_of
 from runtime.native.columns.reductions import column_reductions
 from runtime.native.probe import compiled_code, engine
@@ -217,7 +218,9 @@ entry:
   %helpers = get i64, %table[2]
   %last = get i64, %table[3]
   %words = alloca i8, i64 %bytes, align 64
-  call void @llvm.memcpy.p0.p0.i64(ptr %words, ptr $(get ptr, %table[4]), i64 %bytes, i1 false)
+  %template = get ptr, %table[4]
+  put i64 $(xor i64 $(get i64, %template[BACKWARD]), 1), %template[BACKWARD]
+  call void @llvm.memcpy.p0.p0.i64(ptr %words, ptr %template, i64 %bytes, i1 false)
   %own = ptrtoint ptr %words to i64
   %scratch = add i64 $(get i64, %record[%last]), PAGE_1
   put i64 $(and i64 %scratch, $(xor i64 PAGE_1, -1)), %record[%last]
@@ -374,7 +377,9 @@ def move_operation(moves: ElementMoves) -> Operation:
 @cache
 def job_code() -> Any:
     """Return the code that runs a job."""
-    return compiled_code(_JOB.replace("PAGE_1", f"{PAGE - 1}"), "job")
+    return compiled_code(
+        _JOB.replace("PAGE_1", f"{PAGE - 1}").replace("BACKWARD", f"{BACKWARD}"), "job"
+    )
 
 
 def job_operation(job: Job) -> Operation:
