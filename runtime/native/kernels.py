@@ -68,6 +68,7 @@ from runtime.program.cutting import Region
 from runtime.program.memory import Lane
 from runtime.program.rows import ColumnSpace
 from runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
+from runtime.program.tier import Product, SequencePart
 
 if TYPE_CHECKING:
     from runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
@@ -312,6 +313,15 @@ class Kernels:
         return PlacedKernel(kernel, layout.record, cells, arrays, step.size, self.shared(step))
 
     together = PhaseTable
+
+    def matrices(self, product: Product, cells: Sequence[int]) -> PlacedKernel | None:
+        """Return a product of a batch as a kernel whose elements are matrices (see `Tier`)."""
+        from runtime.native.sequences import are_ready, matrices_kernel
+
+        if not are_ready([SequencePart(product, ())], self.now):
+            return None
+        kernel, size = matrices_kernel(product)
+        return PlacedKernel(kernel, [0] * len(cells), cells, (), size)
 
     def column_fold(self, symbol: Symbol, space: ColumnSpace) -> Callable[..., None] | None:
         """Return the function that reduces the rows of a matrix into an array (see `Tier`)."""

@@ -95,6 +95,32 @@ exit:
 words each, which every calling convention of 64-bit processors passes alike."""
 
 
+_MATRICES = """
+define void @matrices(ptr %record, ptr %table, i64 %first, i64 %end) {
+entry:
+  %args = alloca [3 x ptr]
+  %counts = alloca [4 x i64]
+  br label %operand
+operand:
+  %k = phi i64 [ 0, %entry ], [ %k1, %operand ]
+  %step = get i64, $(getelementptr i64, ptr %table, i64 6)[%k]
+  put i64 $(add i64 $(get i64, %record[%k]), $(mul i64 %first, %step)), %args[%k]
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, 3), label %operand, label %call
+call:
+  put i64 $(sub i64 %end, %first), %counts[0]
+  put i64 $(get i64, %table[3]), %counts[1]
+  put i64 $(get i64, %table[4]), %counts[2]
+  put i64 $(get i64, %table[5]), %counts[3]
+  %loop = get ptr, %table[0]
+  %steps = getelementptr i64, ptr %table, i64 6
+  call void %loop(ptr %args, ptr %counts, ptr %steps, ptr $(get ptr, %table[1]))
+  ret void
+}"""
+"""A kernel whose elements are the matrices of a product. The table has the inner loop of np.matmul
+and its data, then the counts of matrices, rows, terms and columns, and the strides of the loop."""
+
+
 class SequenceCode(NamedTuple):
     """A sequence in the form of a kernel that `built_in` takes."""
 
@@ -268,15 +294,36 @@ def _operation(kernel: Any) -> Operation:
     return Operation(kernel.compiled.address, kernel.record, (context, 0, kernel.size), alive)
 
 
+def matrices_kernel(product: Product) -> tuple[SequenceCode, int]:
+    """Return a product of a batch as a kernel whose elements are matrices, and their number."""
+    loop, (count, *sizes), strides = _loop_call(product)
+    words = [loop.function, loop.data, count, *sizes, *strides]
+    table, code = (c_int64 * len(words))(*words), _matrices_code()
+    return SequenceCode(code.address, table, (code, table)), count
+
+
+@cache
+def _matrices_code() -> Any:
+    return compiled_code(_MATRICES, "matrices")
+
+
 def _product_operation(product: Product) -> Operation:
-    """Return a product as a job of threads, or as a call of the inner loop of np.matmul.
+    """Return a product as a job of threads, or as a call of the inner loop of np.matmul."""
+    entry = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
+    if entry:
+        return job_operation(entry[1])
+    loop, *words = _loop_call(product)
+    counts, strides = (np.array(each, np.int64) for each in words)
+    arguments = counts.ctypes.data, strides.ctypes.data, loop.data
+    return Operation(loop.function, (0, 0, 0), arguments, (counts, strides))
+
+
+def _loop_call(product: Product) -> tuple[Any, list[int], list[int]]:
+    """Return the inner loop of np.matmul for a product, its counts and its strides.
 
     The loop takes the counts of matrices, rows, terms and columns, and strides in bytes: those from
     matrix to matrix, and those along the two axes of each array.
     """
-    entry = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
-    if entry:
-        return job_operation(entry[1])
     left, right = product.left, product.right
     m, n = (1, *left.shape)[-2:]
     p = 1 if len(right.shape) == 1 else right.shape[-1]
@@ -285,10 +332,8 @@ def _product_operation(product: Product) -> Operation:
     loop = loop_of(np.matmul, *[product.dtype] * 3)
     assert batch and loop
     count, steps = batch
-    counts = np.array([count, m, n, p], np.int64)
-    strides = np.array([*steps, *by_left, *by_right, p, 1], np.int64) * product.dtype.itemsize
-    arguments = counts.ctypes.data, strides.ctypes.data, loop.data
-    return Operation(loop.function, (0, 0, 0), arguments, (counts, strides))
+    strides = [step * product.dtype.itemsize for step in (*steps, *by_left, *by_right, p, 1)]
+    return loop, [count, m, n, p], strides
 
 
 def _kind(product: Product) -> FloatProduct:

@@ -17,9 +17,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir import ops
+from graphir.lazy import lazy
 from graphir.semantics import products
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.products import Layout
@@ -28,18 +30,26 @@ from runtime.program.codegen.straight import alone
 from runtime.program.cost_model import (
     BATCH,
     BATCH_PART,
+    BATCH_ROWS,
     BLAS_TERM,
     BLAS_THREADS,
     BLAS_VECTOR_THREADS,
+    KEPT_WALKS,
+    LINE,
+    NATIVE_LONG_ROWS,
+    NATIVE_SECOND_THREAD,
     RANGES_PER_THREAD,
     SECOND_THREAD,
+    STEP,
 )
 from runtime.program.memory import Lane, Need, ScratchView
 from runtime.program.phases import PhasesStep
 from runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
+from runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
 from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
+Storage: TypeAlias = "np.dtype[Any]"
 Shape: TypeAlias = tuple[int, ...]
 Part: TypeAlias = tuple[slice, ...]
 """A slice of each leading axis of a batch."""
@@ -128,6 +138,7 @@ class BatchStep:
     ) -> None:
         self.members, self.lead, self.axes, self._fuse = members, lead, axes, fuse
         self.shape = members[0].shape
+        self._regions = [member for member in members if isinstance(member, RegionStep)]
         self.writes: dict[int, tuple[Shape, np.dtype[Any]]] = {}
         views: set[int] = set()
         for member in members:
@@ -155,6 +166,7 @@ class BatchStep:
         self.most_threads = max(member.most_threads for member in members)
         self._cut()
         self._bodies: dict[Shape, Body] = {}
+        self._jobs: dict[Any, SharedJob] = {}
 
     def _cut(self) -> None:
         """Choose the parts, and whether threads take different parts."""
@@ -163,7 +175,7 @@ class BatchStep:
         regions = [member.price for member in self.members if isinstance(member, RegionStep)]
         sizes = [product.symbol.dtype.storage.itemsize for product in multiplications]
         times = [n * BLAS_TERM * size for n, size in zip(terms, sizes, strict=True)]
-        price = sum(times) + sum(regions)
+        self.price = price = sum(times) + sum(regions)
         most = [_threads_above(product) * count for product in multiplications]
         is_large = any(n > limit for n, limit in zip(terms, most, strict=True))
         self.is_serial = is_large and products.blas_threads() != 1
@@ -235,7 +247,7 @@ class BatchStep:
             reads: list[int] = step.reads
             last |= {roots.get(cell, cell): number for cell in reads}
             roots |= {cell: roots.get(reads[0], reads[0]) for cell in self._views_of(step)}
-        regions = [member for member in self.members if isinstance(member, RegionStep)]
+        regions = self._regions
         first = max([0, *[len(region.body.widths) for region in regions]])
         memory, views = dict[int, int](), list[ScratchView]()
         slots: dict[int, tuple[int, int]] = {}
@@ -269,6 +281,11 @@ class BatchStep:
         values = run.values.copy()
         for cell in self._ordered.difference(self.axes):
             values[cell] = contiguous(values[cell])
+        if run.progress is None and self._share(values):
+            return
+        for region in self._regions:  # each part costs Python the time of a step, or more
+            if region.native and not region.native.worth:
+                region.native.spend(STEP * self.blocks)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             own = PlanRun(values.copy(), lane, run.free, run.recycler, {})
@@ -277,6 +294,109 @@ class BatchStep:
                 self._run_part(own, part, values, results)
 
         share(self.blocks, work, self.threads, run.lane, run.free, run.progress and run.tell)
+
+    # -- machine code
+
+    def _share(self, values: Sequence[Any]) -> bool:
+        """Run all members in machine code without Python; return whether all have machine code."""
+        if not self.is_job or not all(region.native.worth for region in self._regions):
+            return False
+        arrays = [values[cell] for cell in self.reads]
+        if not all(array.flags.aligned for array in arrays):
+            return False
+        key = tuple([array.strides for array in arrays])
+        job = self._jobs.get(key) or self.job(values)
+        if job is None:
+            return False
+        if len(self._jobs) >= KEPT_WALKS:
+            self._jobs.clear()
+        self._jobs[key] = job
+        places = [None if cell is None else values[cell] for cell in self.cells]
+        job.run([0 if array is None else array.ctypes.data for array in places])
+        return True
+
+    @property
+    def cells(self) -> list[int | None]:
+        """The cells of the memories of the job; None for scratch memory."""
+        return [None if cell in self._inner else cell for cell in (*self.writes, *self.reads)]
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The bytes of the results, by cell."""
+        both = [(cell, *self.writes[cell]) for cell in self.results]
+        return {cell: math.prod(shape) * dtype.itemsize for cell, shape, dtype in both}
+
+    @lazy
+    def _rows(self) -> dict[int, int]:
+        """The bytes of a matrix of each value, by cell."""
+        count, both = math.prod(self.lead), self.writes.items()
+        return {cell: math.prod(n) * dtype.itemsize // count for cell, (n, dtype) in both}
+
+    @property
+    def is_job(self) -> bool:
+        """Whether machine code may run all members: there is a region, and matrices are small."""
+        is_small = sum(self._rows.values()) <= NATIVE_LONG_ROWS and not self.is_serial
+        return is_small and bool(self._regions) and all(each.native for each in self._regions)
+
+    def job(self, values: Sequence[Any]) -> SharedJob | None:
+        """Return all members in machine code, on a few small matrices at a time.
+
+        A value that is None has C order. The answer is None without kernels, for large matrices,
+        and if a product copies an operand.
+        """
+        if not self.is_job:
+            return None
+        count, inner = math.prod(self.lead), [cell for cell in self.writes if cell in self._inner]
+        rows = self._rows
+        room = max(1, BATCH_ROWS // sum(rows.values()))
+        offsets = [0, *itertools.accumulate(-(-room * rows[cell] // LINE) * LINE for cell in inner)]
+        layouts, views = self._layouts(values)
+        keys = [*self.writes, *self.reads]
+        kernels: list[RowKernel] = []
+        native = self._regions[0].native
+        for member in self.members:
+            if isinstance(member, RegionStep):
+                kernel = member.native.placed(member, layouts, False)
+            elif is_product(member):
+                product = _product(member, [layouts[cell] for cell in member.reads])
+                kernel = product and native.matrices(product, [*member.reads, member.write])
+            else:
+                continue
+            if not kernel or kernel.size % count:
+                return None
+            operands: list[RowOperand] = []
+            for place, cell in enumerate(kernel.cells):
+                root, offset = views.get(cell, (cell, 0))
+                row = rows[root] if root in inner else 0
+                operands.append(RowOperand(place, keys.index(root), offset, row))
+            kernel = kernel._replace(arrays=())
+            kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // count, count))
+        blocks = -(-count // (room * RANGES_PER_THREAD * self.most_threads))
+        memories = dict(zip(map(keys.index, inner), offsets, strict=False))
+        threads = self.most_threads if self.price > NATIVE_SECOND_THREAD else 1
+        table = native.together(kernels, room)
+        return table.job(memories, offsets[-1], count, blocks * room, threads)
+
+    def _layouts(self, values: Sequence[Any]) -> tuple[list[Any], dict[int, tuple[int, int]]]:
+        """Return the cells with arrays of the right layouts, and the places of views.
+
+        The place of a view is the cell that it views, and the bytes from its first element.
+        """
+        layouts, views = [*values], dict[int, tuple[int, int]]()
+        for member in self.members:
+            for cell, shape, dtype in _operands(member):
+                if layouts[cell] is None and cell in self.reads:
+                    layouts[cell] = _in_order(shape, dtype)
+            for cell in written_cells(member):
+                if cell in self.writes:
+                    layouts[cell] = _in_order(*self.writes[cell])
+            if isinstance(member, CallStep) and not is_product(member):
+                (read,) = member.reads
+                view = layouts[member.write] = member.call(layouts[read])
+                root, offset = views.get(read, (read, 0))
+                offset += view.ctypes.data - layouts[read].ctypes.data
+                views[member.write] = root, offset
+        return layouts, views
 
     def _run_part(
         self, own: PlanRun, part: Part, values: Sequence[Any], results: Mapping[int, Array]
@@ -299,6 +419,48 @@ class BatchStep:
         for cell, target in targets.items():
             if own.values[cell] is not target:
                 target[...] = own.values[cell].reshape(target.shape)
+
+
+def _in_order(shape: Shape, dtype: Storage) -> Array:
+    """Return an array in C order, without memory of its own for all of its elements."""
+    strides = [dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    return as_strided(np.empty(1, dtype), shape, strides)
+
+
+def _operands(member: Member) -> Iterator[tuple[int, Shape, Storage]]:
+    """Yield the cell, the shape and the dtype of each operand."""
+    if isinstance(member, RegionStep):
+        for symbol in member.body.inputs:
+            shape = member.operand_shape(symbol)
+            yield member.cells[symbol.index], shape, symbol.dtype.storage
+        return
+    for cell, shape, arg in zip(
+        member.reads, member.operand_shapes, member.symbol.args, strict=True
+    ):
+        yield cell, shape, arg.dtype.storage
+
+
+def _product(step: CallStep, operands: Sequence[Array]) -> Product | None:
+    """Return a product of operands as they lie; None if it copies one, or may be of a Gram matrix.
+
+    NumPy calls another function of BLAS for a matrix and its own transpose, in one memory.
+    """
+    layout, size = layout_of(step), step.symbol.dtype.storage.itemsize
+    left, right = [
+        ProductOperand(array.shape, tuple([stride // size for stride in array.strides]))
+        for array in operands
+    ]
+    orders = [_in_order(array.shape, array.dtype).strides for array in operands]
+    demands = [tuple([stride // size for stride in strides]) for strides in orders]
+    if layout:
+        function, *demands, is_gram = layout
+        if is_gram or function != "matmul" or left.strides[-2:] == right.strides[-2:][::-1]:
+            return None
+    for (shape, strides), demand in zip((left, right), demands, strict=True):
+        axes = zip(shape, strides, demand, strict=True)
+        if any(n > 1 and stride != other for n, stride, other in axes):
+            return None
+    return Product(step.symbol.dtype.storage, left, right)
 
 
 def is_product(step: Any) -> TypeGuard[CallStep]:

@@ -92,6 +92,10 @@ BATCH: Final = 12 << 20
 """The most bytes of the values between the products of some matrices of a batch:
 whole_programs, causal_attention."""
 
+BATCH_ROWS: Final = 1 << 17
+"""The most bytes of the values of small matrices that machine code computes before the next:
+whole_programs, tone_curve."""
+
 CACHE: Final = 3 << 19
 """The most bytes that all slots of a block take together: execution, W1 to W6, 10,000,000."""
 

@@ -278,6 +278,14 @@ class CompiledRegion(Protocol):
         """Return kernels that run one after another on blocks of `room` rows."""
         ...
 
+    def matrices(self, product: Product, cells: Sequence[int], /) -> PlacedRegion | None:
+        """Return a product of a batch as a kernel whose elements are matrices.
+
+        `cells` are those of the operands and the result. The answer is None if there is no such
+        kernel, or not yet.
+        """
+        ...
+
     def entry(
         self,
         step: RegionStep | ScalarStep,

@@ -74,6 +74,8 @@ def is_sequential(step: AnyStep) -> bool:
             return False
         is_shared = step.threads > 1 or step.native.threads(step) > 1
         return not is_shared or step.native.shared(step) is not None
+    if isinstance(step, BatchStep):
+        return step.is_job
     if isinstance(step, (PhasesStep, WavefrontStep)):
         return all(member.native is not None for member in step.members)
     if not isinstance(step, CallStep):
@@ -163,7 +165,7 @@ class SequenceWriter:
 
     def add(self, step: AnyStep) -> bool:
         """Add a step; the answer is False if the sequence cannot have it, or not yet."""
-        if isinstance(step, (PhasesStep, WavefrontStep)):
+        if isinstance(step, (PhasesStep, WavefrontStep, BatchStep)):
             return self._add_job(step)
         if isinstance(step, RegionStep) and (sort := sort_of(step)):
             return self._add_sort(step, sort)
@@ -202,7 +204,7 @@ class SequenceWriter:
         self.price += step.price
         return True
 
-    def _add_job(self, step: PhasesStep | WavefrontStep) -> bool:
+    def _add_job(self, step: PhasesStep | WavefrontStep | BatchStep) -> bool:
         """Add the regions of a step."""
         sources = step.sources if isinstance(step, WavefrontStep) else ()
         if any(self._shapes.get(each.cell) != each.shape for each in sources):

@@ -29,7 +29,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of few small matrices; threads and fusion over rows for any work."""
     monkeypatch.setattr(batches, "BATCH", 1 << 13)
     monkeypatch.setattr(batches, "BATCH_PART", 1)
-    monkeypatch.setattr(batches, "SECOND_THREAD", 0)
+    for name in ("SECOND_THREAD", "NATIVE_SECOND_THREAD"):
+        monkeypatch.setattr(batches, name, 0)
     monkeypatch.setattr(fusion, "CACHE", 1 << 10)
 
 
