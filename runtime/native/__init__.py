@@ -18,6 +18,7 @@ from runtime.program.tier import (
     Mode,
     Multiply,
     SequencePart,
+    SharedJob,
     Tier,
     provide,
 )
@@ -157,6 +158,12 @@ class NativeTier:
             return reduction.reduce(reduce, symbol, space, shape, threads, x)
 
         return compute
+
+    def column_job(self, symbol: Symbol, space: ColumnSpace, threads: int, /) -> SharedJob | None:
+        """Return a reduction of outer axes of a contiguous array as a job (see `Tier`)."""
+        from runtime.native.columns.reductions import column_reductions
+
+        return column_reductions(self.now, symbol.op.name, symbol.dtype).ready_job(space, threads)
 
 
 class _LazyKernels:

@@ -357,6 +357,21 @@ class Kernels:
         share_calls(together or (), threads)
         return together is not None
 
+    def column_job(
+        self, step: RegionStep, space: ColumnSpace, values: Sequence[Any]
+    ) -> tuple[Job, Sequence[int]] | None:
+        """Return the computation and reduction of all rows, and its cells (see `Tier`)."""
+        if not (self.worth and self._is_inline):
+            return None
+        outs = [np.empty(step.shape, dtype) for _, dtype in step.writes]
+        arrays = [*self._inputs(step, values, copies=False), *outs]
+        dtypes = [rows.symbol.dtype.storage for rows in step.rows]
+        sums = [np.empty((space.lead, space.lanes), dtype) for dtype in dtypes]
+        cells = [step.cells[symbol.index] for symbol in self.code.inputs.values()]
+        cells += [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
+        job = self._columns_job(step, space, arrays, sums, self.threads(step))
+        return job and (job, cells)
+
     def _columns_job(
         self,
         step: RegionStep,

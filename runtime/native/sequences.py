@@ -25,15 +25,20 @@ from runtime.native.background import LOCK, submit
 from runtime.native.calls.float_products import FloatProduct, FloatProducts, float_products
 from runtime.native.calls.operations import (
     Operation,
+    can_divide,
     can_fold,
     can_move,
+    can_start,
     fold_operation,
     job_operation,
     loop_code,
     loop_operation,
+    mean_operation,
     move_operation,
     sort_operation,
     sorts_as_numpy,
+    start_operation,
+    take_turns,
 )
 from runtime.native.probe import compiled_code, engine, failure_reason
 from runtime.native.threads import Job
@@ -41,6 +46,8 @@ from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import PAGE, SEQUENCE_SCRATCH
 from runtime.program.tier import (
     ColumnFold,
+    ColumnMean,
+    ColumnStart,
     ElementMoves,
     LoopRun,
     MemoryPlace,
@@ -161,6 +168,10 @@ def _need(kernel: Any) -> Need:
             return "shared product", kernel
         case ColumnFold():
             return "fold", (kernel.name, kernel.dtype, kernel.space.lanes)
+        case ColumnStart():
+            return "start", None
+        case ColumnMean():
+            return "mean", kernel.dtype
         case RowSort():
             return "sort", kernel.dtype
         case ElementMoves():
@@ -193,6 +204,10 @@ def _is_usable(need: Need) -> bool:
             return multiplies_as_numpy(product.dtype)
         case "fold", reduction:
             return can_fold(*reduction)
+        case "start", _:
+            return can_start()
+        case "mean", dtype:
+            return can_divide(dtype)
         case "sort", dtype:
             return sorts_as_numpy(dtype)
         case "loop", _:
@@ -216,6 +231,7 @@ def sequence_entry(
     """
     driver = _driver()
     operations = [_operation(part.kernel) for part in parts]
+    take_turns([operation.job for operation in operations if operation.job])
     most = max([operation.scratch for operation in operations])
     end, hidden = scratch, 0
     if most:  # one job after another uses the same memory
@@ -271,6 +287,10 @@ def _operation(kernel: Any) -> Operation:
             return _product_operation(kernel)
         case ColumnFold():
             return fold_operation(kernel)
+        case ColumnStart():
+            return start_operation(kernel)
+        case ColumnMean():
+            return mean_operation(kernel)
         case RowSort():
             operation = sort_operation(kernel)
             assert operation

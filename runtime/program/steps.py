@@ -366,8 +366,8 @@ class RegionStep:
 
     small: Any = None
     is_reshaped = False
-    is_alone = True
-    """Whether a kernel computes the region, and no other work follows."""
+    columns: ColumnSpace | None = None
+    """The space of row-wise symbols that reduce outer axes."""
 
     def __init__(
         self,

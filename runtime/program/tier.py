@@ -183,6 +183,22 @@ class ColumnFold(NamedTuple):
     neutral: Any
 
 
+class ColumnStart(NamedTuple):
+    """The first value of all elements of a contiguous array, the results of a reduction."""
+
+    dtype: np.dtype[Any]
+    size: int
+    neutral: Any
+
+
+class ColumnMean(NamedTuple):
+    """The division of the sums in a contiguous array by the number of their `rows`."""
+
+    dtype: np.dtype[Any]
+    size: int
+    rows: int
+
+
 class RowSort(NamedTuple):
     """A sort of `rows` contiguous rows of `length` elements, or, if it `finds`, the int64 order.
 
@@ -237,7 +253,17 @@ class SequencePart(NamedTuple):
     A memory of a job that lies in the job's scratch memory has the place None.
     """
 
-    kernel: PlacedRegion | Product | ColumnFold | RowSort | ElementMoves | LoopRun | SharedJob
+    kernel: (
+        PlacedRegion
+        | Product
+        | ColumnFold
+        | ColumnStart
+        | ColumnMean
+        | RowSort
+        | ElementMoves
+        | LoopRun
+        | SharedJob
+    )
     places: Sequence[Any]
 
 
@@ -326,6 +352,16 @@ class CompiledRegion(Protocol):
         `sums` are matrices with a row for each leading element of the space, one for each row-wise
         symbol, and their elements have their first values. The answer is false, and nothing is
         done, if there is no kernel for these operands yet, or if threads could not share the rows.
+        """
+        ...
+
+    def column_job(
+        self, step: RegionStep, space: ColumnSpace, values: Sequence[Any], /
+    ) -> tuple[SharedJob, Sequence[int]] | None:
+        """Return the computation and reduction of all rows, and the cells of its memories.
+
+        Values that are None have C order, as results have. The results of reductions have their
+        first values. The answer is None if there is no kernel for these operands yet.
         """
         ...
 
@@ -486,6 +522,14 @@ class Tier(Protocol):
 
         `space` is that of its operand and `shape` the shape of its result. It calls `reduce`, which
         does the same, as long as there is no machine code, and where that is faster.
+        """
+        ...
+
+    def column_job(self, symbol: Symbol, space: ColumnSpace, threads: int, /) -> SharedJob | None:
+        """Return a reduction of outer axes of a contiguous array, on at most some threads.
+
+        The memories are the operand and the result, which has its first values. The answer is None
+        if there is no machine code, or not yet.
         """
         ...
 

@@ -26,7 +26,7 @@ from runtime.native.vectors import lane
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import PAGE
 from runtime.program.rows import ColumnSpace
-from runtime.program.tier import ColumnFold, ElementMoves, LoopRun, RowSort
+from runtime.program.tier import ColumnFold, ColumnMean, ColumnStart, ElementMoves, LoopRun, RowSort
 
 Array: TypeAlias = NDArray[Any]
 
@@ -69,6 +69,28 @@ exit:
 }"""
 """A fold: the results get the neutral element, the kernel reduces rows into each tile of them, and
 an inner loop of NumPy divides a sum by its count. The kernel's record follows the operands."""
+
+_START = """
+define void @start(ptr %record, ptr %values, i64 %first, i64 %bytes) {
+  call void @llvm.memcpy.p0.p0.i64(ptr $(get ptr, %record[0]), ptr %values, i64 %bytes, i1 false)
+  ret void
+}"""
+"""The first values of results."""
+
+_MEAN = """
+define void @mean(ptr %record, ptr %table, i64 %first, i64 %end) {
+  %sums = get ptr, %record[0]
+  %args = alloca [3 x ptr]
+  put ptr %sums, %args[0]
+  put ptr $(get ptr, %table[2]), %args[1]
+  put ptr %sums, %args[2]
+  %counts = getelementptr i64, ptr %table, i64 3
+  %steps = getelementptr i64, ptr %table, i64 4
+  %divide = get ptr, %table[0]
+  call void %divide(ptr %args, ptr %counts, ptr %steps, ptr $(get ptr, %table[1]))
+  ret void
+}"""
+"""The division of sums by their number, by an inner loop of NumPy."""
 
 _SORT = """
 define void @sort(ptr %record, ptr %table, i64 %first, i64 %end) {{
@@ -219,12 +241,13 @@ entry:
   %last = get i64, %table[3]
   %words = alloca i8, i64 %bytes, align 64
   %template = get ptr, %table[4]
-  put i64 $(xor i64 $(get i64, %template[BACKWARD]), 1), %template[BACKWARD]
+  %turn = get i64, %table[5]
+  put i64 $(xor i64 $(get i64, %template[BACKWARD]), %turn), %template[BACKWARD]
   call void @llvm.memcpy.p0.p0.i64(ptr %words, ptr %template, i64 %bytes, i1 false)
   %own = ptrtoint ptr %words to i64
   %scratch = add i64 $(get i64, %record[%last]), PAGE_1
   put i64 $(and i64 %scratch, $(xor i64 PAGE_1, -1)), %record[%last]
-  %list = getelementptr i64, ptr %table, i64 5
+  %list = getelementptr i64, ptr %table, i64 6
   br label %patch
 patch:
   %k = phi i64 [ 0, %entry ], [ %k1, %patch ]
@@ -244,7 +267,24 @@ done:
 }"""
 """A job of threads: its words get the addresses of memories, which the record has."""
 
+_TURN = 5
+"""The word of the table of a job that is 1 if every other run goes backward."""
+
 _WORD, _POINTER, _STATE = 0, 1, 2
+
+
+class JobWords(NamedTuple):
+    """The words of a job in a sequence, and the table of its operation."""
+
+    words: NDArray[np.int64]
+    table: NDArray[np.int64]
+
+
+def take_turns(jobs: Sequence[JobWords]) -> None:
+    """Let each run of a job go against the run before, of this job or of another one."""
+    for number, job in enumerate(jobs):
+        job.words[BACKWARD] = number % 2
+        job.table[_TURN] = len(jobs) % 2
 
 
 class Operation(NamedTuple):
@@ -259,6 +299,7 @@ class Operation(NamedTuple):
     arguments: tuple[int, int, int]
     alive: Sequence[Any]
     scratch: int = 0
+    job: JobWords | None = None
 
 
 # Two threads that ask for code at once may both compile it, and the cache keeps one.
@@ -267,6 +308,28 @@ class Operation(NamedTuple):
 @cache
 def _fold_code() -> Any:
     return compiled_code(_FOLD, "fold")
+
+
+@cache
+def _start_code() -> Any:
+    return compiled_code(_START, "start")
+
+
+@cache
+def _mean_code() -> Any:
+    return compiled_code(_MEAN, "mean")
+
+
+@cache
+def can_start() -> bool:
+    """Whether the code of first values is compiled, now."""
+    return bool(_start_code())
+
+
+@cache
+def can_divide(dtype: Storage) -> bool:
+    """Whether the code of means is compiled, now."""
+    return bool(_mean_code()) and loop_of(np.true_divide, *[dtype] * 3) is not None
 
 
 @cache
@@ -357,6 +420,24 @@ def fold_operation(fold: ColumnFold) -> Operation:
     return Operation(code.address, record, arguments, (code, kernel, neutral, count, table))
 
 
+def start_operation(start: ColumnStart) -> Operation:
+    """Return the first values of results as an operation."""
+    values = np.full(start.size, start.neutral, start.dtype)
+    code = _start_code()
+    return Operation(code.address, (0,), (values.ctypes.data, 0, values.nbytes), (code, values))
+
+
+def mean_operation(mean: ColumnMean) -> Operation:
+    """Return the division of sums by their number as an operation."""
+    # NumPy divides float32 in float64 and rounds twice, which here is as one rounding.
+    loop, count = loop_of(np.true_divide, *[mean.dtype] * 3), np.array(mean.rows, mean.dtype)
+    assert loop
+    steps = mean.dtype.itemsize, 0, mean.dtype.itemsize
+    words = loop.function, loop.data, count.ctypes.data, mean.size, *steps
+    table, code = (c_int64 * len(words))(*words), _mean_code()
+    return Operation(code.address, (0,), (addressof(table), 0, 0), (code, count, table))
+
+
 def sort_operation(sort: RowSort) -> Operation | None:
     """Return a sort of rows as an operation; None if this NumPy has no such function."""
     function = sort_of(sort.dtype, sort.finds, sort.stable)
@@ -390,12 +471,13 @@ def job_operation(job: Job) -> Operation:
     last = max([0, *(job.numbers + 1)])
     numbers = np.where(job.numbers == SCRATCH, last, job.numbers)
     shared = shared_ranges(1, job.helpers)
-    head = shared.function, shared.pool, job.helpers, last, job.words.ctypes.data
+    words = job.words.copy()
+    head = shared.function, shared.pool, job.helpers, last, words.ctypes.data, 0
     table = np.array([*head, *np.stack([job.positions, numbers], axis=1).ravel()], np.int64)
     code = job_code()
-    arguments = table.ctypes.data, job.words.nbytes, len(numbers)
-    alive = code, job, table
-    return Operation(code.address, [0] * (last + 1), arguments, alive, job.scratch)
+    arguments, record = (table.ctypes.data, words.nbytes, len(numbers)), [0] * (last + 1)
+    own = JobWords(words, table)
+    return Operation(code.address, record, arguments, (code, job), job.scratch, own)
 
 
 def loop_operation(run: LoopRun) -> Operation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from time import perf_counter_ns
@@ -115,16 +116,22 @@ class ColumnReduction:
         x: Array,
     ) -> Array:
         """Return the reduction of a contiguous array; `reduce` does the same in NumPy."""
-        threads = threads if x.nbytes * COLUMN_BYTE > NATIVE_SECOND_THREAD else 1
-        if not self._is_ready(space, threads):
+        job = self.ready_job(space, threads)
+        if job is None:
             start = perf_counter_ns()
             result = reduce(x)
             self.numpy_time += perf_counter_ns() - start
             return result
         result = np.full(shape, neutral(symbol), symbol.dtype.storage)
-        self.job(space, threads).run([x.ctypes.data, result.ctypes.data])
+        job.run([x.ctypes.data, result.ctypes.data])
         finish_columns(symbol, space, result)
         return result
+
+    def ready_job(self, space: ColumnSpace, threads: int) -> Job | None:
+        """Return the reduction of a contiguous array on at most some threads; None if not ready."""
+        size = math.prod(space) * self.reduction.dtype.itemsize
+        threads = threads if size * COLUMN_BYTE > NATIVE_SECOND_THREAD else 1
+        return self.job(space, threads) if self._is_ready(space, threads) else None
 
     def _is_ready(self, space: ColumnSpace, threads: int) -> bool:
         """Whether there is a kernel; an earned one is submitted to the background thread."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import DType, ops
+from graphir import DType, Symbol, ops
 from graphir.semantics.kernels import kernel_of
 from graphir.semantics.products import uses_blas
 from runtime.program.batches import BatchStep
@@ -36,6 +36,8 @@ from runtime.program.rows import ColumnSpace, neutral
 from runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
 from runtime.program.tier import (
     ColumnFold,
+    ColumnMean,
+    ColumnStart,
     ElementMoves,
     LoopRun,
     MemoryPlace,
@@ -43,6 +45,7 @@ from runtime.program.tier import (
     ProductOperand,
     RowSort,
     SequencePart,
+    SharedJob,
     Tier,
 )
 from runtime.program.wavefronts import WavefrontStep
@@ -70,22 +73,24 @@ def is_sequential(step: AnyStep) -> bool:
     if isinstance(step, ScalarStep):
         return step.native is not None
     if isinstance(step, RegionStep):
-        if step.native is None or step.stores or not step.size or not step.is_alone:
+        if step.native is None or step.stores or not step.size:
             return False
+        if step.columns:
+            return True
         is_shared = step.threads > 1 or step.native.threads(step) > 1
         return not is_shared or step.native.shared(step) is not None
     if isinstance(step, BatchStep):
         return step.is_job
     if isinstance(step, (PhasesStep, WavefrontStep)):
         return all(member.native is not None for member in step.members)
-    if not isinstance(step, CallStep):
-        return isinstance(step, LayoutStep)
+    if isinstance(step, LayoutStep):
+        return True
     op = step.symbol.op
     if isinstance(step, ControlStep):
         return op is ops.control.part or step.loop is not None
     is_moved = op in _MOVES and math.prod(step.shape) <= SEQUENCE_MOVES
     multiplies = step.multiplies or step.is_shared_product
-    return op in VIEWS or op is ops.full or multiplies or step.columns is not None or is_moved
+    return op in VIEWS or op is ops.full or multiplies or step.space is not None or is_moved
 
 
 _MOVES = (ops.stack, ops.concat, ops.tile, ops.repeat, ops.roll)
@@ -131,8 +136,9 @@ class SequenceWriter:
         values: Sequence[Any],
         views: Mapping[int, View],
         tuples: Mapping[tuple[int, int], int],
+        tier: Tier,
     ) -> None:
-        self._tuples = tuples
+        self._tuples, self._tier = tuples, tier
         self._inputs, self._values, self._views = inputs, [*values], views
         self._shapes = {each.cell: each.shape for each in arrays[:inputs]}
         self._places: dict[int, Any] = {**constants}
@@ -169,12 +175,12 @@ class SequenceWriter:
             return self._add_job(step)
         if isinstance(step, RegionStep) and (sort := sort_of(step)):
             return self._add_sort(step, sort)
+        if isinstance(step, RegionStep) and step.columns:
+            return self._add_columns(step, step.columns)
         if isinstance(step, (RegionStep, ScalarStep)):
             return self._add_region(step)
         if isinstance(step, LayoutStep):
             return self._add_view(step)
-        if not isinstance(step, CallStep):
-            return False
         if step.symbol.op is ops.control.part:
             return True  # the loop writes into the cell
         if isinstance(step, ControlStep):
@@ -185,6 +191,8 @@ class SequenceWriter:
             return self._add_moves(step)
         if step.columns:
             return self._add_fold(step, step.columns)
+        if step.space:
+            return self._add_reduction(step, step.space)
         if step.symbol.op is ops.full:
             self._places[step.write] = self._values[step.write] = step.call()
             return True
@@ -284,6 +292,45 @@ class SequenceWriter:
         self._add_to(step.write, step.shape, dtype, fold, source)
         self.price += math.prod(space) * dtype.itemsize * COLUMN_BYTE
         return True
+
+    def _add_reduction(self, step: CallStep, space: ColumnSpace) -> bool:
+        """Add a large reduction of outer axes of an array in C order."""
+        source = self._values[step.reads[0]]
+        job = self._tier.column_job(step.symbol, space, step.most_threads)
+        if job is None or not (source is None or source.flags.c_contiguous):
+            return False
+        self._allocate(step.write, math.prod(step.shape) * step.symbol.dtype.storage.itemsize)
+        cells = step.reads[0], step.write
+        self._add_sums([step.symbol], space, job, cells)
+        self.price += math.prod(space) * step.symbol.dtype.storage.itemsize * COLUMN_BYTE
+        return True
+
+    def _add_columns(self, step: RegionStep, space: ColumnSpace) -> bool:
+        """Add a region and the reductions of its outer axes."""
+        entry = step.native.column_job(step, space, self._values)
+        if entry is None:
+            return False
+        for cell, size in _sizes(step):
+            self._allocate(cell, size)
+        self._add_sums([rows.symbol for rows in step.rows], space, *entry)
+        self.price += step.price
+        return True
+
+    def _add_sums(
+        self, symbols: Sequence[Symbol], space: ColumnSpace, job: SharedJob, cells: Sequence[int]
+    ) -> None:
+        """Add a job that reduces outer axes; its last cells are those of the results."""
+        places = [self._places[cell] for cell in cells]
+        size, results = space.lead * space.lanes, places[len(places) - len(symbols) :]
+        both = [*zip(symbols, results, strict=True)]
+        for symbol, place in both:
+            start = ColumnStart(symbol.dtype.storage, size, neutral(symbol))
+            self.parts.append(SequencePart(start, [place]))
+        self.parts.append(SequencePart(job, places))
+        for symbol, place in both:
+            if symbol.op is ops.mean:
+                mean = ColumnMean(symbol.dtype.storage, size, space.rows)
+                self.parts.append(SequencePart(mean, [place]))
 
     def _add_moves(self, step: CallStep) -> bool:
         """Add an op whose result has elements of its operands, by its kernel on their numbers."""
@@ -416,7 +463,7 @@ def sequence_of(
     tuples = {(step.reads[0], step.symbol.attrs["index"]): step.write for step in parts}
     if len(tuples) < len(parts):
         return None
-    writer = SequenceWriter(arrays, inputs, constants, values, views, tuples)
+    writer = SequenceWriter(arrays, inputs, constants, values, views, tuples, tier)
     if not writer.add_all(steps) or writer.scratch > KEPT_RESULTS or not writer.parts:
         return None
     results = [each.cell for each in arrays[inputs:]]

@@ -33,8 +33,6 @@ class ColumnsStep(RegionStep):
     are the cells that other steps or the outputs read.
     """
 
-    is_alone = False
-
     def __init__(
         self,
         step: RegionStep,
@@ -43,7 +41,8 @@ class ColumnsStep(RegionStep):
         exits: Collection[int],
         program: Program,
     ) -> None:
-        self.source, self.members, self.space = step, [step, *calls], space
+        self.source, self.members = step, [step, *calls]
+        self.space = self.columns = space
         symbols = step.region.symbols
         indices = {step.cells[symbol.index]: symbol.index for symbol in step.body.outs}
         outs = {index for cell, index in indices.items() if cell in exits}
