@@ -240,7 +240,9 @@ class Kernels:
         columns = [each for each in self.compiled_kernels if isinstance(each, ColumnKinds)]
         kinds_compiled = columns or ([*self.compiled_kernels] if kinds is None else [kinds])
         if kinds_compiled and all(each in self.compiled_kernels for each in kinds_compiled):
-            return f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
+            text = f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
+            threads = self.threads(step) if step else 1
+            return f"{text}, {threads} threads" if threads > 1 else text
         if self.now or self.earned:
             return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
         time_spent = f"{self._shared.numpy_time / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"

@@ -512,6 +512,11 @@ class Program:
 
     # -- questions
 
+    def is_one_call(self, *inputs: Any) -> bool:
+        """Whether one call of machine code runs all steps for inputs of these shapes by now."""
+        plan, _ = self._plans.get(tuple(map(_signature, inputs)), (None, False))
+        return plan is not None and plan.native is not None
+
     def explain(self, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> str:
         """Return the plan as text: the steps, their instructions and their scratch slots.
 

@@ -258,6 +258,8 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
         fused = Plan(bound, args_bound[1], program, np.empty).fused
         lines += _phases_text(bound, fused)
         lines += unfused_steps(bound, fused)
+        if len(bound) > 1 and program.is_one_call(*args_bound[0]):
+            lines.append("all steps are one call of machine code")
     if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
         lines.append(_replay_text(program, args_bound[1]))
     return PlanText("\n".join(lines))

@@ -18,6 +18,7 @@ from runtime.native.code import NativeCode
 from runtime.native.emitters import LlvmValue, emitted, has_code
 from runtime.native.loops.divisions import DIVISIONS
 from runtime.native.loops.values import (
+    LastStore,
     LoopArray,
     Lowered,
     Patch,
@@ -191,7 +192,7 @@ class GraphWriter:
         row = (source_of(array).index, source_of(places).index, axis) if x.is_whole else None
         address = self.graphs.element(x, self._place(places, x.sizes[axis]), axis)
         if all(size == "1" for size in (*x.sizes[:axis], *x.sizes[axis + 1 :])):
-            return self.graphs.load(x.dtype, address)
+            return self.graphs.read(x, address)
         sizes, strides = ([*each] for each in (x.sizes, x.strides))
         sizes[axis : axis + 1] = ["1"] * places.rank
         if not places.rank:
@@ -203,7 +204,7 @@ class GraphWriter:
         return self._at(self._current(symbol.args[0]), symbol.attrs["index"])
 
     def _at(self, x: LoopArray, index: Sequence[int]) -> LlvmValue:
-        return self.graphs.load(x.dtype, self._address(x, index))
+        return self.graphs.read(x, self._address(x, index))
 
     def _address(self, x: LoopArray, index: Sequence[int]) -> str:
         for axis, place in enumerate(index):
@@ -272,6 +273,7 @@ class GraphWriter:
     def _store(self, x: LoopArray, address: str, value: LlvmValue) -> LoopArray:
         self.text.lines.append(f"store {value}, ptr {address}, align 1")
         x.memory.version += 1
+        x.memory.last = LastStore(address, value)
         return x._replace(version=x.memory.version, row=None)
 
 

@@ -17,11 +17,19 @@ Lowered: TypeAlias = Callable[[Graph], tuple[Graph, Any]]
 graphs inside."""
 
 
+class LastStore(NamedTuple):
+    """The address and the value of the last element that was written to a memory."""
+
+    address: str
+    value: LlvmValue
+
+
 @dataclass(eq=False, slots=True)
 class LoopMemory:
     """The memory of an array. Each write makes a new version; only the last one may be read."""
 
     version: int = 0
+    last: LastStore | None = None
 
 
 class LoopArray(NamedTuple):

@@ -10,11 +10,12 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from graphir import Graph, Symbol
+from graphir import Graph, Symbol, ops
 from passes.rewriter import bodies_of
 from runtime.native.emitters import LlvmValue
 from runtime.native.loops.graphs import GraphWriter
 from runtime.native.loops.values import (
+    LastStore,
     LoopArray,
     LoopMemory,
     Lowered,
@@ -94,6 +95,24 @@ class LoopWriter:
         name = self.text.op(f"load {element}, ptr {address}, align 1")
         return LlvmValue(self.text, name, memory_dtype(dtype))
 
+    def read(self, array: LoopArray, address: str) -> LlvmValue:
+        """Return an element of an array; the last one that was written is in a register.
+
+        A processor predicts this branch, and so does not wait for the value to pass through memory.
+        """
+        last, text = array.memory.last, self.text
+        if last is None:
+            return self.load(array.dtype, address)
+        before, elsewhere, after = self.block, self.label("elsewhere"), self.label("after")
+        is_last = text.op(f"icmp eq ptr {address}, {last.address}")
+        text.lines.append(f"br i1 {is_last}, label %{after}, label %{elsewhere}")
+        self.start(elsewhere)
+        value = self.load(array.dtype, address)
+        self.branch(after)
+        sources = f"[ {last.value.name}, %{before} ], [ {value.name}, %{elsewhere} ]"
+        name = text.op(f"phi {value.type} {sources}")
+        return LlvmValue(text, name, value.dtype)
+
     def integer(self, value: LlvmValue) -> str:
         """Return an integer or a truth value as an i64."""
         name = self.text.op(f"extractelement {value}, i64 0")
@@ -119,7 +138,7 @@ class LoopWriter:
         lowered = lowered or self.lowered
         condition, body = bodies_of(symbol)
         count = len(symbol.type.parts)
-        loop = _Loop(self, operands[:count])
+        loop = _Loop(self, operands[:count], _writes(body))
         values = [*loop.carries, *operands[count:]]
         (verdict,) = self.body(lowered, condition, values)
         if loop.has_writes:
@@ -144,7 +163,7 @@ class LoopWriter:
         carries: int = symbol.attrs["carries"]
         end = carries + symbol.attrs["scanned"]
         index = LlvmValue(text, splat(0, np.dtype(np.int64)), np.int64)
-        loop = _Loop(self, [index, *operands[:carries]])
+        loop = _Loop(self, [index, *operands[:carries]], _writes(body))
         number = text.op(f"extractelement {loop.carries[0]}, i64 0")
         loop.enter(text.op(f"icmp slt i64 {number}, {length}"))
         place = number
@@ -217,10 +236,18 @@ class LoopWriter:
         return LlvmValue(self.text, name, first.dtype)
 
 
+def _writes(graph: Graph) -> bool:
+    """Whether a graph, or a graph in it, writes an element of an array."""
+    return any(
+        symbol.op in (ops.index_update, ops.slice_update) or any(map(_writes, bodies_of(symbol)))
+        for symbol in graph.symbols
+    )
+
+
 class _Loop:
     """A loop whose head is written: `carries` are the values there, also those after the loop."""
 
-    def __init__(self, graphs: LoopWriter, initial: Sequence[Value]) -> None:
+    def __init__(self, graphs: LoopWriter, initial: Sequence[Value], writes: bool) -> None:
         self.graphs, self.initial = graphs, initial
         text, before = graphs.text, graphs.block
         self._head, self._after = graphs.label("head"), graphs.label("after")
@@ -235,9 +262,21 @@ class _Loop:
                 self.carries.append(value)
             else:
                 raise UnsupportedError("an older version of an array")
+        arrays = [value for value in initial if isinstance(value, LoopArray)]
+        self._stores = [self._last_store(array, before) for array in arrays if writes]
         self._left = text.op(f"phi i64 [ {graphs.left}, %{before} ]")
         graphs.left = self._left
         self._versions = [memory.version for memory in graphs.memories]
+
+    def _last_store(self, array: LoopArray, before: str) -> tuple[LoopMemory, LastStore]:
+        """Write the last store to an array at the head, and return it with the memory."""
+        text, memory, dtype = self.graphs.text, array.memory, memory_dtype(array.dtype)
+        none = LlvmValue(text, "zeroinitializer", dtype)
+        address, value = memory.last or LastStore("null", none)
+        address = text.op(f"phi ptr [ {address}, %{before} ]")
+        name = text.op(f"phi {value.type} [ {value.name}, %{before} ]")
+        memory.last = LastStore(address, LlvmValue(text, name, dtype))
+        return memory, memory.last
 
     @property
     def has_writes(self) -> bool:
@@ -281,6 +320,10 @@ class _Loop:
                 self.carries[k] = last
             else:
                 raise UnsupportedError("a carry that is an array")
+        for memory, head in self._stores:
+            assert memory.last
+            names += [memory.last.address, memory.last.value.name]
+            memory.last = head
         block, at = graphs.block, self._first
         lines.append(f"br label %{self._head}")
         for name in (*names, graphs.left):

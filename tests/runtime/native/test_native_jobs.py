@@ -102,6 +102,14 @@ def test_one_call_has_the_bits_of_the_interpreter(name: str, threads: int) -> No
         assert program.machine_code, name
 
 
+def test_explain_says_that_all_steps_are_one_call() -> None:
+    program, given, _ = program_of("layers")
+    told = "all steps are one call of machine code"
+    assert told not in program.explain(*given)
+    program(*given)
+    assert told in program.explain(*given)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_threads_of_python_call_one_program(name: str) -> None:
     program, given, wanted = program_of(name)

@@ -380,6 +380,43 @@ def test_elements_and_branches_are_expressions(dtype: Any) -> None:
                 assert agree(outcome(program, x, place), meaning)
 
 
+ELEMENTS: dict[str, Any] = {
+    "before": lambda v, i: ops.gather(v, i - 1, axis=0) + ops.gather(v, i, axis=0),
+    "the same": lambda v, i: ops.gather(v, i, axis=0) * 2 + 1,
+    "two before": lambda v, i: ops.gather(v, i - 2, axis=0) + ops.gather(v, i - 1, axis=0),
+    "after": lambda v, i: ops.gather(v, i + 1, axis=0) - ops.gather(v, i, axis=0),
+    "from the end": lambda v, i: ops.gather(v, -i, axis=0) + ops.gather(v, i, axis=0),
+    "by remainder": lambda v, i: (
+        ops.gather(v, i * 7 % 3, axis=0) - ops.gather(v, i * i % 11, axis=0)
+    ),
+}
+
+
+@pytest.mark.parametrize("native", ["off", "now"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_elements_that_were_written_before(name: str, dtype: Any, native: Any) -> None:
+    def body(i: Any, v: Any) -> Any:
+        v = ops.index_update(v, ELEMENTS[name](v, i), i, axis=0)
+        return ops.index_update(v, ELEMENTS[name](v, i), i * 0 + 3, axis=0)
+
+    def nested(i: Any, v: Any) -> Any:
+        v = control.fori_loop(2, 9, body, v)
+        return ops.index_update(v, ELEMENTS[name](v, i), i, axis=0)
+
+    def function(v: Any) -> Any:
+        return control.fori_loop(2, 9, body, v), control.fori_loop(2, 6, nested, v)
+
+    x = np.arange(12).astype(dtype)
+    graph = built(function, x)
+    program, meaning = Program(graph, native=native), outcome(interpret, graph, x)
+    for _ in range(3):
+        assert agree(outcome(program, x), meaning)
+    if native == "now":
+        pytest.importorskip("llvmlite")
+        assert has_loop(program)
+
+
 # -- beside other steps, as one call of machine code
 
 
