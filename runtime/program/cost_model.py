@@ -76,7 +76,8 @@ call costs 15 microseconds less, and whose threads cost nothing in larger produc
 relu_layers."""
 
 PANEL_ROWS: Final = 2
-"""The least rows of such a product, as 1 / the number of columns: whole_programs, relu_layers."""
+"""How many columns for each row such a product has at most if threads share its rows, and not its
+columns: whole_programs, relu_layers."""
 
 COLUMN_BYTE: Final = 0.05
 """Nanoseconds per byte of a reduction of outer axes in machine code: whole_programs,

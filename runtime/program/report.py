@@ -333,7 +333,7 @@ def _way(program: Program, bound: CallStep) -> str:
         way = "exact products of floats by BLAS"
         return f"blocks in machine code once it pays, or {way}" if program.native else way
     if bound.is_shared_product and program.native:
-        return "each matrix, or rows of it, by one thread once it pays, if that has BLAS's bits"
+        return "each matrix, or a part of it, by one thread once it pays, if that has BLAS's bits"
     is_search = bound.is_large_search and program.native
     return "a search in machine code once it pays, if the vector is sorted" if is_search else ""
 

@@ -48,7 +48,6 @@ from runtime.program.cost_model import (
     NUMPY_SORT,
     NUMPY_UFUNC,
     ONE_BLOCK,
-    PANEL_ROWS,
     PANEL_TERMS,
     RANGES_PER_THREAD,
     SEARCHED,
@@ -238,10 +237,7 @@ class CallStep:
 
     @property
     def is_shared_product(self) -> bool:
-        """Whether threads can share real matrices for each of which BLAS uses threads.
-
-        They share the rows of a product if these are many: each thread reads all columns.
-        """
+        """Whether threads can share real matrices for each of which BLAS uses threads."""
         if not self._is_plain_product or self.symbol.dtype.storage.char not in "fd":
             return False
         left, right = self.operand_shapes
@@ -251,7 +247,7 @@ class CallStep:
         terms = m * n * left[-1]
         if math.prod(batch) >= self.most_threads:
             return terms > BLAS_THREADS
-        return PANEL_TERMS.start <= terms < PANEL_TERMS.stop and PANEL_ROWS * m >= n
+        return PANEL_TERMS.start <= terms < PANEL_TERMS.stop
 
     @property
     def is_large_search(self) -> bool:

@@ -162,7 +162,7 @@ class ProductOperand(NamedTuple):
 class Product(NamedTuple):
     """NumPy's product (np.matmul) of two arrays of a dtype, as a contiguous array.
 
-    With several `threads`, these share matrices, or rows of them.
+    With several `threads`, these share matrices, or parts of them.
     """
 
     dtype: np.dtype[Any]
@@ -465,7 +465,7 @@ class Tier(Protocol):
         ...
 
     def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
-        """Return the product of large matrices of floats, each matrix, or rows of it, by a thread.
+        """Return the product of large matrices of floats, each matrix, or a part, by a thread.
 
         It calls `multiply`, which does the same, as long as it does not pay, and where parts have
         other bits.

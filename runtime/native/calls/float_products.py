@@ -1,4 +1,4 @@
-"""Products of large matrices of floats: each matrix, or some of its rows, by one thread of BLAS.
+"""Products of large matrices of floats: each matrix, or a part of it, by one thread of BLAS.
 
 For each matrix of a batch, the OpenBLAS of NumPy starts and awaits threads of its own. They poll
 for a tenth of a second after that, on processors that the next steps of a program could use. Here
@@ -9,7 +9,8 @@ blocks of both operands. The record starts with the addresses of the operands, o
 more, and of the factors alpha and beta, the sizes m, n and k, and the distances of columns
 (`blas_arg_t` in `common.h`). BLAS thinks in columns, so its first operand is the right one.
 
-A thread has whole matrices. If there are fewer matrices than threads, it has rows of one. OpenBLAS
+A thread has whole matrices. If there are fewer matrices than threads, it has rows of one, or
+columns. OpenBLAS
 adds the terms of an element in blocks. Where its threads work together, it cuts the last two blocks
 in other places (`level3_thread.c`) than where one works alone; then each block is a call, and all
 calls but the first add to the result.
@@ -21,6 +22,7 @@ NumPy computes all products of the kind. The order of additions depends on nothi
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -33,7 +35,7 @@ from graphir.semantics import products
 from graphir.semantics.products import Layout
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
-from runtime.program.cost_model import PAGE
+from runtime.program.cost_model import PAGE, PANEL_ROWS
 from runtime.program.tier import Multiply
 
 Array: TypeAlias = NDArray[Any]
@@ -79,7 +81,7 @@ _BLOCKS = (768, 640, 512, 448, 384, 352, 320, 256, 192, 128)
 """The terms of blocks that some processors have (`GEMM_DEFAULT_Q` in `param.h`)."""
 
 _UNROLLED = 16
-"""The rows that OpenBLAS computes together, or a multiple of them, on any processor."""
+"""The rows or columns that OpenBLAS computes together, or a multiple, on any processor."""
 
 _SPARE = 64
 """The columns of such a block beyond the width of the result, to which a processor rounds it up."""
@@ -198,6 +200,16 @@ def _parts(kind: FloatProduct) -> int:
     return -(-kind.threads // matrices)
 
 
+def _cut(rows: int, columns: int, parts: int) -> tuple[int, int]:
+    """Return the most rows and columns of a part of a matrix.
+
+    A thread reads all columns of the right operand, or all rows of the left one: the smaller one.
+    """
+    if PANEL_ROWS * rows >= columns:
+        return _UNROLLED * -(-rows // (_UNROLLED * parts)), columns
+    return rows, _UNROLLED * -(-columns // (_UNROLLED * parts))
+
+
 def _job(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> Job | None:
     """Return the calls of a product, with one for each block of terms, or with one for all.
 
@@ -218,16 +230,18 @@ def _job(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> Job | None:
     of_right = _offsets(kind.right, kind.right_strides, batch)
     factors = np.array([1, 0, 1], kind.dtype)
     alpha, none, whole = [factors.ctypes.data + k * size for k in range(3)]
-    rows = _UNROLLED * -(-m // (_UNROLLED * _parts(kind)))
+    (down, along), (right_down, right_along) = kind.left_strides[-2:], kind.right_strides[-2:]
+    rows, columns = _cut(m, n, _parts(kind))
     table: list[Sequence[int]] = []
     for number, places in enumerate(zip(of_right, of_left, strict=True)):
-        for row in range(0, m, rows):
-            term = 0
+        for row, column in itertools.product(range(0, m, rows), range(0, n, columns)):
+            right_place = places[0] + column * right_along
+            left_place = places[1] + row * down
+            place, term = ((number * m + row) * n + column) * size, 0
+            sizes = min(columns, n - column), min(rows, m - row)
             for block in blocks or (k,):
-                right_place = places[0] + term * kind.right_strides[-2]
-                left_place = places[1] + row * kind.left_strides[-2] + term * kind.left_strides[-1]
-                addresses = right_place, left_place, (number * m + row) * n * size, 0, alpha
-                table.append((*addresses, whole if term else none, n, min(rows, m - row), block))
+                addresses = right_place + term * right_down, left_place + term * along, place
+                table.append((*addresses, 0, alpha, whole if term else none, *sizes, block))
                 term += block
     records = np.zeros((kind.threads, _WORDS), np.int64)
     records[:, _FUNCTION], records[:, _TABLE] = function, 8 * records.size

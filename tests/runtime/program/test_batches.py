@@ -326,14 +326,17 @@ def _by_columns(x: np.ndarray) -> np.ndarray:
     return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
 
 
-MATRICES = [(512, 300, 176), (256, 512, 512), (300, 784, 128), (700, 1000, 96), (515, 900, 129)]
-"""Rows, terms and columns of matrices whose rows threads share; 784 and 1000 are two blocks."""
+MATRICES = [
+    *((512, 300, 176), (256, 512, 512), (300, 784, 128), (700, 1000, 96), (515, 900, 129)),
+    *((16, 1024, 1024), (33, 700, 513), (2, 2048, 3000)),
+]
+"""Rows, terms and columns of matrices whose rows or columns threads share; 784 are two blocks."""
 
 
 @needs_llvmlite
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sizes", MATRICES, ids=str)
-def test_rows_of_a_large_matrix_each_by_one_thread(
+def test_parts_of_a_large_matrix_each_by_one_thread(
     sizes: tuple[int, int, int], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAPHIR_NATIVE", "1")
