@@ -134,9 +134,9 @@ def layout_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Layout
     Only the shapes, strides and addresses of x and y matter. Before it calls BLAS, matmul converts
     an operand of another dtype, or one that is not aligned, to C order, and dot keeps its order.
     """
-    is_gram = may_be_gram(x, y) and address(x) == address(y)
     order: Any = "C" if function == "matmul" else "K"
     x, y = (a if _is_plain(a, dtype) else np.empty_like(a, dtype, order) for a in (x, y))
+    is_gram = may_be_gram(x, y) and address(x) == address(y)
     # dot of more axes is a product of vectors for each element; it scales complex columns itself.
     as_matmul = x.ndim <= _MATRIX and (dtype.kind == "f" or x.shape[-1] > 1)
     in_order = x.flags.c_contiguous and y.flags.c_contiguous and not is_gram

@@ -237,7 +237,7 @@ class Recycler:
         size = math.prod(shape) * dtype.itemsize
         if size < RECYCLED or not counts_references():
             return np.empty(shape, dtype)
-        array = self._memory(size + LINE).array
+        array = self._array(size + LINE)
         start = -array.ctypes.data % LINE
         return array[start : start + size].view(dtype).reshape(shape)
 
@@ -246,28 +246,30 @@ class Recycler:
         """The bytes of all memory that the recycler knows."""
         return sum([each.array.nbytes for each in self._memories])
 
-    def _memory(self, size: int) -> _Memory:
+    def _array(self, size: int) -> Array:
         for _ in range(len(self._memories)):
             try:
                 memory = self._memories.pop(0)
             except IndexError:  # another thread took the last memory
                 break
             is_free = sys.getrefcount(memory.array) == _ALONE
-            fits = memory.array.size == size
+            array = memory.array  # another thread that finds the memory must not find it free
+            fits = array.size == size
             memory.unfit += is_free and not fits
             if memory.unfit > UNFIT_RESULTS:
                 continue  # sizes have changed: release it
             self._memories.append(memory)
             if is_free and fits:
                 memory.unfit = 0
-                return memory
+                return array
         memory = _Memory(size)
+        array = memory.array
         self._memories.append(memory)
         memories = self._memories.copy()  # other threads change the list itself
         while sum([each.array.size for each in memories]) > max(KEPT_RESULTS, size):
             memories.pop(0)
         self._memories = memories
-        return memory
+        return array
 
 
 def _alone() -> int:

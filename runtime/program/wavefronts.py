@@ -540,6 +540,7 @@ class _NumpyWalk:
     ) -> Callable[[int, int, int], None]:
         """Return the function that computes rows of a region."""
         step, strict, inner = stage.step, contiguous_slots(stage.step), stage.shape[1:]
+        lane = self.lane  # a function that refers to this object would keep all arrays alive
         operands = [
             (k, self._operand(stage, cell, dtype, k in strict), step.entering.get(k))
             for k, cell, dtype in step.ins
@@ -551,7 +552,7 @@ class _NumpyWalk:
             count = stop - start
             if count not in needs:
                 needs[count] = Need(step.views((count, *inner)))
-            scratch = self.lane.views(needs[count])
+            scratch = lane.views(needs[count])
             for (k, _, _), view in zip(step.scratch, scratch, strict=True):
                 args[k] = view
             for k, block, enter in operands:

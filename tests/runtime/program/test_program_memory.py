@@ -8,6 +8,8 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 
 from graphir import ExecutionError, Graph, ops
 from runtime import Program, execute, interpret
-from runtime.program.cost_model import UNFIT_RESULTS
+from runtime.program.cost_model import RECYCLED, UNFIT_RESULTS
 from runtime.program.memory import Recycler
 from runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
@@ -121,6 +123,37 @@ def test_memory_kept_does_not_grow_with_the_shapes_seen() -> None:
         program(x, x)
         program(x, x)
     assert program._recycler.bytes <= UNFIT_RESULTS * x.nbytes
+
+
+def test_threads_never_get_one_memory() -> None:
+    """Also if another thread runs after each line of the recycler."""
+    recycler, overwritten = Recycler(), list[int]()
+    codes = {Recycler._array.__code__, Recycler.empty.__code__}
+
+    def switch(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code not in codes:
+            return None
+        if event in ("line", "return"):
+            time.sleep(0)
+        return switch
+
+    def work(number: int) -> None:
+        for _ in range(200):
+            result = recycler.empty((RECYCLED,), np.dtype(np.uint8))
+            result[:] = number
+            time.sleep(0)
+            overwritten.extend(result[[0, -1]][result[[0, -1]] != number])
+
+    threading.settrace(switch)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        threading.settrace(None)  # type: ignore[arg-type]
+    assert not overwritten
 
 
 def test_memories_of_several_sizes_are_used_again() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -334,3 +336,22 @@ def test_progress_counts_the_blocks(native: Any) -> None:
         program.watched(lambda *counts: calls.append(counts), array)
     assert calls[-1][0] == calls[-1][1]
     assert sorted(calls) == calls
+
+
+def test_a_call_leaves_no_cycle_that_holds_its_arrays() -> None:
+    (array,) = draws((90, 80))
+    gc.collect()
+    gc.disable()
+    try:
+        with thresholds(LARGE):
+            program = program_of(heat, array, native="off")
+            program(array)
+            (plan,) = [plan for plan, _ in program._plans.values()]
+            assert any(isinstance(step, WavefrontStep) for step in plan.fused)
+            counts: list[int] = []
+            for _ in range(4):
+                program(array)
+                counts.append(sys.getrefcount(array))
+    finally:
+        gc.enable()
+    assert len(set(counts)) == 1
