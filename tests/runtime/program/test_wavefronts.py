@@ -339,15 +339,14 @@ def test_progress_counts_the_blocks(native: Any) -> None:
 
 
 def test_a_call_leaves_no_cycle_that_holds_its_arrays() -> None:
+    pytest.importorskip("llvmlite")  # without it no stencils are fused
     (array,) = draws((90, 80))
     gc.collect()
     gc.disable()
     try:
         with thresholds(LARGE):
-            program = program_of(heat, array, native="off")
-            program(array)
-            (plan,) = [plan for plan, _ in program._plans.values()]
-            assert any(isinstance(step, WavefrontStep) for step in plan.fused)
+            program = program_of(blur, array, native="auto")
+            assert wavefronts(program, array)
             counts: list[int] = []
             for _ in range(4):
                 program(array)
