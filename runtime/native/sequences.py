@@ -41,9 +41,9 @@ from runtime.native.calls.operations import (
     take_turns,
 )
 from runtime.native.probe import compiled_code, engine, failure_reason
-from runtime.native.threads import Job
+from runtime.native.threads import Job, shared_ranges
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import PAGE, SEQUENCE_SCRATCH
+from runtime.program.cost_model import PAGE, RANGES_PER_THREAD, SEQUENCE_SCRATCH
 from runtime.program.tier import (
     ColumnFold,
     ColumnMean,
@@ -294,7 +294,7 @@ def _operation(kernel: Any) -> Operation:
         case RowSort():
             operation = sort_operation(kernel)
             assert operation
-            return operation
+            return _shared_sort(kernel, operation) if kernel.threads > 1 else operation
         case ElementMoves():
             return move_operation(kernel)
         case LoopRun():
@@ -312,6 +312,15 @@ def _operation(kernel: Any) -> Operation:
         return job_operation(job)
     context, alive = addressof(kernel.compiled.context), (kernel.compiled, kernel.arrays)
     return Operation(kernel.compiled.address, kernel.record, (context, 0, kernel.size), alive)
+
+
+def _shared_sort(sort: RowSort, operation: Operation) -> Operation:
+    """Return a sort as a job of threads, which share the rows."""
+    block = -(-sort.rows // (RANGES_PER_THREAD * sort.threads))
+    _, table = operation.alive
+    kernel = SequenceCode(operation.function, table, operation.alive)
+    record, shared = np.zeros(2, np.int64), shared_ranges(block, sort.threads - 1)
+    return job_operation(Job(kernel, record, sort.rows, shared, [(0, 0), (1, 1)]))
 
 
 def matrices_kernel(product: Product) -> tuple[SequenceCode, int]:

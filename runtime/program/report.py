@@ -232,6 +232,7 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
     count = len(program.steps)
     steps: Sequence[Any] = [*program.bound(args_bound[1])] if args_bound else [None] * count
     values = _values(program, *args_bound) if args_bound else []
+    is_one_call = count > 1 and bool(args_bound) and program.is_one_call(*args_bound[0])
     graph = program.lowered
     functions = ", rounded functions" if graph.functions == "rounded" else ""
     where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
@@ -252,13 +253,13 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
             continue
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
-            lines.append(f"       {kernels.status(bound, values)}")
+            lines.append(f"       {kernels.status(None if is_one_call else bound, values)}")
     if args_bound:
         bound = [*program.bound(args_bound[1])]
         fused = Plan(bound, args_bound[1], program, np.empty).fused
         lines += _phases_text(bound, fused)
         lines += unfused_steps(bound, fused)
-        if len(bound) > 1 and program.is_one_call(*args_bound[0]):
+        if is_one_call:
             lines.append("all steps are one call of machine code")
     if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
         lines.append(_replay_text(program, args_bound[1]))

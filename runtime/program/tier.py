@@ -203,7 +203,7 @@ class RowSort(NamedTuple):
     """A sort of `rows` contiguous rows of `length` elements, or, if it `finds`, the int64 order.
 
     A `stable` order has equal elements by their places; another one has them as np.argsort does.
-    The result is the first operand.
+    The result is the first operand. With several `threads`, these share the rows.
     """
 
     dtype: np.dtype[Any]
@@ -211,6 +211,7 @@ class RowSort(NamedTuple):
     length: int
     finds: bool
     stable: bool
+    threads: int = 1
 
 
 class ElementMoves(NamedTuple):

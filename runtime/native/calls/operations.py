@@ -133,20 +133,24 @@ exit:
 
 _ZEROS = """
 seek:
-  %s = phi i64 [ 0, %value ], [ %s1, %positive ]
-  %word = load {I}, ptr $(getelementptr {I}, ptr %x, i64 %s), align {size}
-  br i1 $(icmp eq {I} %word, {least}), label %below, label %positive
-positive:
-  %s1 = add i64 %s, 1
-  br i1 $(icmp ult i64 %s1, %length), label %seek, label %next
-below:
-  %z = phi i64 [ 0, %seek ], [ %z1, %below ]
-  %z1 = add i64 %z, 1
-  %low = load {T}, ptr $(getelementptr {T}, ptr %y, i64 %z), align {size}
-  br i1 $(fcmp olt {T} %low, 0.0), label %below, label %zero
+  %low = phi i64 [ 0, %value ], [ %low1, %halve ]
+  %high = phi i64 [ %length, %value ], [ %high1, %halve ]
+  br i1 $(icmp ult i64 %low, %high), label %halve, label %sought
+halve:
+  %middle = lshr i64 $(add i64 %low, %high), 1
+  %between = load {T}, ptr $(getelementptr {T}, ptr %y, i64 %middle), align {size}
+  %is_below = fcmp olt {T} %between, 0.0
+  %low1 = select i1 %is_below, i64 $(add i64 %middle, 1), i64 %low
+  %high1 = select i1 %is_below, i64 %high, i64 %middle
+  br label %seek
+sought:
+  br i1 $(icmp ult i64 %low, %length), label %found, label %next
+found:
+  %least = load {T}, ptr $(getelementptr {T}, ptr %y, i64 %low), align {size}
+  br i1 $(fcmp oeq {T} %least, 0.0), label %zero, label %next
 zero:
-  %j = phi i64 [ 0, %below ], [ %j1, %stored ]
-  %at_zero = phi i64 [ %z, %below ], [ %next_zero, %stored ]
+  %j = phi i64 [ 0, %found ], [ %j1, %stored ]
+  %at_zero = phi i64 [ %low, %found ], [ %next_zero, %stored ]
   %element = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %j), align {size}
   %is_zero = fcmp oeq {T} %element, 0.0
   br i1 %is_zero, label %put, label %stored
@@ -157,7 +161,7 @@ stored:
   %next_zero = add i64 %at_zero, $(zext i1 %is_zero to i64)
   %j1 = add i64 %j, 1
   br i1 $(icmp ult i64 %j1, %length), label %zero, label %next"""
-"""Zeros of a row with a -0.0 go back into the order of the operand."""
+"""Zeros of a row go back into the order of the operand; a binary search finds the first one."""
 
 _MOVE = """
 define void @move(ptr %record, ptr %table, i64 %first, i64 %end) {{
@@ -335,7 +339,7 @@ def can_divide(dtype: Storage) -> bool:
 @cache
 def _sort_code(dtype: Storage) -> Any:
     size = dtype.itemsize
-    names = {"T": lane(dtype), "I": f"i{8 * size}", "size": size, "least": -1 << 8 * size - 1}
+    names = {"T": lane(dtype), "size": size}
     is_float = dtype.kind == "f"
     zeros = _ZEROS.format(**names) if is_float else ""
     text = _SORT.format(**names, zeros=zeros, after="seek" if is_float else "next")

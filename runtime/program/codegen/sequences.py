@@ -29,6 +29,7 @@ from runtime.program.cost_model import (
     NUMPY_TERM,
     RELEASED_LOCK,
     SEQUENCE_MOVES,
+    SMALL_INPUT,
 )
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep
@@ -116,7 +117,7 @@ def sort_of(step: RegionStep) -> RowSort | None:
     if settings["descending"] or dtype.char not in "iIlLqQfd" or operand_dtype != dtype:
         return None
     rows = step.size // step.length
-    return RowSort(dtype, rows, step.length, finds, finds and settings["stable"])
+    return RowSort(dtype, rows, step.length, finds, finds and settings["stable"], step.threads)
 
 
 class SequenceWriter:
@@ -199,12 +200,18 @@ class SequenceWriter:
         return self._add_product(step)
 
     def _add_region(self, step: RegionStep | ScalarStep) -> bool:
-        kernel = step.native.placed(step, self._values, copies=False)
+        values, copies = [*self._values], dict[int, Any]()
+        for cell in step.reads if isinstance(step, RegionStep) else ():
+            array = values[cell]
+            if array is not None and array.size * SMALL_INPUT <= step.size:
+                copies[cell] = self._contiguous(cell, array.shape, array.dtype)
+                values[cell] = np.ascontiguousarray(array)
+        kernel = step.native.placed(step, values, copies=False)
         if kernel is None:
             return False
         for cell, size in _sizes(step):
             self._allocate(cell, size)
-        places = [self._places[cell] for cell in kernel.cells]
+        places = [copies.get(cell, self._places[cell]) for cell in kernel.cells]
         for number, array in enumerate(kernel.arrays):
             if not isinstance(places[number], MemoryPlace):
                 places[number] = array  # which is aligned
