@@ -251,8 +251,8 @@ LOOK_CALLS: Final = 1024
 """The most calls between two looks for machine code: execution, W9 and W10, 0."""
 
 LOOK_STEPS: Final = 16
-"""The same for a plan of large steps, each of which has its own machine code: whole_programs,
-blur_steps."""
+"""The calls between the first two looks for machine code of a plan of large steps, which have
+machine code of their own: whole_programs, blur_steps."""
 
 LOOK_TIME: Final = 4e6
 """The most nanoseconds in NumPy between two looks for machine code: execution, W1, 10,000."""

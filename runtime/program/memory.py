@@ -252,8 +252,8 @@ class Recycler:
                 memory = self._memories.pop(0)
             except IndexError:  # another thread took the last memory
                 break
-            is_free = sys.getrefcount(memory.array) == _ALONE
-            array = memory.array  # another thread that finds the memory must not find it free
+            array = memory.array  # which another thread may see twice in the list, and have too
+            is_free = sys.getrefcount(array) == _ALONE + 1
             fits = array.size == size
             memory.unfit += is_free and not fits
             if memory.unfit > UNFIT_RESULTS:

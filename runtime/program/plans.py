@@ -134,13 +134,14 @@ class Plan:
         self._time += time_spent
         self._looks += 1
         is_stepwise = not self.straight and len(self.bound) > 1
-        if is_stepwise:  # steps charge their regions, but small ones for their own time alone
+        if is_stepwise:  # a small region that has no kernel keeps all steps apart
             for step in regions:
                 if not step.native.worth:
-                    step.native.spend(self._calls_counted * STEP)
+                    step.native.spend(self._calls_counted * STEP * len(self.fused))
         may_be_sequence = self._adopt_sequence(program)
         if not regions or is_stepwise:
-            self.left = self._calls_counted = LOOK_STEPS if may_be_sequence else LOOK_CALLS
+            pause = LOOK_STEPS << self._tries if may_be_sequence else LOOK_CALLS
+            self.left = self._calls_counted = min(pause, LOOK_CALLS)
             return
         prices = sum(step.price for step in regions) or 1
         for step in regions:

@@ -237,21 +237,21 @@ A move has a target, which is a word of the state or what a word of the record p
 which is a word of the record, what that points to, or a word of the state; and bytes."""
 
 _JOB = """
-define void @job(ptr %record, ptr %table, i64 %bytes, i64 %patches) "probe-stack"="inline-asm" {
+define void @job(ptr %record, ptr %table, i64 %bytes, i64 %patches) {
 entry:
   %share = get ptr, %table[0]
   %pool = get ptr, %table[1]
   %helpers = get i64, %table[2]
   %last = get i64, %table[3]
-  %words = alloca i8, i64 %bytes, align 64
+  %memory = add i64 $(get i64, %record[%last]), PAGE_1
+  %own = and i64 %memory, $(xor i64 PAGE_1, -1)
+  %words = inttoptr i64 %own to ptr
+  put i64 $(add i64 %own, $(get i64, %table[6])), %record[%last]
   %template = get ptr, %table[4]
   %turn = get i64, %table[5]
   put i64 $(xor i64 $(get i64, %template[BACKWARD]), %turn), %template[BACKWARD]
   call void @llvm.memcpy.p0.p0.i64(ptr %words, ptr %template, i64 %bytes, i1 false)
-  %own = ptrtoint ptr %words to i64
-  %scratch = add i64 $(get i64, %record[%last]), PAGE_1
-  put i64 $(and i64 %scratch, $(xor i64 PAGE_1, -1)), %record[%last]
-  %list = getelementptr i64, ptr %table, i64 6
+  %list = getelementptr i64, ptr %table, i64 7
   br label %patch
 patch:
   %k = phi i64 [ 0, %entry ], [ %k1, %patch ]
@@ -269,7 +269,7 @@ done:
   call void %share(ptr %words, i64 %helpers, ptr %pool)
   ret void
 }"""
-"""A job of threads: its words get the addresses of memories, which the record has."""
+"""A job of threads: its words, in scratch memory, get the addresses that the record has."""
 
 _TURN = 5
 """The word of the table of a job that is 1 if every other run goes backward."""
@@ -470,18 +470,20 @@ def job_code() -> Any:
 def job_operation(job: Job) -> Operation:
     """Return a job of threads as an operation.
 
-    The record ends with the scratch memory, which has at least PAGE bytes more than the job needs.
+    The record ends with scratch memory for the words of the job, and after them for its own. It has
+    at least PAGE bytes more than the operation needs.
     """
     last = max([0, *(job.numbers + 1)])
     numbers = np.where(job.numbers == SCRATCH, last, job.numbers)
     shared = shared_ranges(1, job.helpers)
     words = job.words.copy()
-    head = shared.function, shared.pool, job.helpers, last, words.ctypes.data, 0
+    room = -(-words.nbytes // PAGE) * PAGE
+    head = shared.function, shared.pool, job.helpers, last, words.ctypes.data, 0, room
     table = np.array([*head, *np.stack([job.positions, numbers], axis=1).ravel()], np.int64)
     code = job_code()
     arguments, record = (table.ctypes.data, words.nbytes, len(numbers)), [0] * (last + 1)
     own = JobWords(words, table)
-    return Operation(code.address, record, arguments, (code, job), job.scratch, own)
+    return Operation(code.address, record, arguments, (code, job), room + job.scratch, own)
 
 
 def loop_operation(run: LoopRun) -> Operation:
