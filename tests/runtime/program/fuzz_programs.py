@@ -198,6 +198,8 @@ class Drawn:
         pick = self.pick
         large = pick.random() < 0.05
         shape = pick.choice(LARGE if large else SHAPES)
+        if pick.random() < 0.03:  # arrays without elements
+            shape = (0, *shape[1:])
         others = [shape, shape[-1:], (*shape[:-1], 1), shape[::-1], pick.choice(SHAPES)]
         dtypes = [pick.choice(DTYPES)] * 3 + [pick.choice(DTYPES)]
         shapes = [shape, *[pick.choice([shape, *others]) for _ in range(pick.randint(0, 2))]]
@@ -264,7 +266,7 @@ class Drawn:
         except (ValueError, TypeError, IndexError, MemoryError, np.exceptions.AxisError):
             return
         value = trial[name]
-        if not 0 < np.size(value) <= MOST or np.ndim(value) > 4:
+        if np.size(value) > MOST or np.ndim(value) > 4:
             return
         self.values, self.live = trial, [*self.live, name]
         self.lines += lines
