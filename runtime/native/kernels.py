@@ -445,12 +445,14 @@ class Kernels:
             arrays.append(aligned(value, step.size if copies else 0))
         return arrays
 
-    def shared(self, step: AnyStep) -> SharedRanges | None:
+    def shared(self, step: AnyStep, least: float = NATIVE_SECOND_THREAD) -> SharedRanges | None:
         """Return how machine code hands out the ranges of a step to threads.
 
-        The answer is None for one thread, and if threads would have to add up parts of rows.
+        The answer is None for work of at most `least` nanoseconds, and if threads would have to add
+        up parts of rows.
         """
-        threads, ranges = self.threads(step), int(step.size * self.cost / SHARED_RANGE)
+        threads = step.most_threads if self.price(step) > least else 1
+        ranges = int(step.size * self.cost / SHARED_RANGE)
         if threads == 1 or not isinstance(step, RegionStep):
             return None
         blocks, trees = step.cut(step.size // max(threads, ranges) + 64)

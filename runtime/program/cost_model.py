@@ -173,6 +173,10 @@ SECOND_THREAD: Final = 300_000
 NATIVE_SECOND_THREAD: Final = 50_000
 """The same in machine code, whose threads wait for work a while: native, --threads 2."""
 
+AWAKE_THREAD: Final = 10_000
+"""The same if the threads have just worked on other steps of a sequence: whole_programs,
+relu_layers."""
+
 RANGES_PER_THREAD: Final = 8
 """The most ranges per thread of a call; several ranges let a slow thread take fewer: native,
 --threads 2."""

@@ -23,6 +23,7 @@ from runtime.program.batches import BatchStep
 from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
 from runtime.program.cost_model import (
+    AWAKE_THREAD,
     COLUMN_BYTE,
     KEPT_RESULTS,
     LINE,
@@ -94,6 +95,15 @@ def is_sequential(step: AnyStep) -> bool:
     return op in VIEWS or op is ops.full or multiplies or step.space is not None or is_moved
 
 
+def _has_threads(step: AnyStep) -> bool:
+    """Whether threads share a step."""
+    if isinstance(step, RegionStep):
+        return step.native.shared(step) is not None
+    if isinstance(step, CallStep):
+        return step.is_shared_product
+    return isinstance(step, (PhasesStep, WavefrontStep, BatchStep)) and step.threads > 1
+
+
 _MOVES = (ops.stack, ops.concat, ops.tile, ops.repeat, ops.roll)
 """The ops whose results have elements of their operands, at places that the shapes tell."""
 
@@ -146,6 +156,7 @@ class SequenceWriter:
         self._places |= {each.cell: MemoryPlace(k, 0) for k, each in enumerate(arrays)}
         self.parts: list[SequencePart] = []
         self.scratch, self.price = 0, 0.0
+        self._is_awake = False  # whether threads have just worked on other steps
         self._last = dict[int, int]()
         self._owned, self._free = dict[int, tuple[int, int]](), defaultdict[int, list[int]](list)
         self.apart: list[tuple[int, int]] = []
@@ -157,6 +168,7 @@ class SequenceWriter:
         The memory of values that no later step reads is that of later values of their size.
         """
         roots: dict[int, int] = {}
+        self._is_awake = any(map(_has_threads, steps))
         for number, step in enumerate(steps):
             cells = [roots.get(cell, cell) for cell in step.reads]
             self._last |= dict.fromkeys(cells, number)
@@ -211,6 +223,8 @@ class SequenceWriter:
             return False
         for cell, size in _sizes(step):
             self._allocate(cell, size)
+        if self._is_awake:
+            kernel = kernel._replace(shared=step.native.shared(step, AWAKE_THREAD))
         places = [copies.get(cell, self._places[cell]) for cell in kernel.cells]
         for number, array in enumerate(kernel.arrays):
             if not isinstance(places[number], MemoryPlace):
