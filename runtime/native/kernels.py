@@ -44,12 +44,13 @@ from runtime.native.regions import (
     UnsupportedError,
     segments_of,
 )
-from runtime.native.threads import Job, bound, job_of_calls, share, share_calls, shared_ranges
+from runtime.native.threads import Job, job_of_calls, share, share_calls, shared_ranges
 from runtime.program.blocks import Operand, aligned, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
     COMPILE_COST_INSTRUCTION,
     COPIED_INPUTS,
+    KEPT_PLANS,
     NATIVE_BYTE,
     NATIVE_CONVERSION,
     NATIVE_LANE_BYTE,
@@ -65,7 +66,7 @@ from runtime.program.cost_model import (
     SHARED_RANGE,
 )
 from runtime.program.cutting import Region
-from runtime.program.memory import Lane
+from runtime.program.memory import Lane, lookup
 from runtime.program.rows import ColumnSpace
 from runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from runtime.program.tier import Product, SequencePart
@@ -111,7 +112,7 @@ class Kernels:
             now,
         )
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
-        self.jobs: dict[Any, Job | None] = {}
+        self.jobs: dict[Any, Job] = {}
         key = structure(region, materialized)
         self._shared: _Shared = shared.setdefault(key, _Shared(why))
 
@@ -345,7 +346,7 @@ class Kernels:
         if self._is_inline:
             key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
             bind = partial(self._columns_job, step, space, arrays, sums, threads)
-            if job := bound(self.jobs, key, bind):
+            if job := lookup(self.jobs, key, bind, KEPT_PLANS):
                 job.run([_address(x) for x in (*arrays, *sums)])
                 return True
         arrays, layout = self._read(step, values, copies=True)
@@ -577,7 +578,7 @@ class KernelCall:
             return lambda lane, numbers: share(kernel, record, step.size, shared)
         key = kernel, step.shape, len(ranges), self.threads, rest
 
-        def bind() -> Job | None:
+        def bind() -> Job:
             records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
             if trees:  # each range is a leaf, and has an element of the sums
                 leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
@@ -585,7 +586,7 @@ class KernelCall:
                 records[:, len(addresses) : len(places)] = leaves[:, None] * sizes
             return job_of_calls(kernel, records, len(places), ranges, self.threads)
 
-        job = bound(self.kernels.jobs, key, bind)
+        job = lookup(self.kernels.jobs, key, bind, KEPT_PLANS)
         assert job
         return lambda lane, numbers: job.run(places)
 

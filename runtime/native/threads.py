@@ -16,10 +16,9 @@ The words of a job are the number of workers that have it, the number of parts, 
 elements, those of a range, the kernel, its context, the words from the record of one thread to the
 next, the address of the first, and whether it runs backward; then, for each part in a line of the
 cache of its own, the first range that no thread has taken, the end, the worker, and the first
-range. A worker is its state, its lock, and the
-address of the pool. Its state is the address of a job, or one of `_NUMBERS`. The words of the pool
-are four functions of the system, the number of polls, whether all workers have to end, and the
-number of workers; then the workers follow.
+range. A worker is its state, its lock, and the address of the pool. Its state is the address of a
+job, or one of `_NUMBERS`. The words of the pool are four functions of the system, the number of
+polls, whether all workers have to end, and the number of workers; then the workers follow.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_int, c_int64, c_void_p
 from functools import cache, lru_cache
 from time import perf_counter, sleep
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +41,7 @@ from numpy.typing import NDArray
 from runtime.native.abi.jobs import BACKWARD, HEAD, RECORDS, SharedRanges, job
 from runtime.native.probe import compiled_code
 from runtime.program.blocks import Range
-from runtime.program.cost_model import KEPT_LAYOUTS, KEPT_PLANS, LINE, PAGE
+from runtime.program.cost_model import KEPT_LAYOUTS, LINE, PAGE
 from runtime.program.tier import RangeCall
 
 POLLED = 50e-6
@@ -431,7 +430,7 @@ class Job:
         head = _head(kernel.address, ctypes.addressof(kernel.context), size, shared, step)
         self.words = np.concatenate([head, records.ravel(), np.asarray(more, np.int64)])
         self.words[RECORDS] = 8 * len(head)
-        self.helpers, self.scratch, self.alive = shared.helpers, scratch, (kernel, alive)
+        self.shared, self.scratch, self.alive = shared, scratch, (kernel, alive)
         words, numbers = np.array(patches, np.int64).reshape(-1, 2).T
         self.words[len(head) + words[numbers == OWN]] += 8 * len(head)
         self.positions = np.array([RECORDS, *len(head) + words])
@@ -444,7 +443,7 @@ class Job:
         scratch = _scratch(self.scratch)
         start = -(-scratch.ctypes.data // PAGE) * PAGE
         words[self.positions] += np.array([*addresses, start, words.ctypes.data])[self.numbers]
-        pool.function(words.ctypes.data, self.helpers, pool.words)
+        pool.function(words.ctypes.data, self.shared.helpers, pool.words)
         _free[len(scratch)].append(scratch)
 
 
@@ -497,22 +496,6 @@ def job_of_calls(
     more = np.concatenate([np.array(table, np.int64), records.ravel()])
     shared = shared_ranges(1, threads - 1)
     return Job(_calls(), heads, len(records), shared, patches, threads * room, more, kernel)
-
-
-Bound = TypeVar("Bound", Job, Job | None)
-
-
-def bound(table: dict[Any, Bound], key: Any, bind: Callable[[], Bound]) -> Bound:
-    """Return the job of a key, or what `bind` returns; a few are kept, if there are any."""
-    job = table.get(key)
-    if job is not None:
-        return job
-    job = bind()
-    if job is not None:
-        if len(table) >= KEPT_PLANS:
-            table.clear()
-        table[key] = job
-    return job
 
 
 class Driver(NamedTuple):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
@@ -42,7 +43,7 @@ from runtime.program.cost_model import (
     SECOND_THREAD,
     STEP,
 )
-from runtime.program.memory import Lane, Need, ScratchView
+from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.phases import PhasesStep
 from runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
 from runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
@@ -305,12 +306,9 @@ class BatchStep:
         if not all(array.flags.aligned for array in arrays):
             return False
         key = tuple([array.strides for array in arrays])
-        job = self._jobs.get(key) or self.job(values)
+        job = lookup(self._jobs, key, partial(self.job, values), KEPT_WALKS)
         if job is None:
             return False
-        if len(self._jobs) >= KEPT_WALKS:
-            self._jobs.clear()
-        self._jobs[key] = job
         places = [None if cell is None else values[cell] for cell in self.cells]
         job.run([0 if array is None else array.ctypes.data for array in places])
         return True

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,6 +212,27 @@ def take(free: list[Lane]) -> Lane:
         return free.pop()
     except IndexError:
         return Lane()
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def lookup(
+    table: dict[Key, Value], key: Key, make: Callable[[], Value | None], most: int
+) -> Value | None:
+    """Return the value of a key, or else what `make` returns, which is kept unless it is None.
+
+    A table that has `most` values is cleared first.
+    """
+    value = table.get(key)
+    if value is None:
+        value = make()
+        if value is not None:
+            if len(table) >= most:
+                table.clear()
+            table[key] = value
+    return value
 
 
 class _Memory:

@@ -31,7 +31,7 @@ from runtime.program.cost_model import (
     RANGES_PER_THREAD,
     SECOND_THREAD,
 )
-from runtime.program.memory import Lane, Need, ScratchView
+from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.rows import Rows
 from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
 from runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
@@ -116,6 +116,7 @@ class PhasesStep:
         self._inner = [cell for cell in self.writes if cell not in results]
         sizes = [self.row(cell) * self.writes[cell][1].itemsize for cell in self._inner]
         self._offsets = [0, *accumulate(-(-self.native_room * n // LINE) * LINE for n in sizes)]
+        self._keys = [*self._inner, *self.results, *self.reads]
         self._jobs: dict[Any, SharedJob] = {}
 
     def _operand_sizes(self, member: RegionStep) -> dict[int, int]:
@@ -223,17 +224,13 @@ class PhasesStep:
         size = math.prod(self.shape)
         arrays = {cell: aligned(run.values[cell], size) for cell in self.reads}
         key = tuple([array.strides for array in arrays.values()])
-        job = self._jobs.get(key)
-        if job is None:
-            values = run.values.copy()
-            for cell, array in arrays.items():
-                values[cell] = array
-            job = self.job(values)
+
+        def make() -> SharedJob | None:
+            return self.job([arrays.get(cell, value) for cell, value in enumerate(run.values)])
+
+        job = lookup(self._jobs, key, make, KEPT_WALKS)
         if job is None:
             return False
-        if len(self._jobs) >= KEPT_WALKS:
-            self._jobs.clear()
-        self._jobs[key] = job
         outer = [run.values[cell].ctypes.data for cell in self.results]
         job.run([*[0] * len(self._inner), *outer, *[x.ctypes.data for x in arrays.values()]])
         return True
@@ -241,7 +238,7 @@ class PhasesStep:
     @property
     def cells(self) -> list[int | None]:
         """The cells of the memories of the job; None for scratch memory."""
-        return [*[None] * len(self._inner), *self.results, *self.reads]
+        return [None if cell in self._inner else cell for cell in self._keys]
 
     @property
     def sizes(self) -> dict[int, int]:
@@ -269,12 +266,12 @@ class PhasesStep:
     def _operand(self, place: int, cell: int) -> RowOperand:
         cell = self.aliases.get(cell, cell)
         row = self.row(cell) * self.writes[cell][1].itemsize if cell in self._inner else 0
-        return RowOperand(place, [*self._inner, *self.results, *self.reads].index(cell), 0, row)
+        return RowOperand(place, self._keys.index(cell), 0, row)
 
     def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
         """Return the kernels of the regions, or None for those that have none yet."""
-        values = run.values if any(member.native for member in self.members) else []
-        values = self._layouts(values) if values else []
+        is_any_native = any(member.native for member in self.members)
+        values = self._layouts(run.values) if is_any_native else []
         return [
             member.native.placed(member, values) if member.native else None
             for member in self.members

@@ -97,7 +97,6 @@ entry:
   HEAD
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
   %job = alloca i8, i64 %bytes, align 16
-  put i64 $(xor i64 $(get i64, %template[{BACKWARD}]), 1), %template[{BACKWARD}]
   call void @llvm.memcpy(ptr align 8 %job, ptr align 8 %template, i64 %bytes, i1 false)
   %given = getelementptr i64, ptr %job, i64 %room
   br i1 $(icmp eq i64 %nargs, %inputs), label %results, label %other
@@ -196,6 +195,9 @@ alone:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
   br label %back
 together:
+  %way = xor i64 $(get i64, %template[{BACKWARD}]), 1
+  put i64 %way, %template[{BACKWARD}]
+  put i64 %way, %job[{BACKWARD}]
   put ptr %given, %job[{RECORDS}]
   call void %share(ptr %job, i64 %helpers, ptr %pool)
   br label %back

@@ -10,10 +10,9 @@ more, and of the factors alpha and beta, the sizes m, n and k, and the distances
 (`blas_arg_t` in `common.h`). BLAS thinks in columns, so its first operand is the right one.
 
 A thread has whole matrices. If there are fewer matrices than threads, it has rows of one, or
-columns. OpenBLAS
-adds the terms of an element in blocks. Where its threads work together, it cuts the last two blocks
-in other places (`level3_thread.c`) than where one works alone; then each block is a call, and all
-calls but the first add to the result.
+columns. OpenBLAS adds the terms of an element in blocks. Where its threads work together, it cuts
+the last two blocks in other places (`level3_thread.c`) than where one works alone; then each block
+is a call, and all calls but the first add to the result.
 
 Parts and blocks may still give other bits than NumPy. So a kind of product starts with a test: if
 random matrices of its shapes and strides do not give NumPy's bits, with blocks of any known size,

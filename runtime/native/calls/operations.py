@@ -21,7 +21,7 @@ from runtime.native.abi.jobs import BACKWARD
 from runtime.native.abi.loops import loop_of, sort_of
 from runtime.native.columns.reductions import column_reductions
 from runtime.native.probe import compiled_code, engine
-from runtime.native.threads import SCRATCH, Job, shared_ranges
+from runtime.native.threads import SCRATCH, Job
 from runtime.native.vectors import lane
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import PAGE
@@ -475,10 +475,9 @@ def job_operation(job: Job) -> Operation:
     """
     last = max([0, *(job.numbers + 1)])
     numbers = np.where(job.numbers == SCRATCH, last, job.numbers)
-    shared = shared_ranges(1, job.helpers)
-    words = job.words.copy()
+    words, shared = job.words.copy(), job.shared
     room = -(-words.nbytes // PAGE) * PAGE
-    head = shared.function, shared.pool, job.helpers, last, words.ctypes.data, 0, room
+    head = shared.function, shared.pool, shared.helpers, last, words.ctypes.data, 0, room
     table = np.array([*head, *np.stack([job.positions, numbers], axis=1).ravel()], np.int64)
     code = job_code()
     arguments, record = (table.ctypes.data, words.nbytes, len(numbers)), [0] * (last + 1)

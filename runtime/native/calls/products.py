@@ -13,9 +13,10 @@ from graphir.semantics.integer_products import magnitude
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
 from runtime.native.probe import engine
-from runtime.native.threads import Job, bound, job_of_calls
+from runtime.native.threads import Job, job_of_calls
 from runtime.program.blocks import Range, Uniform
 from runtime.program.cost_model import KEPT_PLANS, LINE, NATIVE_SECOND_THREAD, PRODUCT_TERM, RANGE
+from runtime.program.memory import lookup
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]
@@ -63,7 +64,8 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         operands, terms = (left, right, result), x.shape[-1]
         key = kernel, terms, threads, *[(each.shape, each.strides) for each in operands]
         bind = partial(_job, kernel, code, operands, terms, threads)
-        job = bound(self._jobs, key, bind)
+        job = lookup(self._jobs, key, bind, KEPT_PLANS)
+        assert job
         kernel.words[0] = 1
         job.run([each.ctypes.data for each in operands])
         whole = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])

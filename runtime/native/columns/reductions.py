@@ -28,9 +28,10 @@ from runtime.native.phases import PhaseTable, PlacedKernel
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
-from runtime.native.threads import Job, bound
+from runtime.native.threads import Job
 from runtime.native.vectors import words_of
-from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, NATIVE_SECOND_THREAD
+from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, KEPT_PLANS, NATIVE_SECOND_THREAD
+from runtime.program.memory import lookup
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
 from runtime.program.tier import RangeCall, RowKernel, RowOperand
 
@@ -95,7 +96,9 @@ class ColumnReduction:
             records = np.array([[0, 0, *self.words(space, *each)] for each in ranges], np.int64)
             return tile_job(self.kernels[tile], records, 2, space, threads)
 
-        return bound(self._jobs, (space, threads), bind)
+        job = lookup(self._jobs, (space, threads), bind, KEPT_PLANS)
+        assert job
+        return job
 
     def words(self, space: ColumnSpace, first: int, end: int, lanes: int = 0) -> list[int]:
         """Return the record of a kernel for some lanes, without addresses.

@@ -152,7 +152,7 @@ def test_threads_never_get_one_memory() -> None:
         for thread in threads:
             thread.join()
     finally:
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
     assert not overwritten
 
 
