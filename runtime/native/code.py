@@ -198,6 +198,12 @@ class NativeCode(RegionCode):
         self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == sum_dtypes
         self.places = [*self.inputs.values(), *self.outs, *[symbol for symbol, _ in self.rows]]
 
+    @property
+    def calls(self) -> list[tuple[Any, str]]:
+        """The functions of the instructions, with the code of the dtype of their first operand."""
+        dtypes = self.dtypes
+        return [(each, dtypes[args[0]].char) for each, args, *_ in self.instructions if args]
+
     def sum_dtype(self, register: int, name: str) -> Storage:
         """Return the dtype of what the kernel stores for a reduction."""
         return np.dtype(np.int64) if name in PLACES else self.dtypes[register]

@@ -162,9 +162,7 @@ class Kernels:
 
     @property
     def _extensions(self) -> Collection[str]:
-        dtypes = self.code.dtypes
-        calls = [(each, dtypes[args[0]].char) for each, args, *_ in self.code.instructions if args]
-        return extensions(calls)
+        return extensions(self.code.calls)
 
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""

@@ -98,7 +98,8 @@ def _exp(x: Any) -> Any:
     rest = fma(k, -_LN_2_REST, fma(k, -_LN_2, x))
     square = rest * rest
     tail = fma(fma(fma(rest, c6, c5), square, fma(rest, c4, c3)), square, fma(rest, c2, c1))
-    result = _masked("scalef", fma(power, fma(tail, rest, error), power), k)
+    power = _masked("scalef", power, k)  # exact, and so early that nothing waits for it
+    result = fma(power, fma(tail, rest, error), power)
     is_usual = np.absolute(x) < _FAR
     return x.code.rarely(~is_usual, result, lambda: _exp_of_any(x, is_usual, result))
 

@@ -27,6 +27,7 @@ from runtime.native.loops.values import (
     memory_dtype,
     storage_of,
 )
+from runtime.native.probe import extensions
 from runtime.native.regions import UnsupportedError
 from runtime.native.vectors import splat
 from runtime.program.codegen.tracing import Storage
@@ -59,6 +60,7 @@ class GraphWriter:
         self.code = NativeCode(Region((), inner), outside)
         if len(self.code.instructions) > INSTRUCTIONS:
             raise UnsupportedError(f"more than {INSTRUCTIONS} instructions")
+        self.text.features |= extensions(self.code.calls)
         self._inner = indices
         self._producers = {entry[2]: entry for entry in self.code.instructions}
         self._registers: dict[int, LlvmValue] = {}

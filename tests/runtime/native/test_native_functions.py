@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import Graph, ops
+from graphir import Graph, ops, trace
+from graphir.control import scan
 from runtime import Program, interpret
 from runtime.native.background import LOCK
 from runtime.native.emitters import has_code
@@ -89,6 +90,20 @@ def test_vectors_of_all_widths_have_the_bits_of_numpy(name: str, code: str, axis
     for n in (1, 2, 3, 7, 8, 31, 33, 63):
         operand = np.resize(numbers, (9, n)).astype(code)
         assert same(program(operand), interpret(graph, operand)), n
+
+
+@pytest.mark.parametrize(("name", "code"), [each for each in CALLS if each[0] != "power"])
+def test_loops_over_scalars_have_the_bits_of_numpy(name: str, code: str) -> None:
+    from runtime.native.probe import function_inputs
+
+    x = function_inputs(code)[::7]
+    graph = trace(
+        lambda start, x: scan(lambda last, x: (last, getattr(np, name)(x)), start, x), x[0], x
+    ).graph
+    program = Program(graph, native="now")
+    _, results = program(x[0], x)
+    assert same(results, interpret(graph, x[0], x)[1])
+    assert "the whole loop is machine code" in program.explain(x[0], x)
 
 
 def accepts(function: np.ufunc, code: str = "f", required: str = "fma") -> bool:
