@@ -14,7 +14,7 @@ are equal. `StrideLayout` defines the record of a kernel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -94,7 +94,19 @@ exit:
 """The leaf of a sum: one of NumPy's leaves, or two side by side. A leaf is added in eight lanes;
 then the lanes are added in pairs, and then the remaining elements one by one."""
 
-_REST = """\
+_LANES = """\
+  %whole = and i64 %n, -64
+  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
+vector:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
+{before}
+  %r_next = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
+{joins}
+  %i1 = add i64 %i, 64
+  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
+joined:
+{after}
+  %v1 = {result}
   br label %one
 one:
   %k = phi i64 [ %whole, %joined ], [ %k1, %more ]
@@ -102,62 +114,12 @@ one:
   br i1 $(icmp ult i64 %k, %n), label %more, label %exit
 more:
   %t_next = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
-  %t1 = call {T} @llvm.{join}({T} %t, {T} %t_next)
+  %t1 = {join}
   %k1 = add i64 %k, 1
   br label %one
 exit:
   put {T} %t, %sums[0]"""
-"""The end of a leaf whose result %v1 is that of the first %whole elements."""
-
-_LANES = (
-    """\
-  %whole = and i64 %n, -64
-  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
-vector:
-  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
-  %r = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
-  %r_next = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
-  %r1 = call <64 x {T}> @llvm.{join}(<64 x {T}> %r, <64 x {T}> %r_next)
-  %i1 = add i64 %i, 64
-  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
-joined:
-  %lanes = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
-  %v1 = call {T} @llvm.vector.reduce.{across}(<64 x {T}> %lanes)
-"""
-    + _REST
-)
 """The leaf of a reduction whose result is the same in any order."""
-
-_EXTREMES = (
-    """\
-  %whole = and i64 %n, -64
-  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
-vector:
-  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
-  %r = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
-  %s = phi <64 x {I}> [ splat ({I} {signs}), %leaf ], [ %s1, %vector ]
-  %u = phi <64 x i1> [ zeroinitializer, %leaf ], [ %u1, %vector ]
-  %y = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
-  %r1 = select <64 x i1> $(fcmp {better} <64 x {T}> %y, %r), <64 x {T}> %y, <64 x {T}> %r
-  %s1 = {sign} <64 x {I}> %s, $(bitcast <64 x {T}> %y to <64 x {I}>)
-  %u1 = or <64 x i1> %u, $(fcmp uno <64 x {T}> %y, %y)
-  %i1 = add i64 %i, 64
-  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
-joined:
-  %lanes = phi <64 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %vector ]
-  %words = phi <64 x {I}> [ splat ({I} {signs}), %leaf ], [ %s1, %vector ]
-  %nans = phi <64 x i1> [ zeroinitializer, %leaf ], [ %u1, %vector ]
-  %best = call nnan nsz {T} @llvm.vector.reduce.f{order}(<64 x {T}> %lanes)
-  %word = call {I} @llvm.vector.reduce.{sign}(<64 x {I}> %words)
-  %zero = bitcast {I} $(and {I} %word, {top}) to {T}
-  %v0 = select i1 $(fcmp oeq {T} %best, 0.0), {T} %zero, {T} %best
-  %v1 = select i1 $(call i1 @llvm.vector.reduce.or(<64 x i1> %nans)), {T} {nan}, {T} %v0
-"""
-    + _REST
-)
-"""The leaf of a maximum or minimum of floats: a comparison in place of llvm.maximum, which takes
-longer. The comparison keeps either zero, so the sign of a result that is zero comes from all
-elements: a maximum is -0.0 if all have the sign, a minimum is 0.0 if none has."""
 
 _PLACES = """\
   call void @{extreme}(ptr %x, i64 0, i64 %n, ptr %sums)
@@ -409,6 +371,59 @@ class Reduction(NamedTuple):
         return f"call {kind} @llvm.{self._intrinsic}({kind} {x}, {kind} {y})"
 
     @property
+    def _is_extreme(self) -> bool:
+        """Whether this is a maximum or a minimum of floats."""
+        return self.dtype.kind == "f" and self.name in ("max", "min")
+
+    @property
+    def parts(self) -> Sequence[Reduction]:
+        """The reductions that a loop has in registers, and of which `of_parts` makes the result.
+
+        Those of a maximum or minimum of floats are of their bits as integers, since the code of
+        llvm.maximum takes several times as long: the greatest signed, the greatest unsigned and the
+        least unsigned number.
+        """
+        if not self._is_extreme:
+            return (self,)
+        signed, unsigned = (np.dtype(f"{kind}{self.dtype.itemsize}") for kind in "iu")
+        return tuple(starmap(Reduction, [("max", signed), ("max", unsigned), ("min", unsigned)]))
+
+    def bits(self, y: str, lanes: int = 1) -> str:
+        """Return an element, or a vector of elements, as `parts` reduce it."""
+        kinds = self.kinds(lanes), self.parts[0].kinds(lanes)
+        return f"$(bitcast {kinds[0]} {y} to {kinds[1]})" if self._is_extreme else y
+
+    def of_parts(self, parts: Sequence[str], lanes: int = 1) -> str:
+        """Return the instruction for the result, of the results of `parts`.
+
+        A maximum is the greatest signed number if that has no sign, else the least unsigned one. A
+        minimum is the greatest unsigned number if that has the sign, else the least unsigned one.
+        NaN are greater than an infinity of the same sign.
+        """
+        kind = self.kinds(lanes)
+        if not self._is_extreme:
+            return f"freeze {kind} {parts[0]}"
+        integer, is_max = self.parts[0].kinds(lanes), self.name == "max"
+        signed, unsigned, least = parts
+
+        def number(value: float) -> str:
+            word = int(np.array(value, self.dtype).view(self.parts[0].dtype))
+            return f"{word}" if lanes == 1 else f"splat ({self.parts[0].kind} {word})"
+
+        def select(condition: str, x: str, y: str) -> str:
+            truth = "i1" if lanes == 1 else f"<{lanes} x i1>"
+            return f"$(select {truth} {condition}, {integer} {x}, {integer} {y})"
+
+        end = number(-np.inf if is_max else np.inf)  # of no elements
+        least = select(f"$(icmp ult {integer} {least}, {end})", least, end)
+        greatest, has = (signed, "sge") if is_max else (unsigned, "slt")
+        best = select(f"$(icmp {has} {integer} {greatest}, {number(0)})", greatest, least)
+        for order, part, infinity in (("sgt", signed, np.inf), ("ugt", unsigned, -np.inf)):
+            is_nan = f"$(icmp {order} {integer} {part}, {number(infinity)})"
+            best = select(is_nan, number(np.nan), best)
+        return f"bitcast {integer} {best} to {kind}"
+
+    @property
     def _intrinsic(self) -> str:
         return self.across.removeprefix("f") if self.dtype.kind == "f" else self.across
 
@@ -420,14 +435,24 @@ class Reduction(NamedTuple):
             return _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
         if self.is_place:
             return self._leaf_of_places()
-        names = {"T": self.kind, "zero": self.zero, "across": self.across}
-        if self.dtype.kind != "f":
-            return _LANES.format(**names, join=self._intrinsic)
-        bits, is_max = 8 * self.dtype.itemsize, self.name == "max"
-        names |= {"I": f"i{bits}", "top": f"{-(1 << bits - 1)}", "nan": "0x7FF8000000000000"}
-        names |= {"sign": "and", "signs": "-1"} if is_max else {"sign": "or", "signs": "0"}
-        better = "ogt" if is_max else "olt"
-        return _EXTREMES.format(**names, join=self._intrinsic, better=better, order=self.name)
+        before, joins, after = list[str](), list[str](), list[str]()
+        for k, each in enumerate(self.parts):
+            kinds = each.kinds(64)
+            sources = f"[ splat ({each.kind} {each.zero}), %leaf ], [ %s{k}, %vector ]"
+            before.append(f"  %r{k} = phi {kinds} {sources}")
+            joins.append(f"  %s{k} = {each.join(f'%r{k}', self.bits('%r_next', 64), 64)}")
+            after.append(f"  %l{k} = phi {kinds} {sources}")
+        for k, each in enumerate(self.parts):
+            across = f"call {each.kind} @llvm.vector.reduce.{each.across}({each.kinds(64)} %l{k})"
+            after.append(f"  %p{k} = {across}")
+        return _LANES.format(
+            T=self.kind,
+            before="\n".join(before),
+            joins="\n".join(joins),
+            after="\n".join(after),
+            result=self.of_parts([f"%p{k}" for k, _ in enumerate(self.parts)]),
+            join=self.join("%t", "%t_next"),
+        )
 
     def _leaf_of_places(self) -> str:
         equals = ("%found", "<64 x i1>", self.kinds(64), "%y", "%equal")
@@ -562,17 +587,22 @@ def body_of_several(
     the last block of a loop has a label of its own.
     """
     both, side, lanes = list(enumerate(reductions)), NATIVE_SIDE, 8 * NATIVE_SIDE
+    parts = [(f"{k}p{p}", part) for k, each in both for p, part in enumerate(each.parts)]
     yield "%whole = and i64 %n, -8"
     yield "br i1 $(icmp ult i64 0, %whole), label %eight, label %lanes\neight:"
     yield "%i8 = phi i64 [ 0, %entry ], [ %next8, %last8 ]"
-    yield from (_phi(f"%a{k}", each, lanes, f"%y{k}") for k, each in both)
+    yield from (_phi(f"%a{k}", part, lanes, f"%y{k}") for k, part in parts)
     yield from ("%at8 = add i64 %begin, %i8", *eights.lines, "br label %last8\nlast8:")
     for k, each in both:
-        yield f"%y{k} = {each.join(f'%a{k}', eights.names[k], lanes)}"
+        bits = each.bits(eights.names[k], lanes)
+        for p, part in enumerate(each.parts):
+            yield f"%y{k}p{p} = {part.join(f'%a{k}p{p}', bits, lanes)}"
     yield "%next8 = add i64 %i8, 8"
     yield "br i1 $(icmp ult i64 %next8, %whole), label %eight, label %lanes\nlanes:"
-    yield from (_phi(f"%l{k}_{lanes}", each, lanes, f"%y{k}") for k, each in both)
+    yield from (_phi(f"%l{k}", part, lanes, f"%y{k}") for k, part in parts)
     for k, each in both:
+        names = [f"%l{k}p{p}" for p, _ in enumerate(each.parts)]
+        yield f"%l{k}_{lanes} = {each.of_parts(names, lanes)}"
         for n in (4 * side, 2 * side, side):
             even, odd = _neighbours(each, f"%l{k}_{2 * n}", n)
             yield f"%l{k}_{n} = {each.join(even, odd, n)}"

@@ -14,7 +14,7 @@ import numpy as np
 from runtime.native.functions import c_library_double, c_library_single, intel_svml, numpy_loops
 
 INLINE: dict[tuple[np.ufunc, str], dict[str, Callable[..., Any]]] = {
-    (np.exp, "f"): {"fma": numpy_loops.emit_exp},
+    (np.exp, "f"): {"avx512f": numpy_loops.emit_exp_avx512, "fma": numpy_loops.emit_exp},
     (np.log, "f"): {"fma": numpy_loops.emit_log},
     (np.exp, "d"): {"avx512f": intel_svml.emit_exp, "fma": c_library_double.emit_exp},
     (np.log, "d"): {"avx512f": intel_svml.emit_log, "fma": c_library_double.emit_log},

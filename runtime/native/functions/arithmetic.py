@@ -34,6 +34,26 @@ def polynomial_in_steps(x: Any, coefficients: Sequence[float]) -> Any:
     return first
 
 
+_SAME_ROUNDING = "i32 4"
+"""An operand of an instruction of AVX-512: the current rounding mode."""
+
+
+def avx512(name: str, x: Any, *operands: Any) -> Any:
+    """Emit an instruction of AVX-512 on 64 bytes of floats, with a result of x's type."""
+    code, arguments = "ps" if x.dtype.itemsize == 4 else "pd", ", ".join(map(str, (x, *operands)))
+    return x.emit_value(f"call {x.type} @llvm.x86.avx512.{name}.{code}.512({arguments})", x.dtype)
+
+
+def avx512_masked(name: str, x: Any, *operands: Any) -> Any:
+    """Emit an instruction of AVX-512 that takes a mask, on all lanes."""
+    return avx512(f"mask.{name}", x, *operands, *all_lanes(x), _SAME_ROUNDING)
+
+
+def all_lanes(x: Any) -> tuple[str, str]:
+    """Return the last operands of an instruction with a mask: other lanes, of which none is."""
+    return f"{x.type} zeroinitializer", f"i{x.code.width} -1"
+
+
 def log_of_special(x: Any) -> Any:
     """Emit log of zeros, negative numbers, infinities and NaN."""
     zero, infinite, invalid = [x.dtype.type(value) for value in (0, -np.inf, -np.nan)]

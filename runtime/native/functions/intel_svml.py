@@ -16,7 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.functions.arithmetic import call_loop, fma, log_of_special
+from runtime.native.functions.arithmetic import (
+    all_lanes,
+    avx512,
+    avx512_masked,
+    call_loop,
+    fma,
+    log_of_special,
+)
 from runtime.native.vectors import where
 
 _F64, _I64 = np.float64, np.int64
@@ -24,21 +31,8 @@ _F64, _I64 = np.float64, np.int64
 _LANES = 8
 _VECTOR = f"<{_LANES} x double>"
 
-_ALL_LANES = f"{_VECTOR} zeroinitializer", "i8 -1"
-_SAME_ROUNDING, _TO_ZERO = "i32 4", "i32 11"
-"""Operands of the instructions of AVX-512: a mask with the lanes outside of it; the current
-rounding mode; truncation."""
-
-
-def _instruction(name: str, x: Any, *operands: Any) -> Any:
-    """Emit an instruction of AVX-512 with a result of x's type."""
-    arguments = ", ".join(map(str, (x, *operands)))
-    return x.emit_value(f"call {_VECTOR} @llvm.x86.avx512.{name}({arguments})", x.dtype)
-
-
-def _masked(name: str, x: Any, *operands: Any) -> Any:
-    """Emit an instruction of AVX-512 that takes a mask, on all lanes."""
-    return _instruction(f"mask.{name}.pd.512", x, *operands, *_ALL_LANES, _SAME_ROUNDING)
+_TO_ZERO = "i32 11"
+"""An operand of an instruction: truncation."""
 
 
 def _looked_up(index: Any, table: tuple[float, ...]) -> Any:
@@ -92,13 +86,13 @@ def emit_exp(x: Any) -> Any:
 def _exp(x: Any) -> Any:
     c1, c2, c3, c4, c5, c6 = [_F64(float.fromhex(coefficient)) for coefficient in _EXP]
     operands = x.constant(_LOG2_E, _F64), x.constant(_SIXTEENTHS, _F64), _TO_ZERO
-    sum_ = _instruction("vfmadd.pd.512", x, *operands)
+    sum_ = avx512("vfmadd", x, *operands)
     power, error = [_looked_up(sum_.view(_I64), table) for table in _powers()]
     k = sum_ - _SIXTEENTHS
     rest = fma(k, -_LN_2_REST, fma(k, -_LN_2, x))
     square = rest * rest
     tail = fma(fma(fma(rest, c6, c5), square, fma(rest, c4, c3)), square, fma(rest, c2, c1))
-    power = _masked("scalef", power, k)  # exact, and so early that nothing waits for it
+    power = avx512_masked("scalef", power, k)  # exact, and so early that nothing waits for it
     result = fma(power, fma(tail, rest, error), power)
     is_usual = np.absolute(x) < _FAR
     return x.code.rarely(~is_usual, result, lambda: _exp_of_any(x, is_usual, result))
@@ -155,9 +149,9 @@ def emit_log(x: Any) -> Any:
 
 def _log(x: Any) -> Any:
     a2, a3, a4, a5, a6, a7, a8, a9 = [_F64(float.fromhex(coefficient)) for coefficient in _LOG]
-    significand = _masked("getmant", x, _POSITIVE)
-    c = _masked("rndscale", _instruction("rcp14.pd.512", significand, *_ALL_LANES), _FIVE_BITS)
-    exponent = _masked("getexp", x)
+    significand = avx512_masked("getmant", x, _POSITIVE)
+    c = avx512_masked("rndscale", avx512("rcp14", significand, *all_lanes(x)), _FIVE_BITS)
+    exponent = avx512_masked("getexp", x)
     k = where(c < _SMALL, exponent + _F64(1), exponent)
     rest = fma(c, significand, _F64(-1))
     log_high, log_low = [_looked_up(c.view(_I64) >> 48, table) for table in _logarithms()]

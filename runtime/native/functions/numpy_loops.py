@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.functions.arithmetic import fma, log_of_special, polynomial
+from runtime.native.functions.arithmetic import avx512_masked, fma, log_of_special, polynomial
 from runtime.native.vectors import where
 
 _F32, _I32 = np.float32, np.int32
@@ -29,6 +29,9 @@ _ROUND = _F32(3 << 22)
 
 _EXP_OVERFLOW, _EXP_UNDERFLOW = _F32(88.72283935546875), _F32(-103.97208404541015625)
 """The bounds from which on exp is infinite, and 0."""
+
+_EXP_ZERO, _EXP_INFINITE = _F32(-252) * _LN_2, _F32(128)
+"""Numbers far below and above these bounds, whose k are -252 and 185."""
 
 _EXP_P = (
     5.082762527590693718096e-04,
@@ -66,15 +69,31 @@ def emit_exp(x: Any) -> Any:
     exponent of exp(rest), and the product with the second is rounded once. Where exp is 0, k is
     -252 and the second factor is 0: a product that underflows would take far longer.
     """
-    within = where(x <= _EXP_UNDERFLOW, _F32(-252) * _LN_2, x)
-    sum_ = within * _LOG2_E + _ROUND
-    k, k_int = sum_ - _ROUND, sum_.view(_I32) - _I32(_ROUND.view(_I32))
-    rest = fma(k, -_LN_2_LOW, fma(k, -_LN_2_HIGH, within))
-    quotient = polynomial(rest, _EXP_P) / polynomial(rest, _EXP_Q)
+    sum_, _, quotient = _exp_parts(where(x <= _EXP_UNDERFLOW, _EXP_ZERO, x))
+    k_int = sum_.view(_I32) - _I32(_ROUND.view(_I32))
     normal = np.maximum(k_int, _I32(-125))
     scaled = (quotient.view(_I32) + (normal << 23)).view(_F32)
     result = scaled * (((k_int - normal) << 23) + _I32(_F32(1).view(_I32))).view(_F32)
     return where(x < _EXP_OVERFLOW, result, x * _F32(np.inf))
+
+
+def emit_exp_avx512(x: Any) -> Any:
+    """Emit exp by the instruction that multiplies by 2**k and rounds once."""
+    return x.repeated(16, _exp_avx512)
+
+
+def _exp_avx512(x: Any) -> Any:
+    above = where(x < _EXP_ZERO, _EXP_ZERO, x)
+    _, k, quotient = _exp_parts(where(above > _EXP_INFINITE, _EXP_INFINITE, above))
+    return avx512_masked("scalef", quotient, k)
+
+
+def _exp_parts(x: Any) -> tuple[Any, Any, Any]:
+    """Emit a sum whose last bits are k, k, and exp(rest), for x = k*ln(2) + rest."""
+    sum_ = x * _LOG2_E + _ROUND
+    k = sum_ - _ROUND
+    rest = fma(k, -_LN_2_LOW, fma(k, -_LN_2_HIGH, x))
+    return sum_, k, polynomial(rest, _EXP_P) / polynomial(rest, _EXP_Q)
 
 
 def emit_log(x: Any) -> Any:

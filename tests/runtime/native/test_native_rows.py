@@ -96,7 +96,7 @@ PLACE_SHAPES = [(7, 1), (5, 63), (4, 64), (9, 65), (300, 64), (2, 5000), (1, 40_
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int32", "uint8"])
 @pytest.mark.parametrize("shape", PLACE_SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["normal", "equal zeros", "nan", "ties"])
+@pytest.mark.parametrize("kind", ["normal", "equal zeros", "nan", "ties", "infinite"])
 def test_places_and_extremes_are_those_of_the_interpreter(
     dtype: str, shape: tuple[int, ...], kind: str
 ) -> None:
@@ -108,8 +108,13 @@ def test_places_and_extremes_are_those_of_the_interpreter(
         x[random_.random(shape) < 1 / 30] = np.nan
     elif kind == "ties":
         x = np.round(x / 4)
+    elif kind == "infinite":
+        x = np.copysign(np.inf, x)
+        x[::2, 0] = -np.nan  # the other rows have none
     storage = DType[dtype].storage
-    x = (x if storage.kind in "fV" else np.abs(np.nan_to_num(x))).astype(storage)
+    x = (x if storage.kind in "fV" else np.abs(np.nan_to_num(x, posinf=9, neginf=9))).astype(
+        storage
+    )
     g = Graph("places", rules="jax")
     v = g.input(dtype, shape)
     outputs = [ops.argmax(v, axis=1), ops.argmin(v + v, axis=1, keepdims=True)]
