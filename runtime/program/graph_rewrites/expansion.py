@@ -6,8 +6,11 @@ decomposition has the bits of the kernel are decomposed.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from graphir import Graph, Symbol, ops
-from passes import decompose
+from passes import common_subexpressions, decompose
 from passes.rewriter import Rewriter
 from runtime.program.cutting import row_axes
 
@@ -17,9 +20,28 @@ def expanded(graph: Graph) -> Graph:
 
     The results keep their bits. After the decomposition, the statistics of a row are row-wise
     symbols of a region, and the elementwise ops that follow them belong to a region too. Each row
-    is then read only as often as the statistics require.
+    is then read only as often as the statistics require: a mean beside a variance is computed once.
     """
-    return decompose(graph, keep=_UNTOUCHED_OPS, where=_is_expanded)
+    decomposed = decompose(graph, keep=_UNTOUCHED_OPS, where=_is_expanded)
+    return graph if decomposed is graph else _reduced_once(common_subexpressions(decomposed))
+
+
+def _reduced_once(graph: Graph) -> Graph:
+    """Return the graph with reductions that differ in `keepdims` alone as one."""
+    rewriter = Rewriter(graph)
+    first: dict[Any, Symbol] = {}
+    for symbol in graph.symbols:
+        if symbol.op.kind != "reduction" or "keepdims" not in symbol.attrs:
+            rewriter.copy(symbol)
+            continue
+        others = tuple([item for item in symbol.attrs.items() if item[0] != "keepdims"])
+        same = first.setdefault((symbol.op, symbol.args[0].index, symbol.dtype, others), symbol)
+        if same is symbol:
+            rewriter.copy(symbol)
+            continue
+        with rewriter.new.at(symbol.location):
+            rewriter.replace(ops.reshape(rewriter.values[same.index], shape=symbol.shape))
+    return rewriter.finish() if rewriter.changed else graph
 
 
 def multiply_squares(graph: Graph) -> Graph:
@@ -50,24 +72,31 @@ def _is_square(power: Symbol) -> bool:
 _BY_DECOMPOSITION = frozenset({"softmax", "logsoftmax", "outer"})
 """The ops whose kernels compute the decomposition, over any axis."""
 
-_BY_ROWS = frozenset({"var", "std", "layer_norm"})
-"""The ops whose kernels have the bits of the decomposition if their axes are the last ones."""
+_SPREADS = frozenset({"var", "std"})
+"""The ops whose kernels have the bits of the decomposition for operands of the result's dtype."""
 
-_UNTOUCHED_OPS = frozenset(ops.CATALOGUE) - _BY_DECOMPOSITION - _BY_ROWS
+_BY_ROWS = frozenset({"layer_norm"})
+"""The ops whose kernels have the bits of the decomposition if their axes are the last ones too."""
+
+_UNTOUCHED_OPS = frozenset(ops.CATALOGUE) - _BY_DECOMPOSITION - _SPREADS - _BY_ROWS
+
+_EXACT_COUNT = 1 << 24
+"""The most elements whose number every float32 has; NumPy divides by the number in float64."""
 
 
 def _is_expanded(symbol: Symbol) -> bool:
     """Whether the decomposition of a symbol has the bits of the kernel.
 
-    Three conditions ensure equal bits of statistics: the operand has the dtype of the result (a
-    complex operand has another dtype), the symbol has no `correction`, and NumPy's `sum` adds its
-    rows in the order of the kernel (see `row_axes`).
+    Statistics of complex numbers do not: the operand has another dtype than the result. Those of
+    rows do if NumPy's `sum` adds rows in the order of the kernel (see `row_axes`). A variance with
+    a `correction` divides by a constant of its dtype.
     """
-    if symbol.op.name in _BY_DECOMPOSITION:
+    name, operand = symbol.op.name, symbol.args[0]
+    if name in _BY_DECOMPOSITION:
         return True
-    return (
-        symbol.op.name in _BY_ROWS
-        and symbol.args[0].dtype is symbol.dtype
-        and not symbol.attrs.get("correction")
-        and row_axes(symbol) > 0
-    )
+    if operand.dtype is not symbol.dtype:
+        return False
+    if name in _SPREADS and symbol.attrs["correction"]:
+        sizes: list[Any] = [operand.shape[axis] for axis in symbol.attrs["axis"]]
+        return all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= _EXACT_COUNT
+    return name in _SPREADS or (name in _BY_ROWS and row_axes(symbol) > 0)

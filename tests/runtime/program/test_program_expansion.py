@@ -27,6 +27,10 @@ CASES = {
     "var": lambda x, axis: ops.var(x, axis=axis),
     "var of computed": lambda x, axis: ops.var(x * x + 1.0, axis=axis, keepdims=True) + x,
     "corrected": lambda x, axis: ops.var(x, axis=axis, correction=1),
+    "corrected by more than the elements": lambda x, axis: ops.std(x, axis=axis, correction=50),
+    "mean beside": lambda x, axis: (
+        ops.mean(x, axis=axis) / ops.var(x, axis=axis) + ops.std(x, axis=axis, correction=2)
+    ),
     "std": lambda x, axis: x / ops.std(x, axis=axis, keepdims=True),
     "layer_norm": _norm,
     "softmax": lambda x, axis: ops.softmax(x * 2.0, axis=-1 if axis is None else axis),
@@ -34,6 +38,8 @@ CASES = {
     "softmax of columns": lambda x, axis: ops.softmax(x, axis=0),
     "outer": lambda x, axis: ops.outer(x.reshape((x.type.size,)), x.reshape((x.type.size,))[:3]),
 }
+
+STATISTICS = [each for each in CASES if {"var", "corrected", "std", "mean"} & {*each.split()}]
 
 
 def graph_of(case: str, dtype: DType, shape: tuple[int, ...], axis: Any = -1) -> Graph:
@@ -57,7 +63,8 @@ def inputs_of(graph: Graph) -> list[Any]:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_same_bits(case: str, dtype: DType) -> None:
     for shape in SHAPES:
-        for axis in (-1, None) if case != "layer_norm" else (-1,):
+        axes = (-1, None, 0, (0, -1)) if case in STATISTICS else (-1,)
+        for axis in axes if len(shape) > 1 else (-1,):
             graph = graph_of(case, dtype, shape, axis)
             inputs = inputs_of(graph)
             with np.errstate(all="ignore"):
@@ -68,18 +75,20 @@ def test_same_bits(case: str, dtype: DType) -> None:
 
 
 def test_what_is_written_out() -> None:
-    """What reads rows in one piece; not over other axes, nor of complex numbers, nor corrected."""
-    names = {
-        one.op.name for one in expanded(lower(graph_of("std", DType.bfloat16, (3, 4)))).symbols
-    }
-    assert "std" not in names
-    for kept in (
-        graph_of("corrected", DType.float32, (3, 4)),
+    """Not statistics of complex numbers, nor corrected ones of very many; a mean is read once."""
+    for dtype, axis in ((DType.bfloat16, -1), (DType.float32, 0)):
+        names = [
+            each.op.name for each in expanded(lower(graph_of("std", dtype, (3, 4), axis))).symbols
+        ]
+        assert "std" not in names
+    for graph in (
+        graph_of("corrected", DType.float32, (1, (1 << 24) + 1)),
         graph_of("var", DType.complex64, (3, 4)),
-        graph_of("var", DType.float32, (3, 4), 0),
     ):
-        lowered = lower(kept)
+        lowered = lower(graph)
         assert expanded(lowered) is lowered
+    both = expanded(lower(graph_of("mean beside", DType.float32, (3, 4), 0)))
+    assert sum(each.op is ops.mean for each in both.symbols) == 2
 
 
 @needs_llvmlite
