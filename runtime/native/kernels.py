@@ -45,7 +45,7 @@ from runtime.native.regions import (
     segments_of,
 )
 from runtime.native.threads import Job, job_of_calls, share, share_calls, shared_ranges
-from runtime.program.blocks import Operand, aligned, laid_out
+from runtime.program.blocks import Operand, Range, aligned, laid_out
 from runtime.program.cost_model import (
     COMPILE_COST,
     COMPILE_COST_INSTRUCTION,
@@ -67,7 +67,7 @@ from runtime.program.cost_model import (
 )
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane, lookup
-from runtime.program.rows import ColumnSpace
+from runtime.program.rows import ColumnSpace, Tree
 from runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from runtime.program.tier import Product, SequencePart
 
@@ -373,6 +373,31 @@ class Kernels:
         job = self._columns_job(step, space, arrays, sums, self.threads(step))
         return job and (job, cells)
 
+    def leaf_job(
+        self, step: RegionStep, values: Sequence[Any]
+    ) -> tuple[Job, Sequence[int], Sequence[Tree]] | None:
+        """Return the reductions of parts of long rows by threads (see `Tier`)."""
+        threads, code = self.threads(step), self.code
+        ranges, trees = self.cut(step, threads) if threads > 1 else ((), ())
+        if not (self.worth and trees and code.alone and len(code.sums) == len(code.rows)):
+            return None
+        _, layout = self._read(step, values)
+        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
+            return None
+        cells = [step.cells[symbol.index] for symbol in (*code.inputs.values(), *code.outs)]
+        job = _job_of_leaves(
+            kernel, layout.record, len(cells), code.sizes[1], step, ranges, threads
+        )
+        return job, cells, trees
+
+    def cut(self, step: RegionStep, threads: int) -> Partition:
+        """Return the ranges of elements for threads, and the summation trees of long rows.
+
+        Each thread gets several ranges, so that a slow thread takes fewer of them.
+        """
+        most = min(RANGES_PER_THREAD * threads, int(self.price(step) / RANGE))
+        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
+
     def _columns_job(
         self,
         step: RegionStep,
@@ -503,17 +528,14 @@ class KernelCall:
     def cut(self, run: PlanRun, threads: int) -> Partition:
         """Return the ranges of elements, and the summation trees of long rows.
 
-        Each thread gets several ranges, so that a slow thread takes fewer of them. If the caller
-        wants progress, or NumPy computes some rows, the ranges are the step's blocks. Else
-        machine code hands them out, if there are several threads.
+        If the caller wants progress, or NumPy computes some rows, the ranges are the step's blocks.
+        Else machine code hands them out, if there are several threads.
         """
         step = self.step
         if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
-        time = step.size * self.kernels.cost
-        most = min(RANGES_PER_THREAD * threads, int(time / RANGE))
         self.threads = threads if threads > 1 else 0
-        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
+        return self.kernels.cut(step, threads)
 
     def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
         """Return the function by which a thread runs the kernel on its ranges."""
@@ -577,16 +599,36 @@ class KernelCall:
         key = kernel, step.shape, len(ranges), self.threads, rest
 
         def bind() -> Job:
+            if trees:
+                sizes = [size for _, size in sums]
+                record, count = self.record, len(addresses)
+                return _job_of_leaves(kernel, record, count, sizes, step, ranges, self.threads)
             records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
-            if trees:  # each range is a leaf, and has an element of the sums
-                leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
-                sizes = np.array([size for _, size in sums])
-                records[:, len(addresses) : len(places)] = leaves[:, None] * sizes
             return job_of_calls(kernel, records, len(places), ranges, self.threads)
 
         job = lookup(self.kernels.jobs, key, bind, KEPT_PLANS)
         assert job
         return lambda lane, numbers: job.run(places)
+
+
+def _job_of_leaves(
+    kernel: Any,
+    record: Sequence[int],
+    count: int,
+    sizes: Sequence[int],
+    step: RegionStep,
+    ranges: Sequence[Range],
+    threads: int,
+) -> Job:
+    """Return the reductions of parts of rows, each of which has an element of the results.
+
+    The memories are `count` operands, and then the results, of elements of `sizes` bytes.
+    """
+    places = count + len(sizes)
+    records = np.tile(np.array([*[0] * places, *record[places:]], np.int64), (len(ranges), 1))
+    leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
+    records[:, count:places] = leaves[:, None] * np.array(sizes)
+    return job_of_calls(kernel, records, places, ranges, threads)
 
 
 def _names(step: RegionStep) -> Iterator[str]:

@@ -551,7 +551,7 @@ def _several(first: int, reductions: Sequence[Reduction], places: int, side: int
         addresses.append(f"  call void @address(ptr %record, i64 {element}, ptr {to})")
     lines: list[str] = []
     for k, each in enumerate(reductions):
-        total = _total(each, f"$(get {each.kinds(side)}, %sums[{side * k}])", "%lengths", side)
+        total = total_of(each, f"$(get {each.kinds(side)}, %sums[{side * k}])", "%lengths", side)
         lines.append(f"  %all{k} = freeze {each.kinds(side)} {total}")
         for row in range(side):
             result = f"$(extractelement {each.kinds(side)} %all{k}, i64 {row})"
@@ -665,26 +665,29 @@ def _finish(k: int, place: int, reduction: Reduction) -> str:
     """Return the code that finishes and stores a reduction."""
     if reduction.is_place:
         return f"  store i64 $(get i64, %sums[{k + 1}]), ptr $(get ptr, %now[{place}]), align 1"
-    total = _total(reduction, f"$(get {reduction.kind}, %sums[{k}])", "%divisor", 1)
+    total = total_of(reduction, f"$(get {reduction.kind}, %sums[{k}])", "%divisor", 1)
     return f"  store {reduction.kind} {total}, ptr $(get ptr, %now[{place}]), align 1"
 
 
-def _total(reduction: Reduction, total: str, divisor: str, lanes: int) -> str:
+def total_of(reduction: Reduction, total: str, divisor: str, lanes: int) -> str:
     """Return the result of a reduction, or of several, from what `tree` leaves, as NumPy does.
 
-    NumPy's sum starts from 0, so it is never -0.0. A mean divides in double precision.
+    NumPy's sum starts from 0, so it is never -0.0.
     """
-    kind, double = reduction.kinds(lanes), "double" if lanes == 1 else f"<{lanes} x double>"
     if reduction.is_sum:
         zero = reduction.zero.strip("-")
         zero = zero if lanes == 1 else f"splat ({reduction.kind} {zero})"
         total = f"$({reduction.join(total, zero, lanes)})"
-    if reduction.name == "mean" and kind == double:
-        total = f"$(fdiv {double} {total}, {divisor})"
-    elif reduction.name == "mean":
-        wide = f"$(fdiv {double} $(fpext {kind} {total} to {double}), {divisor})"
-        total = f"$(fptrunc {double} {wide} to {kind})"
-    return total
+    return mean_of(reduction, total, divisor, lanes) if reduction.name == "mean" else total
+
+
+def mean_of(reduction: Reduction, total: str, divisor: str, lanes: int = 1) -> str:
+    """Return the quotient of a sum, or of several, and a number in double precision."""
+    kind, double = reduction.kinds(lanes), "double" if lanes == 1 else f"<{lanes} x double>"
+    if kind == double:
+        return f"$(fdiv {double} {total}, {divisor})"
+    wide = f"$(fdiv {double} $(fpext {kind} {total} to {double}), {divisor})"
+    return f"$(fptrunc {double} {wide} to {kind})"
 
 
 def _adding(kind: str) -> tuple[str, str]:

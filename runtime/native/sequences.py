@@ -25,18 +25,20 @@ from runtime.native.background import LOCK, submit
 from runtime.native.calls.float_products import FloatProduct, FloatProducts, float_products
 from runtime.native.calls.operations import (
     Operation,
-    can_divide,
     can_fold,
     can_move,
-    can_start,
     fold_operation,
     job_operation,
+    join_code,
+    join_operation,
     loop_code,
     loop_operation,
+    mean_code,
     mean_operation,
     move_operation,
     sort_operation,
     sorts_as_numpy,
+    start_code,
     start_operation,
     take_turns,
 )
@@ -49,6 +51,7 @@ from runtime.program.tier import (
     ColumnMean,
     ColumnStart,
     ElementMoves,
+    LeafJoin,
     LoopRun,
     MemoryPlace,
     Product,
@@ -172,6 +175,8 @@ def _need(kernel: Any) -> Need:
             return "start", None
         case ColumnMean():
             return "mean", kernel.dtype
+        case LeafJoin():
+            return "join", (kernel.name, kernel.dtype)
         case RowSort():
             return "sort", kernel.dtype
         case ElementMoves():
@@ -205,9 +210,11 @@ def _is_usable(need: Need) -> bool:
         case "fold", reduction:
             return can_fold(*reduction)
         case "start", _:
-            return can_start()
+            return bool(start_code())
         case "mean", dtype:
-            return can_divide(dtype)
+            return bool(mean_code(dtype))
+        case "join", reduction:
+            return bool(join_code(*reduction))
         case "sort", dtype:
             return sorts_as_numpy(dtype)
         case "loop", _:
@@ -291,6 +298,8 @@ def _operation(kernel: Any) -> Operation:
             return start_operation(kernel)
         case ColumnMean():
             return mean_operation(kernel)
+        case LeafJoin():
+            return join_operation(kernel)
         case RowSort():
             operation = sort_operation(kernel)
             assert operation

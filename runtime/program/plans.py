@@ -17,7 +17,14 @@ import numpy as np
 from graphir import ops
 from graphir.lazy import lazy
 from runtime.program.batches import BatchStep
-from runtime.program.codegen.sequences import ArrayCell, View, is_sequential, is_sort, sequence_of
+from runtime.program.codegen.sequences import (
+    ArrayCell,
+    View,
+    has_long_rows,
+    is_sequential,
+    is_sort,
+    sequence_of,
+)
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from runtime.program.cost_model import (
     BLOCK_MOST,
@@ -188,6 +195,8 @@ class Plan:
     def _is_sequence(self) -> bool:
         """Whether machine code of a sequence can replace the whole plan."""
         is_region = len(self.bound) == 1 and bool(self._compiled_regions)
+        if is_region and isinstance(step := self.bound[0], RegionStep):
+            is_region = not has_long_rows(step)  # whose parts threads would have to join
         return not is_region and all(map(is_sequential, self.fused))
 
     def _adopt_sequence(self, program: Program) -> bool:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from graphir import DType, Symbol
+    from runtime.program.blocks import Range
     from runtime.program.cutting import Region
     from runtime.program.program import Program
-    from runtime.program.rows import ColumnSpace
+    from runtime.program.rows import ColumnSpace, Tree
     from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
@@ -174,13 +175,12 @@ class Product(NamedTuple):
 class ColumnFold(NamedTuple):
     """A reduction of outer axes of a contiguous array: the op's name and dtype, and the space.
 
-    `neutral` is the number from which the reduction starts. The result is the first operand.
+    The result is the first operand, and has its first values.
     """
 
     name: str
     dtype: DType
     space: ColumnSpace
-    neutral: Any
 
 
 class ColumnStart(NamedTuple):
@@ -197,6 +197,21 @@ class ColumnMean(NamedTuple):
     dtype: np.dtype[Any]
     size: int
     rows: int
+
+
+class LeafJoin(NamedTuple):
+    """The results of `rows` rows of `length` elements, by those of the leaves of each row.
+
+    `name` and `dtype` are those of the reduction. `pairs` are the numbers of leaves to join, one
+    pair after another: the first leaf of a pair gets the result, and leaf 0 that of the row. The
+    leaves of all rows are the second operand, which is overwritten.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    rows: int
+    length: int
+    pairs: tuple[Range, ...]
 
 
 class RowSort(NamedTuple):
@@ -260,6 +275,7 @@ class SequencePart(NamedTuple):
         | ColumnFold
         | ColumnStart
         | ColumnMean
+        | LeafJoin
         | RowSort
         | ElementMoves
         | LoopRun
@@ -363,6 +379,21 @@ class CompiledRegion(Protocol):
 
         Values that are None have C order, as results have. The results of reductions have their
         first values. The answer is None if there is no kernel for these operands yet.
+        """
+        ...
+
+    def cut(self, step: RegionStep, threads: int, /) -> Partition:
+        """Return the ranges of elements for threads, and the summation trees of long rows."""
+        ...
+
+    def leaf_job(
+        self, step: RegionStep, values: Sequence[Any], /
+    ) -> tuple[SharedJob, Sequence[int], Sequence[Tree]] | None:
+        """Return the reductions of parts of long rows, by several threads.
+
+        The memories are those of the cells, and then the results of all leaves for each reduction.
+        The last sequence has the tree of each row. The answer is None if no row is cut for threads,
+        or if there is no kernel for these operands yet.
         """
         ...
 

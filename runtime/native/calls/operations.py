@@ -18,15 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.abi.jobs import BACKWARD
-from runtime.native.abi.loops import loop_of, sort_of
+from runtime.native.abi.loops import sort_of
 from runtime.native.columns.reductions import column_reductions
 from runtime.native.probe import compiled_code, engine
+from runtime.native.regions import stored_type
+from runtime.native.rows import Reduction, mean_of, total_of
 from runtime.native.threads import SCRATCH, Job
 from runtime.native.vectors import lane
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import PAGE
 from runtime.program.rows import ColumnSpace
-from runtime.program.tier import ColumnFold, ColumnMean, ColumnStart, ElementMoves, LoopRun, RowSort
+from runtime.program.tier import (
+    ColumnFold,
+    ColumnMean,
+    ColumnStart,
+    ElementMoves,
+    LeafJoin,
+    LoopRun,
+    RowSort,
+)
 
 Array: TypeAlias = NDArray[Any]
 
@@ -34,41 +44,25 @@ _FOLD = """
 define void @fold(ptr %record, ptr %table, i64 %first, i64 %end) {
 entry:
   %sums = get ptr, %record[0]
-  %neutral = get ptr, %table[0]
-  %bytes = get i64, %table[1]
-  %kernel = get ptr, %table[2]
-  %context = get ptr, %table[3]
-  %divide = get ptr, %table[4]
-  %tiles = get i64, %table[11]
-  call void @llvm.memcpy.p0.p0.i64(ptr %sums, ptr %neutral, i64 %bytes, i1 false)
+  %kernel = get ptr, %table[0]
+  %context = get ptr, %table[1]
+  %tiles = get i64, %table[2]
   %own = getelementptr i64, ptr %record, i64 2
   put ptr $(get ptr, %record[1]), %own[0]
   put ptr %sums, %own[1]
   br label %tile
 tile:
   %k = phi i64 [ 0, %entry ], [ %k1, %tile ]
-  %lanes = getelementptr [2 x i64], ptr $(getelementptr i64, ptr %table, i64 12), i64 %k
+  %lanes = getelementptr [2 x i64], ptr $(getelementptr i64, ptr %table, i64 3), i64 %k
   put i64 $(get i64, %lanes[0]), %own[2]
   put i64 $(get i64, %lanes[1]), %own[3]
   call void %kernel(ptr %own, ptr %context, i64 %first, i64 %end)
   %k1 = add i64 %k, 1
-  br i1 $(icmp ult i64 %k1, %tiles), label %tile, label %done
-done:
-  br i1 $(icmp eq ptr %divide, null), label %exit, label %mean
-mean:
-  %args = alloca [3 x ptr]
-  put ptr %sums, %args[0]
-  put ptr $(get ptr, %table[5]), %args[1]
-  put ptr %sums, %args[2]
-  %counts = getelementptr i64, ptr %table, i64 6
-  %steps = getelementptr i64, ptr %table, i64 7
-  call void %divide(ptr %args, ptr %counts, ptr %steps, ptr $(get ptr, %table[10]))
-  br label %exit
+  br i1 $(icmp ult i64 %k1, %tiles), label %tile, label %exit
 exit:
   ret void
 }"""
-"""A fold: the results get the neutral element, the kernel reduces rows into each tile of them, and
-an inner loop of NumPy divides a sum by its count. The kernel's record follows the operands."""
+"""A fold: a kernel reduces rows into each tile of the results; its record follows the operands."""
 
 _START = """
 define void @start(ptr %record, ptr %values, i64 %first, i64 %bytes) {
@@ -78,19 +72,56 @@ define void @start(ptr %record, ptr %values, i64 %first, i64 %bytes) {
 """The first values of results."""
 
 _MEAN = """
-define void @mean(ptr %record, ptr %table, i64 %first, i64 %end) {
+define void @mean(ptr %record, ptr %unused, i64 %rows, i64 %end) {{
+entry:
   %sums = get ptr, %record[0]
-  %args = alloca [3 x ptr]
-  put ptr %sums, %args[0]
-  put ptr $(get ptr, %table[2]), %args[1]
-  put ptr %sums, %args[2]
-  %counts = getelementptr i64, ptr %table, i64 3
-  %steps = getelementptr i64, ptr %table, i64 4
-  %divide = get ptr, %table[0]
-  call void %divide(ptr %args, ptr %counts, ptr %steps, ptr $(get ptr, %table[1]))
+  %count = sitofp i64 %rows to double
+  br label %sum
+sum:
+  %k = phi i64 [ 0, %entry ], [ %k1, %sum ]
+  %at = getelementptr {T}, ptr %sums, i64 %k
+  %x = load {T}, ptr %at, align {size}
+  store {T} {mean}, ptr %at, align {size}
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %end), label %sum, label %exit
+exit:
   ret void
-}"""
-"""The division of sums by their number, by an inner loop of NumPy."""
+}}"""
+"""The division of sums by their number."""
+
+_JOIN = """
+define void @join(ptr %record, ptr %pairs, i64 %length, i64 %end) {{
+entry:
+  %results = get ptr, %record[0]
+  %leaves = get ptr, %record[1]
+  %count = get i64, %pairs[0]
+  %divisor = sitofp i64 %length to double
+  br label %row
+row:
+  %r = phi i64 [ 0, %entry ], [ %r1, %done ]
+  %own = getelementptr {T}, ptr %leaves, i64 $(mul i64 %r, $(add i64 %count, 1))
+  br label %next
+next:
+  %k = phi i64 [ 0, %row ], [ %k1, %pair ]
+  br i1 $(icmp ult i64 %k, %count), label %pair, label %done
+pair:
+  %both = getelementptr [2 x i64], ptr %pairs, i64 %k
+  %left = getelementptr {T}, ptr %own, i64 $(get i64, %both[1])
+  %right = getelementptr {T}, ptr %own, i64 $(get i64, %both[2])
+  %x = load {T}, ptr %left, align {size}
+  %y = load {T}, ptr %right, align {size}
+  store {T} $({join}), ptr %left, align {size}
+  %k1 = add i64 %k, 1
+  br label %next
+done:
+  %whole = load {T}, ptr %own, align {size}
+  store {T} {total}, ptr $(getelementptr {T}, ptr %results, i64 %r), align {size}
+  %r1 = add i64 %r, 1
+  br i1 $(icmp ult i64 %r1, %end), label %row, label %exit
+exit:
+  ret void
+}}"""
+"""The results of rows, by those of their leaves."""
 
 _SORT = """
 define void @sort(ptr %record, ptr %table, i64 %first, i64 %end) {{
@@ -315,25 +346,25 @@ def _fold_code() -> Any:
 
 
 @cache
-def _start_code() -> Any:
+def mean_code(dtype: Storage) -> Any:
+    """Return the code of means."""
+    mean = mean_of(Reduction("mean", dtype), "%x", "%count")
+    return compiled_code(_MEAN.format(T=lane(dtype), size=dtype.itemsize, mean=mean), "mean")
+
+
+@cache
+def start_code() -> Any:
+    """Return the code of first values."""
     return compiled_code(_START, "start")
 
 
 @cache
-def _mean_code() -> Any:
-    return compiled_code(_MEAN, "mean")
-
-
-@cache
-def can_start() -> bool:
-    """Whether the code of first values is compiled, now."""
-    return bool(_start_code())
-
-
-@cache
-def can_divide(dtype: Storage) -> bool:
-    """Whether the code of means is compiled, now."""
-    return bool(_mean_code()) and loop_of(np.true_divide, *[dtype] * 3) is not None
+def join_code(name: str, dtype: Storage) -> Any:
+    """Return the code of the joins of a reduction."""
+    reduction = Reduction(name, stored_type(dtype))
+    names = {"T": reduction.kind, "size": dtype.itemsize, "join": reduction.join("%x", "%y")}
+    total = total_of(reduction, "%whole", "%divisor", 1)
+    return compiled_code(_JOIN.format(**names, total=total), "join")
 
 
 @cache
@@ -362,13 +393,7 @@ def can_fold(name: str, dtype: Any, lanes: int) -> bool:
     """Whether the code of a fold into some lanes is compiled, now."""
     reduction = column_reductions(True, name, dtype)
     tile, _ = reduction.tiles(ColumnSpace(1, 1, lanes), 1)
-    if reduction.compile(tile) is None or not _fold_code():
-        return False
-    return name != "mean" or _divides(dtype)
-
-
-def _divides(dtype: Any) -> bool:
-    return loop_of(np.true_divide, *[dtype.storage] * 3) is not None
+    return reduction.compile(tile) is not None and bool(_fold_code())
 
 
 @cache
@@ -400,46 +425,37 @@ def sorts_as_numpy(dtype: Storage) -> bool:
 
 def fold_operation(fold: ColumnFold) -> Operation:
     """Return a reduction of outer axes as an operation; its kernel is compiled."""
-    space, name = fold.space, fold.name
-    reduction = column_reductions(True, name, fold.dtype)
+    space = fold.space
+    reduction = column_reductions(True, fold.name, fold.dtype)
     tile, ranges = reduction.tiles(ColumnSpace(1, 1, space.lanes), 1)
-    kernel, storage = reduction.compile(tile), fold.dtype.storage
-    size = space.lead * space.lanes
-    neutral = np.full(size, fold.neutral, storage)
-    words = [neutral.ctypes.data, neutral.nbytes, kernel.address, addressof(kernel.context)]
-    count = np.array(space.rows, storage if name == "mean" else np.int64)
-    if name == "mean":
-        # NumPy divides float32 in float64 and rounds twice, which here is as one rounding.
-        loop = loop_of(np.true_divide, *[storage] * 3)
-        assert loop
-        steps = storage.itemsize, 0, storage.itemsize
-        words += [loop.function, count.ctypes.data, size, *steps, loop.data]
-    else:
-        words += [0] * 7
-    words += [len(ranges), *[word for first, end in ranges for word in (first, end - first)]]
+    kernel, code = reduction.compile(tile), _fold_code()
+    words = [kernel.address, addressof(kernel.context), len(ranges)]
+    words += [word for first, end in ranges for word in (first, end - first)]
     table = (c_int64 * len(words))(*words)
     record = [0, 0, 0, 0, *reduction.words(space, 0, space.lanes)]
     arguments = addressof(table), 0, space.lead * space.rows
-    code = _fold_code()
-    return Operation(code.address, record, arguments, (code, kernel, neutral, count, table))
+    return Operation(code.address, record, arguments, (code, kernel, table))
 
 
 def start_operation(start: ColumnStart) -> Operation:
     """Return the first values of results as an operation."""
     values = np.full(start.size, start.neutral, start.dtype)
-    code = _start_code()
+    code = start_code()
     return Operation(code.address, (0,), (values.ctypes.data, 0, values.nbytes), (code, values))
 
 
 def mean_operation(mean: ColumnMean) -> Operation:
     """Return the division of sums by their number as an operation."""
-    # NumPy divides float32 in float64 and rounds twice, which here is as one rounding.
-    loop, count = loop_of(np.true_divide, *[mean.dtype] * 3), np.array(mean.rows, mean.dtype)
-    assert loop
-    steps = mean.dtype.itemsize, 0, mean.dtype.itemsize
-    words = loop.function, loop.data, count.ctypes.data, mean.size, *steps
-    table, code = (c_int64 * len(words))(*words), _mean_code()
-    return Operation(code.address, (0,), (addressof(table), 0, 0), (code, count, table))
+    code = mean_code(mean.dtype)
+    return Operation(code.address, (0,), (0, mean.rows, mean.size), (code,))
+
+
+def join_operation(join: LeafJoin) -> Operation:
+    """Return the joins of the leaves of rows as an operation."""
+    table = np.array([len(join.pairs), *np.ravel(join.pairs)], np.int64)
+    code = join_code(join.name, join.dtype)
+    arguments = table.ctypes.data, join.length, join.rows
+    return Operation(code.address, (0, 0), arguments, (code, table))
 
 
 def sort_operation(sort: RowSort) -> Operation | None:

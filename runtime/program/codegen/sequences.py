@@ -20,6 +20,7 @@ from graphir import DType, Symbol, ops
 from graphir.semantics.kernels import kernel_of
 from graphir.semantics.products import uses_blas
 from runtime.program.batches import BatchStep
+from runtime.program.blocks import Range
 from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
 from runtime.program.cost_model import (
@@ -34,13 +35,14 @@ from runtime.program.cost_model import (
 )
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep
-from runtime.program.rows import ColumnSpace, neutral
+from runtime.program.rows import ColumnSpace, Tree, neutral
 from runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
 from runtime.program.tier import (
     ColumnFold,
     ColumnMean,
     ColumnStart,
     ElementMoves,
+    LeafJoin,
     LoopRun,
     MemoryPlace,
     Product,
@@ -80,7 +82,7 @@ def is_sequential(step: AnyStep) -> bool:
         if step.columns:
             return True
         is_shared = step.threads > 1 or step.native.threads(step) > 1
-        return not is_shared or step.native.shared(step) is not None
+        return not is_shared or step.native.shared(step) is not None or has_long_rows(step)
     if isinstance(step, BatchStep):
         return step.is_job
     if isinstance(step, (PhasesStep, WavefrontStep)):
@@ -102,6 +104,11 @@ def _has_threads(step: AnyStep) -> bool:
     if isinstance(step, CallStep):
         return step.is_shared_product
     return isinstance(step, (PhasesStep, WavefrontStep, BatchStep)) and step.threads > 1
+
+
+def has_long_rows(step: RegionStep) -> bool:
+    """Whether threads share rows, and then join the results of their parts."""
+    return step.native is not None and bool(step.native.cut(step, step.most_threads)[1])
 
 
 _MOVES = (ops.stack, ops.concat, ops.tile, ops.repeat, ops.roll)
@@ -190,6 +197,8 @@ class SequenceWriter:
             return self._add_sort(step, sort)
         if isinstance(step, RegionStep) and step.columns:
             return self._add_columns(step, step.columns)
+        if isinstance(step, RegionStep) and (leaves := step.native.leaf_job(step, self._values)):
+            return self._add_long_rows(step, *leaves)
         if isinstance(step, (RegionStep, ScalarStep)):
             return self._add_region(step)
         if isinstance(step, LayoutStep):
@@ -232,6 +241,25 @@ class SequenceWriter:
         self.parts.append(SequencePart(kernel, places))
         self.price += step.price
         return True
+
+    def _add_long_rows(
+        self, step: RegionStep, job: SharedJob, cells: Sequence[int], trees: Sequence[Tree]
+    ) -> bool:
+        """Add the reductions of the leaves of long rows, and their joins."""
+        for cell, size in _sizes(step):
+            self._allocate(cell, size)
+        pairs: list[Range] = []
+        last, count = _join(trees[0], pairs), len(trees)
+        symbols = [rows.symbol for rows in step.rows]
+        dtypes = [each.dtype.storage for each in symbols]
+        room = count * (len(pairs) + 1)
+        leaves = [self._scratch(room * dtype.itemsize) for dtype in dtypes]
+        self.parts.append(SequencePart(job, [*[self._places[cell] for cell in cells], *leaves]))
+        for rows, dtype, leaf in zip(step.rows, dtypes, leaves, strict=True):
+            join = LeafJoin(rows.symbol.op.name, dtype, count, step.length, tuple(pairs))
+            self.parts.append(SequencePart(join, [self._places[rows.cell], leaf]))
+        self.price += step.price
+        return last == 0
 
     def _add_job(self, step: PhasesStep | WavefrontStep | BatchStep) -> bool:
         """Add the regions of a step."""
@@ -309,8 +337,10 @@ class SequenceWriter:
         symbol = step.symbol
         dtype = symbol.dtype.storage
         source = self._contiguous(step.reads[0], step.source_shape, dtype)
-        fold = ColumnFold(symbol.op.name, symbol.dtype, space, neutral(symbol))
-        self._add_to(step.write, step.shape, dtype, fold, source)
+        fold = ColumnFold(symbol.op.name, symbol.dtype, space)
+        self._allocate(step.write, math.prod(step.shape) * dtype.itemsize)
+        result = self._places[step.write]
+        self._add_sums([symbol], space, SequencePart(fold, [result, source]), [result])
         self.price += math.prod(space) * dtype.itemsize * COLUMN_BYTE
         return True
 
@@ -322,7 +352,7 @@ class SequenceWriter:
             return False
         self._allocate(step.write, math.prod(step.shape) * step.symbol.dtype.storage.itemsize)
         cells = step.reads[0], step.write
-        self._add_sums([step.symbol], space, job, cells)
+        self._add_sums_of_job([step.symbol], space, job, cells)
         self.price += math.prod(space) * step.symbol.dtype.storage.itemsize * COLUMN_BYTE
         return True
 
@@ -333,21 +363,31 @@ class SequenceWriter:
             return False
         for cell, size in _sizes(step):
             self._allocate(cell, size)
-        self._add_sums([rows.symbol for rows in step.rows], space, *entry)
+        self._add_sums_of_job([rows.symbol for rows in step.rows], space, *entry)
         self.price += step.price
         return True
 
-    def _add_sums(
+    def _add_sums_of_job(
         self, symbols: Sequence[Symbol], space: ColumnSpace, job: SharedJob, cells: Sequence[int]
     ) -> None:
         """Add a job that reduces outer axes; its last cells are those of the results."""
         places = [self._places[cell] for cell in cells]
-        size, results = space.lead * space.lanes, places[len(places) - len(symbols) :]
-        both = [*zip(symbols, results, strict=True)]
+        results = places[len(places) - len(symbols) :]
+        self._add_sums(symbols, space, SequencePart(job, places), results)
+
+    def _add_sums(
+        self,
+        symbols: Sequence[Symbol],
+        space: ColumnSpace,
+        part: SequencePart,
+        results: Sequence[Any],
+    ) -> None:
+        """Add the first values of results, the part that reduces outer axes, and means."""
+        size, both = space.lead * space.lanes, [*zip(symbols, results, strict=True)]
         for symbol, place in both:
             start = ColumnStart(symbol.dtype.storage, size, neutral(symbol))
             self.parts.append(SequencePart(start, [place]))
-        self.parts.append(SequencePart(job, places))
+        self.parts.append(part)
         for symbol, place in both:
             if symbol.op is ops.mean:
                 mean = ColumnMean(symbol.dtype.storage, size, space.rows)
@@ -496,6 +536,15 @@ def sequence_of(
     if is_long and has_loop:  # a loop releases the lock itself
         return None
     return tier.sequence(writer.parts, types, *sizes, writer.apart, is_long, empty)
+
+
+def _join(tree: Tree, pairs: list[Range]) -> int:
+    """Append the pairs of leaves to join, and return the leaf that gets the result of a tree."""
+    if isinstance(tree, int):
+        return tree
+    left, right = (_join(half, pairs) for half in tree)
+    pairs.append((left, right))
+    return left
 
 
 def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:

@@ -61,6 +61,12 @@ def mixed(x: Any, y: Any) -> Any:
     return doubled.sum(axis=-1), np.tanh(doubled * 0.5), weights[3]
 
 
+def losses(x: Any, y: Any) -> Any:
+    """Rows that threads cut: several reductions of one region."""
+    spread = np.square(x - y)
+    return np.sqrt(spread.mean()), spread.max(), (x * y).sum(), np.log1p(np.abs(x)).mean()
+
+
 def arrays(*shapes: tuple[int, ...], dtype: Any = np.float32) -> list[np.ndarray]:
     random = np.random.default_rng(0)
     return [random.normal(size=shape).astype(dtype) for shape in shapes]
@@ -78,6 +84,8 @@ PROGRAMS: dict[str, tuple[Function, Sequence[np.ndarray]]] = {
         [IMAGE, *arrays((3,))],
     ),
     "mixed": (mixed, arrays((800, 900), (900,))),
+    "losses": (losses, arrays((2, 300_001), (2, 300_001))),
+    "losses of doubles": (losses, arrays((2, 200_001), (2, 200_001), dtype=float)),
 }
 
 
@@ -143,6 +151,47 @@ def test_results_share_no_memory_with_later_calls() -> None:
     kept = [outputs(program(*given)) for _ in range(6)]
     program(*[-x for x in given])
     assert all(same(x, y) for results in kept for x, y in zip(results, wanted, strict=True))
+
+
+LONG_ROWS: dict[str, tuple[Function, str]] = {
+    "sum": (lambda x: x.sum(), "fdlbB?"),
+    "mean": (lambda x: (x + x).mean(), "fd"),
+    "largest": (lambda x: (-x).max(axis=-1), "fdlb"),
+    "least": (lambda x: x.min(axis=-1), "fdlbB"),
+    "product": (lambda x: (x | 1).prod(), "lb"),
+    "any": (lambda x: (x > 9).any(), "fdlb"),
+    "all": (lambda x: (x < 9).all(axis=-1), "fdlb"),
+    "place": (lambda x: (x.argmax(axis=-1), x.sum(axis=-1)), "fd"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [(name, code) for name, (_, codes) in LONG_ROWS.items() for code in codes]
+)
+@pytest.mark.parametrize("shape", [(1_000_003,), (3, 400_009)], ids=str)
+def test_long_rows_have_the_bits_of_the_interpreter(
+    name: str, code: str, shape: tuple[int, ...]
+) -> None:
+    function = LONG_ROWS[name][0]
+    for special in (False, True):
+        x = np.random.default_rng(1).normal(size=shape) * 3
+        if special and code in "fd":
+            x = np.copysign(0.0, x)
+            x[..., -1], x[0] = -0.0, np.nan if len(shape) > 1 else 0.0
+        x = x.astype(code)
+        graph = trace(function, x, rules="numpy").graph
+        program, meant = Program(graph, threads=2, native="now"), outputs(interpret(graph, x))
+        for _ in range(3):
+            assert all(map(same, outputs(program(x)), meant))
+
+
+def test_reductions_of_everything_are_one_call() -> None:
+    x = arrays((1_000_003,))[0]
+    for function in (lambda x: x.sum(), lambda x: np.sqrt((x * x).mean()), lambda x: x.max() - x):
+        program = Program(trace(function, x, rules="numpy").graph, threads=2, native="now")
+        for _ in range(3):
+            program(x)
+        assert program.machine_code
 
 
 _FORKED = """
