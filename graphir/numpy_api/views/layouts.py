@@ -1,12 +1,13 @@
 """From strides to view steps: the ops that lead from an array to a view of its memory.
 
 A view that selects a slice of each axis, in another order or broadcast, becomes flips, a cut, a
-permutation, a reshape and a broadcast. Any other view becomes a Pick of elements by their
-addresses.
+permutation, a reshape and a broadcast. A view of parts of axes, as the heads of attention, is such
+a view of the array in another shape. Any other view becomes a Pick of elements by their addresses.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -87,8 +88,10 @@ def _steps(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> S
         return _empty(whole, view)
     if not offset and _same_elements(whole, view, itemsize):
         return (Reshape(view.shape),)
-    cut_steps = _cut(whole, view, offset)
-    return _picked(whole, view, offset) if cut_steps is None else cut_steps
+    for steps in (_cut(whole, view, offset), _split(whole, view, offset, itemsize)):
+        if steps is not None:
+            return steps
+    return _picked(whole, view, offset)
 
 
 def _empty(whole: ViewLayout, view: ViewLayout) -> Steps:
@@ -136,6 +139,24 @@ def _cut(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
     if spread_shape != view.shape:
         steps.append(Broadcast(view.shape))
     return tuple(steps)
+
+
+def _split(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> Steps | None:
+    """Return the steps of a view of a contiguous array whose axes are parts of its axes; else None.
+
+    The array first gets a shape with an axis for each stride of the view.
+    """
+    if not whole.shape or whole.strides[-1] != itemsize or not whole.contiguous:
+        return None
+    both = zip(view.shape, view.strides, strict=True)
+    steps = {itemsize, *[abs(stride) for size, stride in both if size > 1 and stride]}
+    strides = tuple(sorted(steps, reverse=True))
+    bounds = [*itertools.pairwise((math.prod(whole.shape) * itemsize, *strides))]
+    if any(outer % inner for outer, inner in bounds):
+        return None
+    shape = tuple([outer // inner for outer, inner in bounds])
+    cut_steps = _cut(ViewLayout(shape, strides), view, offset)
+    return None if cut_steps is None else (Reshape(shape), *cut_steps)
 
 
 def _starts(whole: ViewLayout, offset: int) -> list[int] | None:

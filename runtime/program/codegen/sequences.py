@@ -197,8 +197,6 @@ class SequenceWriter:
             return self._add_sort(step, sort)
         if isinstance(step, RegionStep) and step.columns:
             return self._add_columns(step, step.columns)
-        if isinstance(step, RegionStep) and (leaves := step.native.leaf_job(step, self._values)):
-            return self._add_long_rows(step, *leaves)
         if isinstance(step, (RegionStep, ScalarStep)):
             return self._add_region(step)
         if isinstance(step, LayoutStep):
@@ -221,6 +219,8 @@ class SequenceWriter:
         return self._add_product(step)
 
     def _add_region(self, step: RegionStep | ScalarStep) -> bool:
+        if isinstance(step, RegionStep) and (leaves := step.native.leaf_job(step, self._values)):
+            return self._add_long_rows(step, *leaves)
         values, copies = [*self._values], dict[int, Any]()
         for cell in step.reads if isinstance(step, RegionStep) else ():
             array = values[cell]

@@ -143,6 +143,30 @@ def test_memory_is_followed(program):
     )
 
 
+def heads(x):
+    y = x.reshape(2, 4, 3, 5).transpose(0, 2, 1, 3)
+    y[1, :, ::2] += 1
+    return y, y.mT * 2
+
+
+def parts_of_rows(x):
+    query, key = (x.reshape(2, 4, 3, 5)[:, :, k, ::-1].swapaxes(1, 2) for k in (0, 2))
+    key[0, 1] = query[1, 0]
+    return query, key[..., None] * np.ones(2)
+
+
+def every_third(x):
+    y = x.reshape(2, 4, 5, 3)[..., 1].transpose(1, 2, 0)
+    y -= 3
+    return y[::2]
+
+
+@pytest.mark.parametrize("program", [heads, parts_of_rows, every_third])
+def test_views_of_parts_of_axes_gather_nothing(program):
+    recording = both(program, np.arange(120.0).reshape(2, 60))
+    assert not {"gather", "index_update"} & {each.op.name for each in recording.graph.symbols}
+
+
 @st.composite
 def keys(draw):
     """A basic key of a (4, 3) array."""
