@@ -62,6 +62,33 @@ def multiply_squares(graph: Graph) -> Graph:
     return rewriter.finish()
 
 
+def update_pads(graph: Graph) -> Graph:
+    """Return the graph with each `pad` as an array of its value in which a slice is updated.
+
+    Regions then write the slice in place, and their loops go on to what reads the whole.
+    """
+    if not any(symbol.op is ops.pad for symbol in graph.symbols):
+        return graph
+    rewriter = Rewriter(graph)
+    wholes: dict[Any, Symbol] = {}
+    for symbol in graph.symbols:
+        if symbol.op is ops.pad and all(isinstance(size, int) for size in symbol.shape):
+            inner, padding = symbol.args[0], symbol.attrs["padding"]
+            start = tuple([before for before, _ in padding])
+            stop = tuple([n + before for n, before in zip(inner.shape, start, strict=True)])
+            with rewriter.new.at(symbol.location):
+                key = symbol.dtype, symbol.shape, symbol.attrs.content
+                if key not in wholes:
+                    value = symbol.attrs["value"]
+                    wholes[key] = rewriter.new.full(value, symbol.shape, symbol.dtype)
+                bounds = {"start": start, "stop": stop, "step": (1,) * symbol.rank}
+                part = rewriter.values[inner.index]
+                rewriter.replace(ops.slice_update(wholes[key], part, **bounds))
+        else:
+            rewriter.copy(symbol)
+    return rewriter.finish()
+
+
 def _is_square(power: Symbol) -> bool:
     base, exponent = power.args
     if not base.rank or base.shape != power.shape or base.dtype.is_complex:
