@@ -43,6 +43,7 @@ from runtime.program.cutting import Call, Region, cut
 from runtime.program.graph_rewrites.expansion import expanded, multiply_squares, update_pads
 from runtime.program.graph_rewrites.hoisting import hoisted
 from runtime.program.graph_rewrites.recomputation import recompute_cheap_values
+from runtime.program.graph_rewrites.reduction_axes import split_reductions
 from runtime.program.graph_rewrites.short_axes import split_short_axes
 from runtime.program.graph_rewrites.vector_products import sum_vector_products
 from runtime.program.memory import Lane, Recycler, take
@@ -93,7 +94,7 @@ class Program:
         self.block = require_count("block", block)
         self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
-        lowered_graph = update_pads(expanded(lowered_graph))
+        lowered_graph = split_reductions(update_pads(expanded(lowered_graph)))
         self.lowered = split_short_axes(recompute_cheap_values(lowered_graph))
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)
