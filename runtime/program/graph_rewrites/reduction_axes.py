@@ -50,7 +50,8 @@ def _axes(symbol: Symbol) -> tuple[Sequence[int], Sequence[int]] | None:
     """Return the last axes of a reduction and its other axes; None if it has not both."""
     if symbol.op not in (*_SUMS, *_IN_ANY_ORDER) or not symbol.attrs["axis"]:
         return None
-    axes, sizes = symbol.attrs["axis"], [*symbol.args[0].shape]
+    axes: Sequence[int] = symbol.attrs["axis"]
+    sizes: Sequence[Any] = symbol.args[0].shape
     if not all(isinstance(size, int) and size for size in sizes):
         return None
     if symbol.op in _SUMS and not _adds_alike(symbol):
