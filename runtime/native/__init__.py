@@ -13,6 +13,7 @@ from graphir import ExecutionError
 from graphir.lazy import lazy
 from runtime.program.cost_model import COMPILE_COST, IMPORT_COST
 from runtime.program.tier import (
+    Accumulation,
     CompiledLoop,
     CompiledRegion,
     Mode,
@@ -112,6 +113,14 @@ class NativeTier:
         from runtime.native.calls.searches import searches
 
         return functools.partial(searches(self.now).search, search, side, threads)
+
+    def accumulation(
+        self, accumulate: Callable[[Any], Any], what: Accumulation, /
+    ) -> Callable[[Any], Any]:
+        """Return an accumulation by machine code (see `Tier`)."""
+        from runtime.native.calls.accumulations import accumulations
+
+        return functools.partial(accumulations(self.now).accumulate, accumulate, what)
 
     def pays(self, time: float, /) -> bool:
         """Whether a plan is worth machine code after some nanoseconds in NumPy (see `Tier`)."""

@@ -22,6 +22,7 @@ import numpy as np
 from runtime.native.abi.entry import Spec, built_in
 from runtime.native.abi.loops import loop_of
 from runtime.native.background import LOCK, submit
+from runtime.native.calls.accumulations import accumulations, kind_of
 from runtime.native.calls.float_products import FloatProduct, FloatProducts, float_products
 from runtime.native.calls.operations import (
     Operation,
@@ -47,6 +48,7 @@ from runtime.native.threads import Job, shared_ranges
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import PAGE, RANGES_PER_THREAD, SEQUENCE_SCRATCH
 from runtime.program.tier import (
+    Accumulation,
     ColumnFold,
     ColumnMean,
     ColumnStart,
@@ -177,6 +179,8 @@ def _need(kernel: Any) -> Need:
             return "mean", kernel.dtype
         case LeafJoin():
             return "join", (kernel.name, kernel.dtype)
+        case Accumulation():
+            return "accumulation", kernel
         case RowSort():
             return "sort", kernel.dtype
         case ElementMoves():
@@ -215,6 +219,9 @@ def _is_usable(need: Need) -> bool:
             return bool(mean_code(dtype))
         case "join", reduction:
             return bool(join_code(*reduction))
+        case "accumulation", what:
+            accumulations(False).compile(kind_of(what))
+            return kind_of(what) in accumulations(False).kernels
         case "sort", dtype:
             return sorts_as_numpy(dtype)
         case "loop", _:
@@ -300,6 +307,8 @@ def _operation(kernel: Any) -> Operation:
             return mean_operation(kernel)
         case LeafJoin():
             return join_operation(kernel)
+        case Accumulation():
+            return job_operation(accumulations(False).job(kernel))
         case RowSort():
             operation = sort_operation(kernel)
             assert operation

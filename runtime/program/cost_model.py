@@ -83,6 +83,9 @@ COLUMN_BYTE: Final = 0.05
 """Nanoseconds per byte of a reduction of outer axes in machine code: whole_programs,
 standardized_columns."""
 
+ACCUMULATION_STEP: Final = 0.2
+"""Nanoseconds per element of a cumulative sum or product in machine code, of many lines."""
+
 COLUMN_ELEMENTS: Final = 1 << 14
 """The least elements of a reduction of outer axes in machine code of its own, since its call costs
 10 microseconds more than NumPy's: whole_programs, column_moments."""

@@ -53,8 +53,12 @@ _ELEMENTWISE = ("elementwise", "cast")
 _ADDING = frozenset({"sum", "mean", "var", "std", "softmax", "logsoftmax", "layer_norm"})
 _SOURCES = (ops.input, ops.constant, ops.full)
 
-_WHOLE = frozenset({ops.searchsorted, ops.numpy_sum})
-"""The ops over axes whose results depend on more than one row."""
+ACCUMULATIONS = frozenset({ops.cumulative_sum, ops.cumulative_prod})
+"""The ops each of whose results is that of the element before, and one more."""
+
+_WHOLE = frozenset({ops.searchsorted, ops.numpy_sum, *ACCUMULATIONS})
+"""The ops over axes that are calls on whole arrays: most depend on more than one row."""
+
 UPDATES = frozenset({ops.slice_update, ops.index_update})
 """The ops that write into their first operand, or into a copy of it."""
 

@@ -53,7 +53,7 @@ from runtime.program.cost_model import (
     SEARCHED,
     SECOND_THREAD,
 )
-from runtime.program.cutting import Region
+from runtime.program.cutting import ACCUMULATIONS, Region
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
 from runtime.program.rows import (
     LEAF,
@@ -66,7 +66,7 @@ from runtime.program.rows import (
     halves,
     in_parts,
 )
-from runtime.program.tier import Multiply, Tier
+from runtime.program.tier import Accumulation, Multiply, Tier
 from runtime.results import REFUSAL_ERRORS, refused
 
 if TYPE_CHECKING:
@@ -197,6 +197,8 @@ class CallStep:
             self.kernel = tier.search(self.kernel, self.settings["side"], threads)
         elif tier and (space := self.space) and math.prod(space) >= COLUMN_ELEMENTS:
             self.kernel = tier.columns(self.kernel, symbol, space, self.shape, threads)
+        elif tier and self.accumulation and math.prod(self.shape) >= COLUMN_ELEMENTS:
+            self.kernel = tier.accumulation(self.kernel, self.accumulation)
         elif tier and self.is_shared_product:
             self.multiply = tier.float_product(products.matmul, threads)
             self.kernel = caller(symbol, self.settings, self.multiply)
@@ -222,6 +224,20 @@ class CallStep:
     def columns(self) -> ColumnSpace | None:
         """The same, if the operand is so small that a call of its own in machine code is slower."""
         return self.space if self.space and math.prod(self.space) < COLUMN_ELEMENTS else None
+
+    @lazy
+    def accumulation(self) -> Accumulation | None:
+        """The accumulation that the kernel is, if machine code can be that."""
+        symbol = self.symbol
+        if symbol.op not in ACCUMULATIONS or symbol.args[0].dtype is not symbol.dtype:
+            return None
+        dtype, axis = symbol.dtype.storage, self.settings["axis"]
+        is_plain = dtype.char in "bBhHiIlLqQfd" and symbol.dtype is not DType.tensor_float32
+        if not is_plain or not math.prod(self.shape):
+            return None
+        parts = self.shape[:axis], self.shape[axis : axis + 1], self.shape[axis + 1 :]
+        space = ColumnSpace(*map(math.prod, parts))
+        return Accumulation(symbol.op.name, dtype, space, self.most_threads)
 
     @property
     def multiplies(self) -> bool:

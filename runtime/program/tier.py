@@ -214,6 +214,18 @@ class LeafJoin(NamedTuple):
     pairs: tuple[Range, ...]
 
 
+class Accumulation(NamedTuple):
+    """A cumulative sum or product of a contiguous array along the rows of a space.
+
+    `name` is that of the op. The operands are the array and the result. Threads share the lines.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    space: ColumnSpace
+    threads: int
+
+
 class RowSort(NamedTuple):
     """A sort of `rows` contiguous rows of `length` elements, or, if it `finds`, the int64 order.
 
@@ -276,6 +288,7 @@ class SequencePart(NamedTuple):
         | ColumnStart
         | ColumnMean
         | LeafJoin
+        | Accumulation
         | RowSort
         | ElementMoves
         | LoopRun
@@ -555,6 +568,15 @@ class Tier(Protocol):
 
         `space` is that of its operand and `shape` the shape of its result. It calls `reduce`, which
         does the same, as long as there is no machine code, and where that is faster.
+        """
+        ...
+
+    def accumulation(
+        self, accumulate: Callable[[Any], Any], what: Accumulation, /
+    ) -> Callable[[Any], Any]:
+        """Return an accumulation by machine code.
+
+        It calls `accumulate`, which does the same, as long as there is no machine code.
         """
         ...
 

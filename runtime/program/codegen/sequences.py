@@ -24,6 +24,7 @@ from runtime.program.blocks import Range
 from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
 from runtime.program.cost_model import (
+    ACCUMULATION_STEP,
     AWAKE_THREAD,
     COLUMN_BYTE,
     KEPT_RESULTS,
@@ -38,6 +39,7 @@ from runtime.program.phases import PhasesStep
 from runtime.program.rows import ColumnSpace, Tree, neutral
 from runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
 from runtime.program.tier import (
+    Accumulation,
     ColumnFold,
     ColumnMean,
     ColumnStart,
@@ -94,7 +96,8 @@ def is_sequential(step: AnyStep) -> bool:
         return op is ops.control.part or step.loop is not None
     is_moved = op in _MOVES and math.prod(step.shape) <= SEQUENCE_MOVES
     multiplies = step.multiplies or step.is_shared_product
-    return op in VIEWS or op is ops.full or multiplies or step.space is not None or is_moved
+    is_joined = step.space is not None or step.accumulation is not None
+    return op in VIEWS or op is ops.full or multiplies or is_joined or is_moved
 
 
 def _has_threads(step: AnyStep) -> bool:
@@ -213,6 +216,8 @@ class SequenceWriter:
             return self._add_fold(step, step.columns)
         if step.space:
             return self._add_reduction(step, step.space)
+        if step.accumulation:
+            return self._add_accumulation(step, step.accumulation)
         if step.symbol.op is ops.full:
             self._places[step.write] = self._values[step.write] = step.call()
             return True
@@ -354,6 +359,16 @@ class SequenceWriter:
         cells = step.reads[0], step.write
         self._add_sums_of_job([step.symbol], space, job, cells)
         self.price += math.prod(space) * step.symbol.dtype.storage.itemsize * COLUMN_BYTE
+        return True
+
+    def _add_accumulation(self, step: CallStep, what: Accumulation) -> bool:
+        source = self._values[step.reads[0]]
+        if source is not None and not source.flags.c_contiguous:
+            return False
+        self._allocate(step.write, math.prod(step.shape) * what.dtype.itemsize)
+        places = [self._places[step.reads[0]], self._places[step.write]]
+        self.parts.append(SequencePart(what, places))
+        self.price += math.prod(step.shape) * ACCUMULATION_STEP
         return True
 
     def _add_columns(self, step: RegionStep, space: ColumnSpace) -> bool:
