@@ -202,13 +202,13 @@ class SequenceWriter:
             return self._add_columns(step, step.columns)
         if isinstance(step, (RegionStep, ScalarStep)):
             return self._add_region(step)
-        if isinstance(step, LayoutStep):
-            return self._add_view(step)
-        if step.symbol.op is ops.control.part:
-            return True  # the loop writes into the cell
         if isinstance(step, ControlStep):
-            return self._add_loop(step)
-        if step.symbol.op in VIEWS and step.write in self._views:
+            # A part of a tuple is a cell into which the loop writes.
+            return step.symbol.op is ops.control.part or self._add_loop(step)
+        return self._add_call(step)
+
+    def _add_call(self, step: CallStep | LayoutStep) -> bool:
+        if isinstance(step, LayoutStep) or (step.symbol.op in VIEWS and step.write in self._views):
             return self._add_view(step)
         if step.symbol.op in (*_MOVES, ops.reshape):
             return self._add_moves(step)
