@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir import ops
@@ -26,7 +25,7 @@ from graphir.lazy import lazy
 from graphir.semantics import products
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.products import Layout
-from runtime.program.blocks import share
+from runtime.program.blocks import in_order, share
 from runtime.program.codegen.straight import alone
 from runtime.program.cost_model import (
     BATCH,
@@ -384,10 +383,10 @@ class BatchStep:
         for member in self.members:
             for cell, shape, dtype in _operands(member):
                 if layouts[cell] is None and cell in self.reads:
-                    layouts[cell] = _in_order(shape, dtype)
+                    layouts[cell] = in_order(shape, dtype)
             for cell in written_cells(member):
                 if cell in self.writes:
-                    layouts[cell] = _in_order(*self.writes[cell])
+                    layouts[cell] = in_order(*self.writes[cell])
             if isinstance(member, CallStep) and not is_product(member):
                 (read,) = member.reads
                 view = layouts[member.write] = member.call(layouts[read])
@@ -419,12 +418,6 @@ class BatchStep:
                 target[...] = own.values[cell].reshape(target.shape)
 
 
-def _in_order(shape: Shape, dtype: Storage) -> Array:
-    """Return an array in C order, without memory of its own for all of its elements."""
-    strides = [dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    return as_strided(np.empty(1, dtype), shape, strides)
-
-
 def _operands(member: Member) -> Iterator[tuple[int, Shape, Storage]]:
     """Yield the cell, the shape and the dtype of each operand."""
     if isinstance(member, RegionStep):
@@ -443,21 +436,15 @@ def _product(step: CallStep, operands: Sequence[Array]) -> Product | None:
 
     NumPy calls another function of BLAS for a matrix and its own transpose, in one memory.
     """
-    layout, size = layout_of(step), step.symbol.dtype.storage.itemsize
-    left, right = [
-        ProductOperand(array.shape, tuple([stride // size for stride in array.strides]))
-        for array in operands
-    ]
-    orders = [_in_order(array.shape, array.dtype).strides for array in operands]
-    demands = [tuple([stride // size for stride in strides]) for strides in orders]
+    layout = layout_of(step)
+    left, right = operands_laid = [*map(ProductOperand.of, operands)]
+    demands = [ProductOperand.of(in_order(x.shape, x.dtype)).strides for x in operands]
     if layout:
         function, *demands, is_gram = layout
         if is_gram or function != "matmul" or left.strides[-2:] == right.strides[-2:][::-1]:
             return None
-    for (shape, strides), demand in zip((left, right), demands, strict=True):
-        axes = zip(shape, strides, demand, strict=True)
-        if any(n > 1 and stride != other for n, stride, other in axes):
-            return None
+    if not all(map(ProductOperand.lies, operands_laid, demands)):
+        return None
     return Product(step.symbol.dtype.storage, left, right)
 
 

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any, TypeAlias, overload
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir import ExecutionError
@@ -24,6 +25,12 @@ from runtime.workers import run_aside
 
 Array: TypeAlias = NDArray[Any]
 Range: TypeAlias = tuple[int, int]
+
+
+def in_order(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return an array in C order that shows a layout, without memory for all of its elements."""
+    strides = [dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    return as_strided(np.empty(1, dtype), tuple(shape), strides)
 
 
 class Uniform(Sequence[Range]):

@@ -15,25 +15,38 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir.semantics.evaluation import contiguous
-from runtime.program.blocks import Entering, FlatSpace, Operand, Uniform, aligned, laid_out, share
+from runtime.program.blocks import (
+    Entering,
+    FlatSpace,
+    Operand,
+    Uniform,
+    aligned,
+    in_order,
+    laid_out,
+    share,
+)
 from runtime.program.cost_model import (
     CACHE,
     KEPT_WALKS,
     LINE,
     NATIVE_LONG_ROWS,
     NATIVE_ROWS,
-    NATIVE_SECOND_THREAD,
     NATIVE_SIDE,
     RANGES_PER_THREAD,
     SECOND_THREAD,
 )
 from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.rows import Rows
-from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
+from runtime.program.steps import (
+    PlanRun,
+    RegionStep,
+    contiguous_slots,
+    native_threads_of,
+    threads_of,
+)
 from runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
 
 Array: TypeAlias = NDArray[Any]
@@ -100,7 +113,7 @@ class PhasesStep:
         read_cells = [cell for member in members for cell in member.reads]
         self.reads = list(dict.fromkeys([cell for cell in read_cells if cell not in inside]))
         self.price = sum(member.price for member in members)
-        self.threads = self._threads(self.price > SECOND_THREAD)
+        self.threads = threads_of(members, self.price > SECOND_THREAD)
         sizes = {cell: math.prod(n) * dtype.itemsize for cell, (n, dtype) in self.writes.items()}
         for member in members:
             sizes |= self._operand_sizes(member)
@@ -131,17 +144,6 @@ class PhasesStep:
                 sizes[cell] = math.prod(shape) * symbol.dtype.storage.itemsize
         return sizes
 
-    def _threads(self, pays: bool) -> int:
-        """Return the number of threads, which is more than 1 if a second thread pays."""
-        member = self.members[0]
-        return member.most_threads if pays or member.threads > 1 else 1
-
-    @property
-    def _native_threads(self) -> int:
-        """The number of threads that the work of all phases in machine code justifies."""
-        price = sum(member.native.price(member) for member in self.members)
-        return self._threads(price > NATIVE_SECOND_THREAD)
-
     # -- running
 
     def run(self, run: PlanRun) -> None:
@@ -155,7 +157,7 @@ class PhasesStep:
         native, count, threads = all(kernels), self.space.rows, self.threads
         room = self.native_room if native else self.room
         if native:
-            threads = self._native_threads
+            threads = native_threads_of(self.members)
         ranges = -(-count // (RANGES_PER_THREAD * threads))
         blocks = Uniform(count, max(room, ranges) if native else room)
 
@@ -257,7 +259,7 @@ class PhasesStep:
             operands = [self._operand(*each) for each in enumerate(kernel.cells)]
             rows, kernel = self.space.rows, kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // rows, rows))
-        threads, room = self._native_threads, self.native_room
+        threads, room = native_threads_of(self.members), self.native_room
         blocks = -(-self.space.rows // (room * RANGES_PER_THREAD * threads))
         table = self.members[0].native.together(kernels, room)
         inner = dict(enumerate(self._offsets[:-1]))
@@ -282,8 +284,7 @@ class PhasesStep:
         values = [*cells]
         for cell, (shape, dtype) in self.writes.items():
             if values[cell] is None:
-                strides = [dtype.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
-                values[cell] = as_strided(np.empty(1, dtype), shape, strides)
+                values[cell] = in_order(shape, dtype)
         for member in self.members:
             for symbol in member.body.inputs:
                 cell = member.cells[symbol.index]

@@ -43,6 +43,7 @@ from runtime.program.cost_model import (
     BLOCK_MOST,
     CACHE,
     COLUMN_ELEMENTS,
+    NATIVE_SECOND_THREAD,
     NUMPY_CHEAP,
     NUMPY_OTHER,
     NUMPY_SORT,
@@ -618,6 +619,18 @@ class RegionStep:
         others = [contiguous(run.values[cell]) for cell in rows.others]
         out = run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage)
         return Rows(rows.symbol, rows.settings, others, self.length, out)
+
+
+def threads_of(members: Sequence[RegionStep], pays: bool) -> int:
+    """Return the number of threads for regions as one step: more than 1 if a second thread pays."""
+    member = members[0]
+    return member.most_threads if pays or member.threads > 1 else 1
+
+
+def native_threads_of(members: Sequence[RegionStep]) -> int:
+    """Return the number of threads that the work of all regions in machine code justifies."""
+    price = sum(member.native.price(member) for member in members if member.native)
+    return threads_of(members, price > NATIVE_SECOND_THREAD)
 
 
 def contiguous_slots(step: RegionStep) -> set[int]:

@@ -159,6 +159,17 @@ class ProductOperand(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
+    @staticmethod
+    def of(array: Any) -> ProductOperand:
+        """Return the operand with the layout of an array."""
+        strides = [stride // array.itemsize for stride in array.strides]
+        return ProductOperand(array.shape, tuple(strides))
+
+    def lies(self, strides: Sequence[int]) -> bool:
+        """Whether the elements lie as in an array with some strides, in elements."""
+        axes = zip(self.shape, self.strides, strides, strict=True)
+        return all(size <= 1 or own == other for size, own, other in axes)
+
 
 class Product(NamedTuple):
     """NumPy's product (np.matmul) of two arrays of a dtype, as a contiguous array.

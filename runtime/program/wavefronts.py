@@ -32,13 +32,18 @@ from runtime.program.cost_model import (
     KEPT_WALKS,
     LINE,
     MOST_HALO,
-    NATIVE_SECOND_THREAD,
     NATIVE_WINDOWS,
     RANGES_PER_THREAD,
     SECOND_THREAD,
 )
-from runtime.program.memory import Lane, Need, ScratchView
-from runtime.program.steps import PlanRun, RegionStep, contiguous_slots
+from runtime.program.memory import Lane, Need, ScratchView, lookup
+from runtime.program.steps import (
+    PlanRun,
+    RegionStep,
+    contiguous_slots,
+    native_threads_of,
+    threads_of,
+)
 from runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
 
 Array: TypeAlias = NDArray[Any]
@@ -245,7 +250,7 @@ class WavefrontStep:
         self.bytes = max(map(self._bytes, self.regions))
         self.native_room, self.room = self._rooms()
         self.price = sum(member.price for member in self.members)
-        self.threads = self._threads(self.price > SECOND_THREAD)
+        self.threads = threads_of(self.members, self.price > SECOND_THREAD)
         self.blocks = max(2, -(-rows // max(1, self.room)))
         self._keys = [*memories, *self.operands, *self.sources]
         self._walks: dict[Any, _NativeWalk] = {}
@@ -266,11 +271,6 @@ class WavefrontStep:
         widths = [sum(stage.step.body.widths) * stage.each for stage in self.regions]
         room = max(0, CACHE - spans) // (row + max(widths))
         return max(0, NATIVE_WINDOWS - spans) // row, room
-
-    def _threads(self, pays: bool) -> int:
-        """Return the number of threads, which is more than 1 if a second thread pays."""
-        member = self.members[0]
-        return member.most_threads if pays or member.threads > 1 else 1
 
     @lazy
     def halo(self) -> float:
@@ -297,7 +297,7 @@ class WavefrontStep:
             walk.job.run([arrays[key].ctypes.data if key in arrays else 0 for key in self._keys])
             return
         table = walk and walk.table
-        threads = self._native_threads if table else self.threads
+        threads = native_threads_of(self.members) if table else self.threads
         room = self.native_room if table else self.room
         ranges = self._ranges(threads)
         need = self._need(room)
@@ -354,12 +354,6 @@ class WavefrontStep:
     # -- machine code
 
     @property
-    def _native_threads(self) -> int:
-        """The number of threads that the work of all stages in machine code justifies."""
-        price = sum(member.native.price(member) for member in self.members)
-        return self._threads(price > NATIVE_SECOND_THREAD)
-
-    @property
     def cells(self) -> list[int | None]:
         """The cells of the memories of the job; None for windows."""
         cells = {memory: cell for cell, memory in self.results.items()}
@@ -398,31 +392,30 @@ class WavefrontStep:
         if not self.native_room or not all(m.native and m.native.worth for m in self.members):
             return None
         key = tuple([arrays[cell].strides for cell in self.operands])
-        walk = self._walks.get(key)
-        if walk is None:
-            kernels = [self._kernel(stage, values, arrays) for stage in self.stages]
-            if any(kernel is None for kernel in kernels):
-                return None
-            moves = [
-                RowMove(
-                    self._keys.index(cell), self.native_room * row, self.windows[cell].span * row
-                )
-                for cell in self.inner
-                for row in [self.memories[cell].row]
-                if self.windows[cell].span
-            ]
-            table = self.members[0].native.together(kernels, self.native_room, moves)
-            rows = [self.native_room + self.windows[cell].span for cell in self.inner]
-            sizes = [n * self.memories[cell].row for n, cell in zip(rows, self.inner, strict=True)]
-            ends = [0, *accumulate(-(-size // LINE) * LINE for size in sizes)]
-            inner = dict(zip(map(self._keys.index, self.inner), ends, strict=False))
-            ranges = self._ranges(self._native_threads)
-            threads = min(self._native_threads, len(ranges))
-            job = table.job(inner, ends[-1], self.rows, ranges[0][1], threads)
-            if len(self._walks) >= KEPT_WALKS:
-                self._walks.clear()
-            walk = self._walks[key] = _NativeWalk(table, job)
-        return walk
+        return lookup(self._walks, key, lambda: self._bound_walk(values, arrays), KEPT_WALKS)
+
+    def _bound_walk(
+        self, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]
+    ) -> _NativeWalk | None:
+        kernels = [self._kernel(stage, values, arrays) for stage in self.stages]
+        if any(kernel is None for kernel in kernels):
+            return None
+        moves = [
+            RowMove(self._keys.index(cell), self.native_room * row, self.windows[cell].span * row)
+            for cell in self.inner
+            for row in [self.memories[cell].row]
+            if self.windows[cell].span
+        ]
+        table = self.members[0].native.together(kernels, self.native_room, moves)
+        rows = [self.native_room + self.windows[cell].span for cell in self.inner]
+        sizes = [n * self.memories[cell].row for n, cell in zip(rows, self.inner, strict=True)]
+        ends = [0, *accumulate(-(-size // LINE) * LINE for size in sizes)]
+        inner = dict(zip(map(self._keys.index, self.inner), ends, strict=False))
+        most = native_threads_of(self.members)
+        ranges = self._ranges(most)
+        threads = min(most, len(ranges))
+        job = table.job(inner, ends[-1], self.rows, ranges[0][1], threads)
+        return _NativeWalk(table, job)
 
     def _kernel(
         self, stage: Stage, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]

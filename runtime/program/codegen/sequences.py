@@ -20,7 +20,7 @@ from graphir import DType, Symbol, ops
 from graphir.semantics.kernels import kernel_of
 from graphir.semantics.products import uses_blas
 from runtime.program.batches import BatchStep
-from runtime.program.blocks import Range
+from runtime.program.blocks import Range, in_order
 from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
 from runtime.program.cost_model import (
@@ -467,10 +467,7 @@ class SequenceWriter:
 
     def _operand(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> ProductOperand:
         value = self._values[cell]
-        if value is None:
-            return ProductOperand(shape, _in_order(shape))
-        strides = [step // dtype.itemsize for step in value.strides]
-        return ProductOperand(shape, tuple(strides))
+        return ProductOperand.of(in_order(shape, dtype) if value is None else value)
 
     def _are_laid_out(
         self, step: CallStep, operands: Sequence[ProductOperand], places: Sequence[Any]
@@ -479,14 +476,11 @@ class SequenceWriter:
 
         NumPy calls another function of BLAS for a matrix and its own transpose, in one memory.
         """
-        layout = step.symbol.attrs["layout"]
-        orders = map(_in_order, step.operand_shapes)
+        layout, dtype = step.symbol.attrs["layout"], step.symbol.dtype.storage
+        orders = [ProductOperand.of(in_order(n, dtype)).strides for n in step.operand_shapes]
         function, *demands, is_gram = layout or ("matmul", *orders, False)
-        for (shape, strides), demand in zip(operands, demands, strict=True):
-            axes = zip(shape, strides, demand, strict=True)
-            differs = any(size > 1 and stride != other for size, stride, other in axes)
-            if differs and uses_blas(step.symbol.dtype.storage):
-                return False
+        if uses_blas(dtype) and not all(map(ProductOperand.lies, operands, demands)):
+            return False
         if function != "matmul" or is_gram:
             return False
         left, right = operands
@@ -580,8 +574,3 @@ def _distances(shape: Sequence[int], strides: Sequence[int]) -> Array:
 
 def _moves(dtype: Storage, to: Array, elements: Array) -> ElementMoves:
     return ElementMoves(dtype.itemsize, np.stack([to, elements], axis=1))
-
-
-def _in_order(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of an array in C order, in elements."""
-    return tuple([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
