@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.regions import KINDS, Kind, ShortAxis
+from runtime.native.regions import KINDS, OTHER_KINDS, Kind, ShortAxis
 from runtime.program.cost_model import (
     KEPT_LAYOUTS,
     NATIVE_VECTOR,
@@ -191,7 +191,7 @@ def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     if inner == 1:
         return 1 if own else 0  # the same kernel serves rows of more elements
     count = stride // size
-    return count if stride == count * size and count in KINDS else None
+    return count if stride == count * size and count in KINDS.get(size, OTHER_KINDS) else None
 
 
 def _period(shape: Shape, own: Shape) -> int:

@@ -40,6 +40,7 @@ from runtime.program.cost_model import (
     SCALAR_KERNELS,
 )
 from runtime.program.cutting import Call, Region, cut
+from runtime.program.graph_rewrites.early_slices import slice_operands
 from runtime.program.graph_rewrites.expansion import expanded, multiply_squares, update_pads
 from runtime.program.graph_rewrites.hoisting import hoisted
 from runtime.program.graph_rewrites.recomputation import recompute_cheap_values
@@ -95,7 +96,8 @@ class Program:
         self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
         lowered_graph = split_reductions(update_pads(expanded(lowered_graph)))
-        self.lowered = split_short_axes(recompute_cheap_values(lowered_graph))
+        lowered_graph = split_short_axes(recompute_cheap_values(lowered_graph))
+        self.lowered = slice_operands(lowered_graph, overlaps=self.native is not None)
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)
         fills = [Call(each) for each in self.lowered.symbols if each.op is ops.full]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import mmap
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -123,6 +126,83 @@ def test_strides() -> None:
         check(graph, *inputs)
         inputs[turn] = np.broadcast_to(inputs[turn][7], 1200)
         check(graph, *inputs)
+
+
+SMALL_STRIDES = [*range(-9, -1), *range(2, 10)]
+
+
+def squares(x: Symbol) -> list[Symbol]:
+    """Vector code alone."""
+    return [x ^ x if x.dtype is DType.bool else x * x]
+
+
+def squares_and_tanh(x: Symbol) -> list[Symbol]:
+    """A function of NumPy, which reads copies of strided inputs."""
+    y = x.cast("float32")
+    return [*squares(x), ops.tanh(y) + y]
+
+
+@pytest.mark.parametrize("function", [squares, squares_and_tanh])
+@pytest.mark.parametrize("stride", SMALL_STRIDES)
+@pytest.mark.usefixtures("_step_by_step")
+def test_small_strides_of_every_size(stride: int, function: Any) -> None:
+    for dtype in (DType.bool, DType.int8, DType.bfloat16, DType.float16, *MIXED[::2], DType.int64):
+        graph = graph_of(function, (dtype, ("n",)))
+        program = Program(graph, threads=1, native="now")
+        for size in (*range(1, 40), *range(62, 67), *range(94, 99), 1023, 1025, 3000):
+            whole = values(dtype, abs(stride) * (size + 2))
+            x = whole[1 if stride > 0 else -2 :: stride][:size]
+            outs, meant = program(x), interpret(graph, x)
+            both = [each if isinstance(each, tuple) else (each,) for each in (outs, meant)]
+            assert all(map(same, *both)), (dtype, size)
+        assert not left(program)
+
+
+@pytest.mark.parametrize("stride", SMALL_STRIDES)
+def test_rows_of_small_strides(stride: int) -> None:
+    """Rows side by side, and phases, read their operands with strides too."""
+
+    def sums(x: Symbol) -> list[Symbol]:
+        return [ops.sum(x * x, axis=1), ops.max(x, axis=1)]
+
+    def phases(x: Symbol) -> list[Symbol]:
+        y = x - ops.mean(x, axis=1, keepdims=True)
+        return [y * ops.rsqrt(ops.mean(y * y, axis=1, keepdims=True))]
+
+    for dtype in (DType.int8, DType.int16, DType.float32, DType.float64):
+        for function in (sums, phases) if dtype.is_float else (sums,):
+            for shape in ((40, 37), (9, 64), (130, 500)):
+                count = shape[0] * shape[1] * abs(stride)
+                whole = np.nan_to_num(values(dtype, count)) % 3
+                check(graph_of(function, (dtype, shape)), whole.reshape(shape[0], -1)[:, ::stride])
+
+
+PAGE = mmap.PAGESIZE
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="memory is protected by mprotect")
+@pytest.mark.parametrize("dtype", [DType.uint8, DType.int16, DType.float32, DType.float64])
+@pytest.mark.usefixtures("_step_by_step")
+def test_nothing_is_read_beyond_a_strided_input(dtype: DType) -> None:
+    """The pages before and after the input may not be read."""
+    memory = mmap.mmap(-1, 5 * PAGE)
+    protect = ctypes.CDLL(None).mprotect
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    both = [ctypes.c_void_p(start), ctypes.c_void_p(start + 4 * PAGE)]
+    whole = np.frombuffer(memory, np.uint8)[PAGE : 4 * PAGE].view(dtype.storage)
+    whole[:] = np.arange(whole.size) % 99
+    try:
+        assert not any(protect(page, ctypes.c_size_t(PAGE), 0) for page in both)
+        for stride in (*SMALL_STRIDES, -1, 1):
+            program = Program(graph_of(squares, (dtype, ("n",))), threads=1, native="now")
+            for size in (*range(1, 100), (whole.size - 1) // abs(stride) + 1):
+                span = abs(stride) * (size - 1) + 1
+                if span <= whole.size:
+                    for x in (whole[:span], whole[-span:]):
+                        assert same(program(x[::stride]), x[::stride] * x[::stride])
+    finally:
+        for page in both:
+            protect(page, ctypes.c_size_t(PAGE), mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 @pytest.mark.usefixtures("_step_by_step")
