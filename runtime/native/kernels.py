@@ -428,6 +428,11 @@ class Kernels:
         except UnsupportedError:
             return False
 
+    @lazy
+    def _is_side_by_side(self) -> bool:
+        """Whether a kernel of the region reduces rows side by side, of any length."""
+        return bool(self.code.sums) and self.code.has_several_rows and self._is_inline
+
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""
         if not (self.worth and step.size):
@@ -452,6 +457,8 @@ class Kernels:
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
         price = step.price + (0 if copies else PYTHON_STEP)
         short = max(1, int(min(price, COPIED_INPUTS) / self.row))
+        if self._is_side_by_side:
+            short = step.size
         space = step.shape, step.axes, operands, self.code.sizes, short
         return arrays, stride_layout(*space, results)
 

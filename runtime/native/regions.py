@@ -173,8 +173,7 @@ class ModuleWriter:
         text = self.text
         for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
-        in_registers = self.sums and not any(each.is_place for _, each in self.sums)
-        if in_registers and not self.blocks and self.code.has_several_rows:
+        if self.sums and not self.blocks and self.code.has_several_rows:
             self.side = NATIVE_SIDE
             self._body_of_several()
         reductions = [each for _, each in self.sums]
