@@ -610,8 +610,8 @@ class Reduction(NamedTuple):
                 halves = _neighbours(kind, f"{to}l{2 * lanes}p{p}", lanes)
                 for name, half in zip("xy", halves, strict=True):
                     yield f"{to}{name}{lanes}p{p} = freeze {kinds[p]} {half}"
-            pairs = (f"{to}{name}{lanes}p" for name in "xy")
-            yield from self.keys._first_of(f"{to}l{lanes}p", *pairs, kinds, is_later=False)
+            x, y = f"{to}x{lanes}p", f"{to}y{lanes}p"
+            yield from self.keys._first_of(f"{to}l{lanes}p", x, y, kinds, is_later=False)
         for p, (kind, _) in enumerate(self.registers(side)):
             yield f"{to}{p} = freeze {kind} {to}l{side}p{p}"
 
