@@ -7,7 +7,7 @@ Values between the two lie in scratch memory on the stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -173,7 +173,7 @@ class ModuleWriter:
         text = self.text
         for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
-        if self.sums and not self.blocks and self.code.has_several_rows:
+        if not self.blocks and rows_side_by_side(self.code, self.kinds.values()):
             self.side = NATIVE_SIDE
             self._body_of_several()
         reductions = [each for _, each in self.sums]
@@ -480,6 +480,19 @@ def short_axis_vector(text: Vectors, element: str, row: str, at: str, axis: Shor
         is_here = f"{text.of('i1')} $(icmp eq {integers} {places}, splat (i32 {k}))"
         result = text.op(f"select {is_here}, {whole} {vector}, {whole} {result}")
     return result
+
+
+def rows_side_by_side(code: NativeCode, kinds: Iterable[Kind]) -> bool:
+    """Whether a kernel without NumPy's inner loops computes rows side by side.
+
+    It does so if it reduces rows, and if rows that are no one row have an operand that is not
+    contiguous: then they may be short.
+    """
+    if code.sums or not code.has_several_rows:
+        return code.has_several_rows
+    both = [*zip(code.inputs.values(), kinds, strict=True)]
+    is_merged = any(isinstance(kind, ShortAxis) for _, kind in both)
+    return not is_merged and any(symbol.rank and kind != 1 for symbol, kind in both)
 
 
 def stored_type(dtype: Storage) -> Storage:

@@ -656,6 +656,8 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
     choice = "  br label %single"
     if several:
         fits = f"$(icmp ule i64 $(mul i64 %unit, {side}), %left)"
+        if not reductions:
+            fits = f"$(and i1 {fits}, $(icmp ult i64 %unit, {NATIVE_VECTOR}))"
         choice = (
             f"  %both = and i1 $(icmp eq i64 %part, 0), {fits}\n"
             "  br i1 %both, label %several, label %single"
