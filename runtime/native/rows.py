@@ -732,47 +732,26 @@ def body_of_several(
     """
     both, side, lanes = list(enumerate(reductions)), NATIVE_SIDE, 8 * NATIVE_SIDE
     sums = [(k, each) for k, each in both if each.is_sum]
-    whole = "whole8" if sums else "last8"
     yield "br i1 $(icmp ult i64 %n, 8), label %one, label %eight\neight:"
-    yield f"%i8 = phi i64 [ 0, %entry ], [ %next8, %{whole} ]"
-    yield from _phis(both, lanes, "%a", "%y", "entry", whole)
+    yield "%i8 = phi i64 [ 0, %entry ], [ %next8, %last8 ]"
+    yield from _phis(both, lanes, "%a", "%y", "entry", "last8")
     yield "%offset8 = call i64 @llvm.umin(i64 %i8, i64 $(sub i64 %n, 8))"
     yield from ("%at8 = add i64 %begin, %offset8", *eights.lines, "br label %last8\nlast8:")
     yield "%next8 = add i64 %i8, 8"
     for k, each in both:
         yield from each.step(f"%y{k}p", f"%a{k}p", eights.names[k], "%offset8", lanes)
-    if sums:
-        yield "br i1 $(icmp ule i64 %next8, %n), label %whole8, label %part8\npart8:"
-        numbers = ", ".join(f"i8 {number % 8}" for number in range(lanes))
-        first = "$(trunc i64 $(sub i64 8, $(and i64 %n, 7)) to i8)"
-        one = f"$(insertelement <{lanes} x i8> poison, i8 {first}, i64 0)"
-        zeros = f"<{lanes} x i8> poison, <{lanes} x i32> zeroinitializer"
-        yield f"%firsts = shufflevector <{lanes} x i8> {one}, {zeros}"
-        yield f"%is_last = icmp uge <{lanes} x i8> <{numbers}>, %firsts"
-        for k, each in sums:
-            kind, zero = each.kinds(lanes), f"splat ({each.kind} {each.zero})"
-            last = f"{kind} {eights.names[k]}, {kind} {zero}"
-            yield f"%masked{k} = select <{lanes} x i1> %is_last, {last}"
-        yield "br label %lanes\nwhole8:"
     yield "br i1 $(icmp ult i64 %next8, %n), label %eight, label %lanes\nlanes:"
+    if sums:
+        yield "%rest = and i64 %n, 7"
+        yield "%is_whole = icmp eq i64 %rest, 0"
     for k, each in sums:
-        kind, zero = each.kinds(lanes), f"splat ({each.kind} {each.zero})"
-        yield f"%s{k}p0 = phi {kind} [ %y{k}p0, %whole8 ], [ %a{k}p0, %part8 ]"
-        yield f"%rest{k} = phi {kind} [ {zero}, %whole8 ], [ %masked{k}, %part8 ]"
+        kind = each.kinds(lanes)
+        yield f"%s{k}p0 = select i1 %is_whole, {kind} %y{k}p0, {kind} %a{k}p0"
     for k, each in both:
         state = f"%{'s' if each.is_sum else 'y'}{k}p"
         yield from each.across_lanes(f"%l{k}p", state, lanes, side)
-    if sums:
-        yield "br i1 $(icmp eq i64 $(and i64 %n, 7), 0), label %exit, label %some\nsome:"
-        for k, each in sums:
-            total = f"%l{k}p0"
-            for number in range(1, 8):
-                places = ", ".join(f"i32 {8 * row + number}" for row in range(side))
-                vectors = f"{each.kinds(lanes)} %rest{k}, {each.kinds(lanes)} poison"
-                element = f"$(shufflevector {vectors}, <{side} x i32> <{places}>)"
-                yield f"%rest{k}n{number} = {each.join(total, element, side)}"
-                total = f"%rest{k}n{number}"
-    yield "br label %exit\none:"
+    yield from _rest(sums, eights.names)
+    yield "one:"
     yield "%i1 = phi i64 [ 0, %entry ], [ %next1, %last1 ]"
     yield from _phis(both, side, "%t", "%u", "entry", "last1")
     yield "br i1 $(icmp ult i64 %i1, %n), label %more, label %ones\nmore:"
@@ -787,12 +766,39 @@ def body_of_several(
         for p, (kind, _) in enumerate(each.results(side)):
             sources = [f"[ %o{k}p{p}, %ones ]", f"[ %l{k}p{p}, %lanes ]"]
             if sums:
-                some = f"%rest{k}n7" if each.is_sum else f"%l{k}p{p}"
-                sources.append(f"[ {some}, %some ]")
+                sources.append(f"[ {f'%f{k}p7' if each.is_sum else f'%l{k}p{p}'}, %add7 ]")
             yield f"%e{k}p{p} = phi {kind} {', '.join(sources)}"
     for at, (k, each) in zip(offsets(reductions), both, strict=False):
         yield from each.puts(at, f"%e{k}p", side)
     yield "ret void\n}"
+
+
+def _rest(sums: Sequence[tuple[int, Reduction]], names: Sequence[str]) -> Iterator[str]:
+    """Yield the code after block `lanes` that adds the %rest last of eight elements, one by one.
+
+    `names` are the vectors of the last eight elements of each row. The code jumps to the first of
+    them that is not yet in the sums.
+    """
+    if not sums:
+        yield "br label %exit"
+        return
+    side = NATIVE_SIDE
+    starts = " ".join(f"i64 {8 - number}, label %add{number}" for number in range(1, 8))
+    yield f"switch i64 %rest, label %exit [ {starts} ]"
+    for number in range(1, 8):
+        yield f"add{number}:"
+        before = [f"%{'l' if number == 1 else 'b'}{k}p{number - 1}" for k, _ in sums]
+        for (k, each), total in zip(sums, before, strict=True):
+            if number > 1:
+                sources = f"[ %l{k}p0, %lanes ], [ %f{k}p{number - 1}, %add{number - 1} ]"
+                yield f"{total} = phi {each.kinds(side)} {sources}"
+        places = ", ".join(f"i32 {8 * row + number}" for row in range(side))
+        for (k, each), total in zip(sums, before, strict=True):
+            kind = each.kinds(8 * side)
+            vectors = f"{kind} {names[k]}, {kind} poison"
+            element = f"$(shufflevector {vectors}, <{side} x i32> <{places}>)"
+            yield f"%f{k}p{number} = {each.join(total, element, side)}"
+        yield f"br label {f'%add{number + 1}' if number < 7 else '%exit'}"
 
 
 def _phis(
