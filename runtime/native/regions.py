@@ -485,8 +485,8 @@ def short_axis_vector(text: Vectors, element: str, row: str, at: str, axis: Shor
 def rows_side_by_side(code: NativeCode, kinds: Iterable[Kind]) -> bool:
     """Whether a kernel without NumPy's inner loops computes rows side by side.
 
-    It does so if it reduces rows, and if rows that are no one row have an operand that is not
-    contiguous: then they may be short.
+    It does so if it reduces rows. If it reduces none, it does so if an operand is not contiguous
+    along rows, which then may be short; the rows of a short axis that is merged are long.
     """
     if code.sums or not code.has_several_rows:
         return code.has_several_rows

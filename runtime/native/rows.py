@@ -3,8 +3,8 @@
 `kernel` computes the address of each row of each operand. `tree` halves a row that is reduced, and
 calls the body of the region: the body by vectors, or the body by elements if there are fewer
 elements than a vector has. `trees` does so for NATIVE_SIDE rows side by side, whose body reduces
-its values in registers: a vector has eight lanes of each row. Sums have NumPy's pairwise order:
-NumPy halves a row down to 128 elements, which it adds in eight lanes
+its values in registers: a vector has eight lanes of each row. The rows may have any length. Sums
+have NumPy's pairwise order: NumPy halves a row down to 128 elements, which it adds in eight lanes
 (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). The other reductions have the same result
 in any order: maxima and minima are those of IEEE 754-2019, 9.6, with 0.0 above -0.0, and `argmax`
 and `argmin` give the first NaN, or the first place of the greatest or least value, where the zeros
@@ -492,9 +492,9 @@ class Reduction(NamedTuple):
             yield f"  put {kind} %z{at}p{p}, %sums[{word}]"
 
     def _is_better(self, x: str, y: str, kind: str) -> str:
-        """Return the instruction that tells whether an element comes before another one.
+        """Return the condition on which `argmax` or `argmin` prefers `y`.
 
-        `y` comes before `x` if it is greater, for `argmax`, or if it alone is NaN.
+        It does if `y` is greater or less than `x`, or if `y` alone is NaN.
         """
         is_max = self.name == "argmax"
         if self.dtype.kind != "f":
@@ -507,9 +507,9 @@ class Reduction(NamedTuple):
     def _first_of(
         self, to: str, x: str, y: str, kinds: Sequence[str], is_later: bool = True
     ) -> Iterator[str]:
-        """Yield the code that leaves the better of two elements, and its place, in registers.
+        """Yield the code that leaves the better of two elements, and its place, in registers `to`.
 
-        Of equal elements it leaves the first one, which is that of `x` if the other one `is_later`.
+        Of equal elements it leaves the one with the lower place: `x` if every `y` is later.
         """
         value, place = kinds
         truth = value.replace(self.kind, "i1")
@@ -520,8 +520,8 @@ class Reduction(NamedTuple):
             first = f"$(icmp ult {place} {y}1, {x}1)"
             yield f"  {to}c = or {truth} {to}b, $(and {truth} {equal}, {first})"
         for p, kind in enumerate(kinds):
-            chosen = f"{truth} {to}{'b' if is_later else 'c'}"
-            yield f"  {to}{p} = select {chosen}, {kind} {y}{p}, {kind} {x}{p}"
+            condition = f"{truth} {to}{'b' if is_later else 'c'}"
+            yield f"  {to}{p} = select {condition}, {kind} {y}{p}, {kind} {x}{p}"
 
     # -- rows side by side, whose values and places are in registers
 
@@ -535,10 +535,11 @@ class Reduction(NamedTuple):
         return self.dtype.kind == "f"
 
     def _key(self, to: str, y: str, lanes: int) -> Iterator[str]:
-        """Yield the code for the key of each element: its bits, of which the sign orders the rest.
+        """Yield the code for the keys of elements, integers of the same order.
 
-        Zeros have equal keys, and NaN the key that is before all others. Comparisons of integers
-        take less time than those of floats, for which NaN need a second comparison.
+        A key is the bits of a float; all but the sign are inverted if that is set. Both zeros have
+        one key, and NaN the key that is preferred to all others. The loop then has one comparison
+        for each element; of floats it would have a second one, because of NaN.
         """
         kind, of = self.kinds(lanes), self.keys
         if not self._is_float:
@@ -556,8 +557,8 @@ class Reduction(NamedTuple):
     def registers(self, lanes: int) -> Sequence[tuple[str, str]]:
         """Return the LLVM types of the registers that a loop reduces, and what they start from.
 
-        They are those of `parts`; or an element, and the number of elements before its place that
-        other vectors have.
+        They are those of `parts`. Of places they are the key of the best element of a lane, and the
+        number of the first element of its vector.
         """
         if self.is_place:
             keys = self.keys
@@ -582,10 +583,10 @@ class Reduction(NamedTuple):
             return
         kinds = [kind for kind, _ in self.registers(lanes)]
         place = f"trunc i64 {at} to {self._place}" if self._place != "i64" else f"add i64 {at}, 0"
-        one = f"$(insertelement {kinds[1]} poison, {self._place} $({place}), i64 0)"
+        start = f"$(insertelement {kinds[1]} poison, {self._place} $({place}), i64 0)"
         zeros = f"<{lanes} x i32> zeroinitializer"
         yield from self._key(f"{to}y0", y, lanes)
-        yield f"{to}y1 = shufflevector {kinds[1]} {one}, {kinds[1]} poison, {zeros}"
+        yield f"{to}y1 = shufflevector {kinds[1]} {start}, {kinds[1]} poison, {zeros}"
         yield from self.keys._first_of(to, state, f"{to}y", kinds)
 
     def across_lanes(self, to: str, state: str, lanes: int, side: int) -> Iterator[str]:
@@ -615,19 +616,22 @@ class Reduction(NamedTuple):
         for p, (kind, _) in enumerate(self.registers(side)):
             yield f"{to}{p} = freeze {kind} {to}l{side}p{p}"
 
-    def results(self, lanes: int) -> Sequence[tuple[str, str]]:
-        """Return the LLVM types of the results that `across_lanes` leaves, with their starts."""
-        return self.registers(lanes) if self.is_place else [(self.kinds(lanes), "")]
+    def results(self, side: int) -> Sequence[str]:
+        """Return the LLVM types of the registers that `across_lanes` leaves."""
+        kinds = [kind for kind, _ in self.registers(side)]
+        return kinds if self.is_place else [self.kinds(side)]
 
     def puts(self, at: int, state: str, side: int) -> Iterator[str]:
         """Yield the code that stores the results of rows side by side, from word `at` of %sums."""
-        yield f"put {self.results(side)[0][0]} {state}0, %sums[{side * at}]"
+        yield f"put {self.results(side)[0]} {state}0, %sums[{side * at}]"
         if self.is_place:
             wide, narrow = f"<{side} x i64>", f"<{side} x {self._place}>"
             widen = f"zext {narrow} {state}1 to {wide}" if wide != narrow else ""
             place = f"$({widen})" if widen else f"{state}1"
-            one = f"$(insertelement {wide} poison, i64 %begin, i64 0)"
-            begin = f"$(shufflevector {wide} {one}, {wide} poison, <{side} x i32> zeroinitializer)"
+            start = f"$(insertelement {wide} poison, i64 %begin, i64 0)"
+            begin = (
+                f"$(shufflevector {wide} {start}, {wide} poison, <{side} x i32> zeroinitializer)"
+            )
             yield f"put {wide} $(add {wide} {place}, {begin}), %sums[{side * (at + 1)}]"
 
 
@@ -727,8 +731,8 @@ def body_of_several(
     `eights` are the instructions on eight elements of each row, from element %at8 on, `ones` those
     on element %at1 of each row, both with the names of the vectors to reduce. They may branch, so
     the last block of a loop has a label of its own. The last eight elements of a row may overlap
-    those before: a sum adds the elements that others have not, one after the other. Only rows of
-    fewer than eight elements are computed element by element.
+    those before; a sum then adds one by one those that it has not added yet. Rows of fewer than
+    eight elements are computed element by element.
     """
     both, side, lanes = list(enumerate(reductions)), NATIVE_SIDE, 8 * NATIVE_SIDE
     sums = [(k, each) for k, each in both if each.is_sum]
@@ -763,7 +767,7 @@ def body_of_several(
         yield from each.across_lanes(f"%o{k}p", f"%t{k}p", side, side)
     yield "br label %exit\nexit:"
     for k, each in both:
-        for p, (kind, _) in enumerate(each.results(side)):
+        for p, kind in enumerate(each.results(side)):
             sources = [f"[ %o{k}p{p}, %ones ]", f"[ %l{k}p{p}, %lanes ]"]
             if sums:
                 sources.append(f"[ {f'%f{k}p7' if each.is_sum else f'%l{k}p{p}'}, %add7 ]")

@@ -142,8 +142,8 @@ def short_rows(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
     elif seed % 3 == 1:
         x = x * np.sqrt(2.0) + draw.normal(size=shape)
     special = draw.choice([np.nan, -np.nan, np.inf, -np.inf], size=shape)
-    chosen = (draw.random(shape) < 0.3) & (draw.random((*shape[:-1], 1)) < 0.3)
-    return np.where(chosen, special, x).astype(storage)
+    is_special = (draw.random(shape) < 0.3) & (draw.random((*shape[:-1], 1)) < 0.3)
+    return np.where(is_special, special, x).astype(storage)
 
 
 @pytest.mark.parametrize("dtype", SHORT_DTYPES)
