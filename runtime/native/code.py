@@ -181,7 +181,7 @@ class NativeCode(RegionCode):
         output_bases = {self.bases[register] for register in self.outs.values()}
         sums = [(register, each.op.name) for each, register in self.rows if is_reduced(each)]
         self.sums = list(dict.fromkeys(sums))
-        self.has_several_rows = len(region.shape) > region.axes
+        self.has_several_rows = len(region.shape) > (region.axes or 1)
         others = [register for symbol, register in self.rows if not is_reduced(symbol)]
         self.buffered = [
             register

@@ -42,6 +42,7 @@ from runtime.native.regions import (
     ModuleWriter,
     ShortAxis,
     UnsupportedError,
+    rows_side_by_side,
     segments_of,
 )
 from runtime.native.threads import Job, job_of_calls, share, share_calls, shared_ranges
@@ -452,8 +453,13 @@ class Kernels:
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
         price = step.price + (0 if copies else PYTHON_STEP)
         short = max(1, int(min(price, COPIED_INPUTS) / self.row))
-        space = step.shape, step.axes, operands, self.code.sizes, short
-        return arrays, stride_layout(*space, results)
+        space = step.shape, step.axes, operands, self.code.sizes
+        layout = stride_layout(*space, short, results)
+        if (not layout or layout.copies) and self._is_inline:  # rows side by side may be short
+            short_rows = stride_layout(*space, step.size, results)
+            if short_rows and rows_side_by_side(self.code, short_rows.kinds):
+                layout = short_rows
+        return arrays, layout
 
     def _inputs(self, step: AnyStep, values: Sequence[Any], copies: bool) -> list[Array]:
         """Return the aligned inputs of the region.

@@ -7,7 +7,7 @@ Values between the two lie in scratch memory on the stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -184,8 +184,7 @@ class ModuleWriter:
         text = self.text
         for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
-        in_registers = self.sums and not any(each.is_place for _, each in self.sums)
-        if in_registers and not self.blocks and self.code.has_several_rows:
+        if not self.blocks and rows_side_by_side(self.code, self.kinds.values()):
             self.side = NATIVE_SIDE
             self._body_of_several()
         reductions = [each for _, each in self.sums]
@@ -523,6 +522,19 @@ def strided_vector(text: Vectors, dtype: Storage, at: str, stride: int) -> str:
     lowest = min(0, stride * (lanes - 1))
     registers = [register_from(stride * k + lowest) for k in range(0, text.width, lanes)]
     return text.concatenate(f"<{lanes} x {element}>", registers)
+
+
+def rows_side_by_side(code: NativeCode, kinds: Iterable[Kind]) -> bool:
+    """Whether a kernel without NumPy's inner loops computes rows side by side.
+
+    It does so if it reduces rows. If it reduces none, it does so if an operand is not contiguous
+    along rows, which then may be short; the rows of a short axis that is merged are long.
+    """
+    if code.sums or not code.has_several_rows:
+        return code.has_several_rows
+    both = [*zip(code.inputs.values(), kinds, strict=True)]
+    is_merged = any(isinstance(kind, ShortAxis) for _, kind in both)
+    return not is_merged and any(symbol.rank and kind != 1 for symbol, kind in both)
 
 
 def stored_type(dtype: Storage) -> Storage:

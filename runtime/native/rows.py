@@ -3,8 +3,8 @@
 `kernel` computes the address of each row of each operand. `tree` halves a row that is reduced, and
 calls the body of the region: the body by vectors, or the body by elements if there are fewer
 elements than a vector has. `trees` does so for NATIVE_SIDE rows side by side, whose body reduces
-its values in registers: a vector has eight lanes of each row. Sums have NumPy's pairwise order:
-NumPy halves a row down to 128 elements, which it adds in eight lanes
+its values in registers: a vector has eight lanes of each row. The rows may have any length. Sums
+have NumPy's pairwise order: NumPy halves a row down to 128 elements, which it adds in eight lanes
 (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). The other reductions have the same result
 in any order: maxima and minima are those of IEEE 754-2019, 9.6, with 0.0 above -0.0, and `argmax`
 and `argmin` give the first NaN, or the first place of the greatest or least value, where the zeros
@@ -473,26 +473,166 @@ class Reduction(NamedTuple):
         The results are at word `at` of %sums, which has those of the left half, and of %right.
         """
         if self.is_place:
-            yield from self._join_of_places(at)
+            yield from self._join_of_places(at, side)
             return
         kind = self.kinds(side)
         x, y = (f"$(get {kind}, {of_half}[{at}])" for of_half in ("%sums", "%right"))
         yield f"  put {kind} $({self.join(x, y, side)}), %sums[{at}]"
 
-    def _join_of_places(self, at: int) -> Iterator[str]:
-        kind, x, y, is_max = self.kind, f"%x{at}", f"%y{at}", self.name == "argmax"
-        for half, value in (("%sums", x), ("%right", y)):
-            yield f"  {value} = get {kind}, {half}[{at}]"
-            yield f"  {value}p = get i64, {half}[{at + 1}]"
-        if self.dtype.kind == "f":
-            better = f"$(fcmp {'ogt' if is_max else 'olt'} {kind} {y}, {x})"
-            first = f"$(and i1 $(fcmp uno {kind} {y}, {y}), $(fcmp ord {kind} {x}, {x}))"
-            yield f"  {x}r = or i1 {better}, {first}"
-        else:
+    def _join_of_places(self, at: int, side: int) -> Iterator[str]:
+        x, y = (f"%x{at}p", f"%y{at}p")
+        of = self if side == 1 else self.keys
+        kinds = of.kinds(side), "i64" if side == 1 else f"<{side} x i64>"
+        words = at, at + side
+        for half, name in (("%sums", x), ("%right", y)):
+            for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
+                yield f"  {name}{p} = get {kind}, {half}[{word}]"
+        yield from of._first_of(f"%z{at}p", x, y, kinds)
+        for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
+            yield f"  put {kind} %z{at}p{p}, %sums[{word}]"
+
+    def _is_better(self, x: str, y: str, kind: str) -> str:
+        """Return the condition on which `argmax` or `argmin` prefers `y`.
+
+        It does if `y` is greater or less than `x`, or if `y` alone is NaN.
+        """
+        is_max = self.name == "argmax"
+        if self.dtype.kind != "f":
             order = ("u" if self.dtype.kind == "u" else "s") + ("gt" if is_max else "lt")
-            yield f"  {x}r = icmp {order} {kind} {y}, {x}"
-        yield f"  put {kind} $(select i1 {x}r, {kind} {y}, {kind} {x}), %sums[{at}]"
-        yield f"  put i64 $(select i1 {x}r, i64 {y}p, i64 {x}p), %sums[{at + 1}]"
+            return f"icmp {order} {kind} {y}, {x}"
+        truth = kind.replace(self.kind, "i1")
+        better = f"$(fcmp {'ugt' if is_max else 'ult'} {kind} {y}, {x})"
+        return f"and {truth} {better}, $(fcmp ord {kind} {x}, {x})"
+
+    def _first_of(
+        self, to: str, x: str, y: str, kinds: Sequence[str], is_later: bool = True
+    ) -> Iterator[str]:
+        """Yield the code that leaves the better of two elements, and its place, in registers `to`.
+
+        Of equal elements it leaves the one with the lower place: `x` if every `y` is later.
+        """
+        value, place = kinds
+        truth = value.replace(self.kind, "i1")
+        yield f"  {to}b = {self._is_better(f'{x}0', f'{y}0', value)}"
+        if not is_later:
+            equal = f"$(xor {truth} $({self._is_better(f'{y}0', f'{x}0', value)}), {{}})"
+            equal = equal.format("true" if truth == "i1" else "splat (i1 true)")
+            first = f"$(icmp ult {place} {y}1, {x}1)"
+            yield f"  {to}c = or {truth} {to}b, $(and {truth} {equal}, {first})"
+        for p, kind in enumerate(kinds):
+            condition = f"{truth} {to}{'b' if is_later else 'c'}"
+            yield f"  {to}{p} = select {condition}, {kind} {y}{p}, {kind} {x}{p}"
+
+    # -- rows side by side, whose values and places are in registers
+
+    @property
+    def keys(self) -> Reduction:
+        """The reduction to places of integers whose order is that of the elements: see `_key`."""
+        return Reduction(self.name, np.dtype(f"i{self.dtype.itemsize}")) if self._is_float else self
+
+    @property
+    def _is_float(self) -> bool:
+        return self.dtype.kind == "f"
+
+    def _key(self, to: str, y: str, lanes: int) -> Iterator[str]:
+        """Yield the code for the keys of elements, integers of the same order.
+
+        A key is the bits of a float; all but the sign are inverted if that is set. Both zeros have
+        one key, and NaN the key that is preferred to all others. The loop then has one comparison
+        for each element; of floats it would have a second one, because of NaN.
+        """
+        kind, of = self.kinds(lanes), self.keys
+        if not self._is_float:
+            yield f"{to} = freeze {kind} {y}"
+            return
+        keys, sign, first = of.kinds(lanes), 8 * of.dtype.itemsize - 1, np.iinfo(of.dtype)
+        positive = f"$(fadd {kind} {y}, splat ({self.kind} 0.0))"
+        yield f"{to}b = bitcast {kind} {positive} to {keys}"
+        yield f"{to}s = ashr {keys} {to}b, splat ({of.kind} {sign})"
+        yield f"{to}r = and {keys} {to}s, splat ({of.kind} {first.max})"
+        least = first.max if self.name == "argmax" else first.min
+        nan = f"<{lanes} x i1> $(fcmp uno {kind} {y}, {y}), {keys} splat ({of.kind} {least})"
+        yield f"{to} = select {nan}, {keys} $(xor {keys} {to}b, {to}r)"
+
+    def registers(self, lanes: int) -> Sequence[tuple[str, str]]:
+        """Return the LLVM types of the registers that a loop reduces, and what they start from.
+
+        They are those of `parts`. Of places they are the key of the best element of a lane, and the
+        number of the first element of its vector.
+        """
+        if self.is_place:
+            keys = self.keys
+            start = f"splat ({keys.kind} {keys.zero})"
+            return (keys.kinds(lanes), start), (f"<{lanes} x {self._place}>", "zeroinitializer")
+        return [(each.kinds(lanes), f"splat ({each.kind} {each.zero})") for each in self.parts]
+
+    @property
+    def _place(self) -> str:
+        """The LLVM type of a place in registers, as wide as an element."""
+        return f"i{max(32, 8 * self.dtype.itemsize)}"
+
+    def step(self, to: str, state: str, y: str, at: str, lanes: int) -> Iterator[str]:
+        """Yield the code for registers `to`, of registers `state` and a vector of elements.
+
+        `at` is the number of the first element in the row. The names of registers end with numbers.
+        """
+        if not self.is_place:
+            bits = self.bits(y, lanes)
+            for p, part in enumerate(self.parts):
+                yield f"{to}{p} = {part.join(f'{state}{p}', bits, lanes)}"
+            return
+        kinds = [kind for kind, _ in self.registers(lanes)]
+        place = f"trunc i64 {at} to {self._place}" if self._place != "i64" else f"add i64 {at}, 0"
+        start = f"$(insertelement {kinds[1]} poison, {self._place} $({place}), i64 0)"
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        yield from self._key(f"{to}y0", y, lanes)
+        yield f"{to}y1 = shufflevector {kinds[1]} {start}, {kinds[1]} poison, {zeros}"
+        yield from self.keys._first_of(to, state, f"{to}y", kinds)
+
+    def across_lanes(self, to: str, state: str, lanes: int, side: int) -> Iterator[str]:
+        """Yield the code that reduces registers of `lanes` lanes to the results of `side` rows."""
+        if not self.is_place:
+            names = [f"{state}{p}" for p, _ in enumerate(self.parts)]
+            yield f"{to}l{lanes} = {self.of_parts(names, lanes)}"
+            while lanes > side:
+                lanes //= 2
+                even, odd = _neighbours(self.kinds(2 * lanes), f"{to}l{2 * lanes}", lanes)
+                yield f"{to}l{lanes} = {self.join(even, odd, lanes)}"
+            yield f"{to}0 = freeze {self.kinds(side)} {to}l{side}"
+            return
+        (value, _), (place, _) = self.registers(lanes)
+        numbers = ", ".join(f"{self._place} {lane % (lanes // side)}" for lane in range(lanes))
+        yield f"{to}l{lanes}p0 = freeze {value} {state}0"
+        yield f"{to}l{lanes}p1 = add {place} {state}1, <{numbers}>"
+        while lanes > side:
+            lanes //= 2
+            kinds = [kind for kind, _ in self.registers(lanes)]
+            for p, (kind, _) in enumerate(self.registers(2 * lanes)):
+                halves = _neighbours(kind, f"{to}l{2 * lanes}p{p}", lanes)
+                for name, half in zip("xy", halves, strict=True):
+                    yield f"{to}{name}{lanes}p{p} = freeze {kinds[p]} {half}"
+            x, y = f"{to}x{lanes}p", f"{to}y{lanes}p"
+            yield from self.keys._first_of(f"{to}l{lanes}p", x, y, kinds, is_later=False)
+        for p, (kind, _) in enumerate(self.registers(side)):
+            yield f"{to}{p} = freeze {kind} {to}l{side}p{p}"
+
+    def results(self, side: int) -> Sequence[str]:
+        """Return the LLVM types of the registers that `across_lanes` leaves."""
+        kinds = [kind for kind, _ in self.registers(side)]
+        return kinds if self.is_place else [self.kinds(side)]
+
+    def puts(self, at: int, state: str, side: int) -> Iterator[str]:
+        """Yield the code that stores the results of rows side by side, from word `at` of %sums."""
+        yield f"put {self.results(side)[0]} {state}0, %sums[{side * at}]"
+        if self.is_place:
+            wide, narrow = f"<{side} x i64>", f"<{side} x {self._place}>"
+            widen = f"zext {narrow} {state}1 to {wide}" if wide != narrow else ""
+            place = f"$({widen})" if widen else f"{state}1"
+            start = f"$(insertelement {wide} poison, i64 %begin, i64 0)"
+            begin = (
+                f"$(shufflevector {wide} {start}, {wide} poison, <{side} x i32> zeroinitializer)"
+            )
+            yield f"put {wide} $(add {wide} {place}, {begin}), %sums[{side * (at + 1)}]"
 
 
 def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> Iterator[str]:
@@ -512,14 +652,16 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
     yield _ADDRESS.format(**names)
     several = ""
     if side > 1:
-        is_sum = any(each.is_sum for each in reductions)
-        long = "$(icmp ugt i64 %n, 128)" if is_sum else "false"
+        most = 128 if any(each.is_sum for each in reductions) else 1 << 30
+        long = f"$(icmp ugt i64 %n, {most})"
         leaf = f"  call void @bodies({ARGS}, i64 %begin, i64 %n, ptr %sums)"
         yield _halves("trees", ARGS, long, leaf, reductions, side)
         several = _several(first, reductions, places, side)
     choice = "  br label %single"
     if several:
         fits = f"$(icmp ule i64 $(mul i64 %unit, {side}), %left)"
+        if not reductions:
+            fits = f"$(and i1 {fits}, $(icmp ult i64 %unit, {NATIVE_VECTOR}))"
         choice = (
             f"  %both = and i1 $(icmp eq i64 %part, 0), {fits}\n"
             "  br i1 %both, label %several, label %single"
@@ -550,13 +692,17 @@ def _several(first: int, reductions: Sequence[Reduction], places: int, side: int
         to = f"$(getelementptr i64, ptr %now, i64 {k * places})"
         addresses.append(f"  call void @address(ptr %record, i64 {element}, ptr {to})")
     lines: list[str] = []
-    for k, each in enumerate(reductions):
-        total = total_of(each, f"$(get {each.kinds(side)}, %sums[{side * k}])", "%lengths", side)
-        lines.append(f"  %all{k} = freeze {each.kinds(side)} {total}")
+    for k, (at, each) in enumerate(zip(offsets(reductions), reductions, strict=False)):
+        kind, result_type = each.kinds(side), "i64" if each.is_place else each.kind
+        if each.is_place:
+            kind, total = f"<{side} x i64>", f"$(get <{side} x i64>, %sums[{side * (at + 1)}])"
+        else:
+            total = total_of(each, f"$(get {kind}, %sums[{side * at}])", "%lengths", side)
+        lines.append(f"  %all{k} = freeze {kind} {total}")
         for row in range(side):
-            result = f"$(extractelement {each.kinds(side)} %all{k}, i64 {row})"
+            result = f"$(extractelement {kind} %all{k}, i64 {row})"
             to = f"$(get ptr, %now[{row * places + first + k}])"
-            lines.append(f"  store {each.kind} {result}, ptr {to}, align 1")
+            lines.append(f"  store {result_type} {result}, ptr {to}, align 1")
     equally = ["  store {P} %row0, ptr %now, align 8"]
     for k in range(1, side):
         to = f"$(getelementptr i64, ptr %now, i64 {k * places})"
@@ -584,53 +730,101 @@ def body_of_several(
 
     `eights` are the instructions on eight elements of each row, from element %at8 on, `ones` those
     on element %at1 of each row, both with the names of the vectors to reduce. They may branch, so
-    the last block of a loop has a label of its own.
+    the last block of a loop has a label of its own. The last eight elements of a row may overlap
+    those before; a sum then adds one by one those that it has not added yet. Rows of fewer than
+    eight elements are computed element by element.
     """
     both, side, lanes = list(enumerate(reductions)), NATIVE_SIDE, 8 * NATIVE_SIDE
-    parts = [(f"{k}p{p}", part) for k, each in both for p, part in enumerate(each.parts)]
-    yield "%whole = and i64 %n, -8"
-    yield "br i1 $(icmp ult i64 0, %whole), label %eight, label %lanes\neight:"
+    sums = [(k, each) for k, each in both if each.is_sum]
+    yield "br i1 $(icmp ult i64 %n, 8), label %one, label %eight\neight:"
     yield "%i8 = phi i64 [ 0, %entry ], [ %next8, %last8 ]"
-    yield from (_phi(f"%a{k}", part, lanes, f"%y{k}") for k, part in parts)
-    yield from ("%at8 = add i64 %begin, %i8", *eights.lines, "br label %last8\nlast8:")
-    for k, each in both:
-        bits = each.bits(eights.names[k], lanes)
-        for p, part in enumerate(each.parts):
-            yield f"%y{k}p{p} = {part.join(f'%a{k}p{p}', bits, lanes)}"
+    yield from _phis(both, lanes, "%a", "%y", "entry", "last8")
+    yield "%offset8 = call i64 @llvm.umin(i64 %i8, i64 $(sub i64 %n, 8))"
+    yield from ("%at8 = add i64 %begin, %offset8", *eights.lines, "br label %last8\nlast8:")
     yield "%next8 = add i64 %i8, 8"
-    yield "br i1 $(icmp ult i64 %next8, %whole), label %eight, label %lanes\nlanes:"
-    yield from (_phi(f"%l{k}", part, lanes, f"%y{k}") for k, part in parts)
     for k, each in both:
-        names = [f"%l{k}p{p}" for p, _ in enumerate(each.parts)]
-        yield f"%l{k}_{lanes} = {each.of_parts(names, lanes)}"
-        for n in (4 * side, 2 * side, side):
-            even, odd = _neighbours(each, f"%l{k}_{2 * n}", n)
-            yield f"%l{k}_{n} = {each.join(even, odd, n)}"
-    yield "br label %one\none:"
-    yield "%i1 = phi i64 [ %whole, %lanes ], [ %next1, %last1 ]"
+        yield from each.step(f"%y{k}p", f"%a{k}p", eights.names[k], "%offset8", lanes)
+    yield "br i1 $(icmp ult i64 %next8, %n), label %eight, label %lanes\nlanes:"
+    if sums:
+        yield "%rest = and i64 %n, 7"
+        yield "%is_whole = icmp eq i64 %rest, 0"
+    for k, each in sums:
+        kind = each.kinds(lanes)
+        yield f"%s{k}p0 = select i1 %is_whole, {kind} %y{k}p0, {kind} %a{k}p0"
     for k, each in both:
-        yield f"%t{k} = phi {each.kinds(side)} [ %l{k}_{side}, %lanes ], [ %u{k}, %last1 ]"
-    yield "br i1 $(icmp ult i64 %i1, %n), label %more, label %exit\nmore:"
+        state = f"%{'s' if each.is_sum else 'y'}{k}p"
+        yield from each.across_lanes(f"%l{k}p", state, lanes, side)
+    yield from _rest(sums, eights.names)
+    yield "one:"
+    yield "%i1 = phi i64 [ 0, %entry ], [ %next1, %last1 ]"
+    yield from _phis(both, side, "%t", "%u", "entry", "last1")
+    yield "br i1 $(icmp ult i64 %i1, %n), label %more, label %ones\nmore:"
     yield from ("%at1 = add i64 %begin, %i1", *ones.lines, "br label %last1\nlast1:")
     for k, each in both:
-        yield f"%u{k} = {each.join(f'%t{k}', ones.names[k], side)}"
-    yield "%next1 = add i64 %i1, 1\nbr label %one\nexit:"
-    yield from (f"put {each.kinds(side)} %t{k}, %sums[{side * k}]" for k, each in both)
+        yield from each.step(f"%u{k}p", f"%t{k}p", ones.names[k], "%i1", side)
+    yield "%next1 = add i64 %i1, 1\nbr label %one\nones:"
+    for k, each in both:
+        yield from each.across_lanes(f"%o{k}p", f"%t{k}p", side, side)
+    yield "br label %exit\nexit:"
+    for k, each in both:
+        for p, kind in enumerate(each.results(side)):
+            sources = [f"[ %o{k}p{p}, %ones ]", f"[ %l{k}p{p}, %lanes ]"]
+            if sums:
+                sources.append(f"[ {f'%f{k}p7' if each.is_sum else f'%l{k}p{p}'}, %add7 ]")
+            yield f"%e{k}p{p} = phi {kind} {', '.join(sources)}"
+    for at, (k, each) in zip(offsets(reductions), both, strict=False):
+        yield from each.puts(at, f"%e{k}p", side)
     yield "ret void\n}"
 
 
-def _neighbours(reduction: Reduction, vector: str, n: int) -> Iterator[str]:
+def _rest(sums: Sequence[tuple[int, Reduction]], names: Sequence[str]) -> Iterator[str]:
+    """Yield the code after block `lanes` that adds the %rest last of eight elements, one by one.
+
+    `names` are the vectors of the last eight elements of each row. The code jumps to the first of
+    them that is not yet in the sums.
+    """
+    if not sums:
+        yield "br label %exit"
+        return
+    side = NATIVE_SIDE
+    starts = " ".join(f"i64 {8 - number}, label %add{number}" for number in range(1, 8))
+    yield f"switch i64 %rest, label %exit [ {starts} ]"
+    for number in range(1, 8):
+        yield f"add{number}:"
+        before = [f"%{'l' if number == 1 else 'b'}{k}p{number - 1}" for k, _ in sums]
+        for (k, each), total in zip(sums, before, strict=True):
+            if number > 1:
+                sources = f"[ %l{k}p0, %lanes ], [ %f{k}p{number - 1}, %add{number - 1} ]"
+                yield f"{total} = phi {each.kinds(side)} {sources}"
+        places = ", ".join(f"i32 {8 * row + number}" for row in range(side))
+        for (k, each), total in zip(sums, before, strict=True):
+            kind = each.kinds(8 * side)
+            vectors = f"{kind} {names[k]}, {kind} poison"
+            element = f"$(shufflevector {vectors}, <{side} x i32> <{places}>)"
+            yield f"%f{k}p{number} = {each.join(total, element, side)}"
+        yield f"br label {f'%add{number + 1}' if number < 7 else '%exit'}"
+
+
+def _phis(
+    reductions: Sequence[tuple[int, Reduction]],
+    lanes: int,
+    state: str,
+    following: str,
+    entry: str,
+    last: str,
+) -> Iterator[str]:
+    """Yield the registers of a loop at the start of its block."""
+    for k, each in reductions:
+        for p, (kind, start) in enumerate(each.registers(lanes)):
+            sources = f"[ {start}, %{entry} ], [ {following}{k}p{p}, %{last} ]"
+            yield f"{state}{k}p{p} = phi {kind} {sources}"
+
+
+def _neighbours(kind: str, vector: str, n: int) -> Iterator[str]:
     """Yield the `n` lanes of a vector with even numbers, and then those with odd numbers."""
-    whole = reduction.kinds(2 * n)
     for first in (0, 1):
         mask = ", ".join(f"i32 {number}" for number in range(first, 2 * n, 2))
-        yield f"$(shufflevector {whole} {vector}, {whole} poison, <{n} x i32> <{mask}>)"
-
-
-def _phi(name: str, reduction: Reduction, lanes: int, last: str) -> str:
-    """Return the value of a reduction at the start of a block: neutral elements, or `last`."""
-    neutral = f"splat ({reduction.kind} {reduction.zero})"
-    return f"{name} = phi {reduction.kinds(lanes)} [ {neutral}, %entry ], [ {last}, %last8 ]"
+        yield f"$(shufflevector {kind} {vector}, {kind} poison, <{n} x i32> <{mask}>)"
 
 
 def _pairs(kind: str, add: str) -> Iterator[str]:

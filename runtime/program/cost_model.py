@@ -304,6 +304,14 @@ SHORT_AXIS: Final = 8
 """The most elements of a last axis that becomes part of a row in machine code although operands are
 broadcast along it; each of the elements takes a shuffle of a vector: whole_programs, tone_curve."""
 
+SPLIT_ROWS: Final = 1024
+"""The fewest rows of nine to 32 elements whose reduction is taken apart, since each element is an
+operand of its own: whole_programs, --small."""
+
+SPLIT_INSTRUCTIONS: Final = 400
+"""The most elements of such rows in all symbols of a graph; each becomes an instruction, which
+takes half a millisecond to compile: whole_programs, squared_distances."""
+
 # -- sizes of caches and pools
 
 RECYCLED: Final = 1 << 20

@@ -5,22 +5,37 @@ pair of points. The pass writes the elementwise ops once for each of the three e
 without the axis, and adds the results: a region then runs over the long axes. A sum over another
 axis of such an array becomes a sum over the first axis of each element.
 
-The order of additions is NumPy's: rows of fewer than eight elements in sequence, and the elements
-of an outer axis in sequence for each result.
+The order of additions is NumPy's: rows of fewer than eight elements in sequence, longer rows
+pairwise, and the elements of an outer axis in sequence for each result. The other reductions have
+the same result in any order.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, Symbol, TensorType, ops
+from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from passes.rewriter import Rewriter
+from runtime.program.cost_model import SPLIT_INSTRUCTIONS, SPLIT_ROWS
+from runtime.program.cutting import source_of
 
-SHORT = range(2, 8)
-"""The sizes of a short axis: NumPy adds fewer than eight elements in sequence."""
+SHORT = range(2, 9)
+"""The sizes of a short axis of any reduction: whole_programs, n_body_forces."""
+
+ROWS = range(2, 33)
+"""The sizes of a short axis that is reduced itself, if cheap ops compute its elements of broadcast
+operands: whole_programs, squared_distances."""
+
+LANES = 8
+"""The elements that NumPy's pairwise sum adds side by side (loops_utils.h.src, pairwise_sum)."""
+
+Element: TypeAlias = Callable[[int], Symbol]
+"""A function that emits an element of a row, by its number, at its first use."""
 
 _ELEMENTWISE = ("elementwise", "cast")
 
@@ -28,9 +43,9 @@ _ELEMENTWISE = ("elementwise", "cast")
 def split_short_axes(graph: Graph) -> Graph:
     """Return the lowered graph with reductions of short axes taken apart; results keep their bits.
 
-    The pass takes a sum or mean apart if no op needs its operand as a whole.
+    The pass takes a reduction apart if no op needs its operand as a whole.
     """
-    if not any(_is_sum(symbol) for symbol in graph.symbols) or not adds_in_sequence():
+    if not any(_is_short(symbol) for symbol in graph.symbols) or not adds_in_sequence():
         return graph
     inner = _inner_symbols(graph)
     splitter = _Splitter(graph, inner)
@@ -44,39 +59,104 @@ def split_short_axes(graph: Graph) -> Graph:
 
 @functools.cache
 def adds_in_sequence() -> bool:
-    """Whether this NumPy adds short rows, and the elements of outer axes, in sequence."""
+    """Whether this NumPy adds short rows, and the elements of outer axes, in the order of the pass.
+
+    The order of rows is that of `_pairwise`, the order of outer axes is their sequence.
+    """
     x = np.sin(np.arange(1, 7 * 300 * 3 + 1, dtype=np.float64)).reshape(7, 300, 3)
-    rows = np.float64(0) + ((x[..., 0] + x[..., 1]) + x[..., 2])
     outer = np.add.accumulate(x, axis=1)[:, -1]
     columns = np.stack([np.add.reduce(x[..., k].T.copy(), axis=0) for k in range(3)], axis=-1)
-    is_same = (np.add.reduce(x, axis=2) == rows).all() and (np.add.reduce(x, axis=1) == outer).all()
-    return bool(is_same and (columns == outer).all())
+    is_same = (np.add.reduce(x, axis=1) == outer).all() and (columns == outer).all()
+    for size in (3, 8, 21, ROWS.stop - 1):
+        for dtype in (np.float32, np.float64):
+            rows = x.ravel()[: 100 * size].reshape(100, size).astype(dtype)
+            total = _pairwise(np.add, list(rows.T).__getitem__, size)
+            is_same &= (np.add.reduce(rows, axis=1) == total).all()
+    return bool(is_same)
 
 
-def _is_sum(symbol: Symbol) -> bool:
-    """Whether a symbol is a sum or mean over one axis of an array with a short last axis."""
-    if symbol.op not in (ops.sum, ops.mean) or len(symbol.attrs["axis"] or ()) != 1:
+def _pairwise(add: Callable[[Any, Any], Any], element: Callable[[int], Any], count: int) -> Any:
+    """Return the sum of a row of at most 128 elements, in NumPy's order.
+
+    Eight lanes add every eighth element each. Then neighbouring lanes are added, and the elements
+    after the last whole eight follow in sequence. `element` is called in an order that leaves few
+    elements live.
+    """
+    whole = count // LANES * LANES
+
+    def lanes(first: int, number: int) -> Any:
+        if number == 1:
+            return functools.reduce(add, map(element, range(first, whole, LANES)))
+        half = number // 2
+        return add(lanes(first, half), lanes(first + half, half))
+
+    rest = map(element, range(whole, count))
+    return functools.reduce(add, rest, lanes(0, LANES)) if whole else functools.reduce(add, rest)
+
+
+def _is_short(symbol: Symbol) -> bool:
+    """Whether a symbol reduces one axis of an array with a short last axis, as the pass can."""
+    if symbol.op not in _REDUCTIONS or len(_axes(symbol)) != 1:
         return False
-    operand = symbol.args[0]
-    if operand.shape[-1] not in SHORT or operand.dtype is not symbol.dtype:
+    operand, (axis,) = symbol.args[0], _axes(symbol)
+    family, is_number = operand.dtype.family, operand.dtype.family in ("int", "uint")
+    if family == "float":
+        is_number = operand.dtype in (DType.float32, DType.float64)
+    if not (family == "bool" if symbol.op in (ops.any, ops.all) else is_number):
         return False
-    if operand.dtype.storage.char not in "fd" and operand.dtype.family not in ("int", "uint"):
+    is_sum = symbol.op in (ops.sum, ops.mean)
+    if is_sum and operand.dtype is not symbol.dtype:
         return False
-    others = [size for k, size in enumerate(operand.shape[:-1]) if k != symbol.attrs["axis"][0]]
-    is_row = symbol.attrs["axis"][0] == operand.rank - 1
+    if axis == operand.rank - 1:
+        return operand.shape[-1] in ROWS
+    others = [size for k, size in enumerate(operand.shape[:-1]) if k != axis]
     # One outer element would make the outer axis contiguous, which NumPy adds pairwise.
-    return is_row or any(isinstance(size, int) and size > 1 for size in others)
+    is_long = any(isinstance(size, int) and size > 1 for size in others)
+    return is_sum and operand.shape[-1] in SHORT and is_long
+
+
+def _axes(symbol: Symbol) -> Sequence[int]:
+    """Return the axes of a reduction; none for all axes."""
+    axis = symbol.attrs["axis"]
+    return (axis,) if isinstance(axis, int) else axis or ()
 
 
 def _is_split(symbol: Symbol, inner: set[int]) -> bool:
-    return _is_sum(symbol) and symbol.args[0].index in inner
+    return _is_short(symbol) and symbol.args[0].index in inner
+
+
+def _may_be_inner(symbol: Symbol) -> bool:
+    """Whether an elementwise symbol has a short last axis, and its elements pay apart."""
+    if symbol.op.kind not in _ELEMENTWISE or symbol.rank < 2:
+        return False
+    *outer, size = symbol.shape
+    if size in SHORT:
+        return True
+    if size not in ROWS or not (symbol.op.cheap or symbol.op is ops.cast):
+        return False
+    is_large = math.prod([each for each in outer if isinstance(each, int)]) >= SPLIT_ROWS
+    is_whole = any(
+        source.shape == symbol.shape and source.op.kind not in _ELEMENTWISE
+        for source in map(source_of, symbol.args)
+    )
+    return not is_whole and (is_large or not all(isinstance(each, int) for each in outer))
 
 
 def _inner_symbols(graph: Graph) -> set[int]:
-    """Return the elementwise symbols with a short last axis that only such symbols and sums use.
+    """Return the elementwise symbols with a short last axis that only such reductions use.
 
-    A symbol that reads a whole result of another one stays with it, in one region.
+    A symbol that reads a whole result of another one stays with it, in one region. Symbols with
+    longer axes stay if their elements were too many instructions.
     """
+    inner = _short_symbols(graph, _may_be_inner)
+    sizes = [symbol.shape[-1] for symbol in inner.values()]
+    if sum(size for size in sizes if isinstance(size, int)) > SPLIT_INSTRUCTIONS:
+        inner = _short_symbols(graph, lambda x: _may_be_inner(x) and x.shape[-1] in SHORT)
+    return set(inner)
+
+
+def _short_symbols(graph: Graph, may_be_inner: Callable[[Symbol], bool]) -> dict[int, Symbol]:
+    """Return the symbols that only each other and reductions of short axes use."""
     outputs = {symbol.index for symbol in graph.outputs}
     users: dict[int, list[Symbol]] = {}
     for symbol in graph.symbols:
@@ -85,18 +165,14 @@ def _inner_symbols(graph: Graph) -> set[int]:
     inner = {
         symbol.index: symbol
         for symbol in graph.symbols
-        if symbol.op.kind in _ELEMENTWISE
-        and symbol.rank > 1
-        and symbol.shape[-1] in SHORT
-        and symbol.index in users
-        and symbol.index not in outputs
+        if symbol.index in users and symbol.index not in outputs and may_be_inner(symbol)
     }
     whole: list[int] = [-1]
     while whole:
         whole = [
             index
             for index, symbol in inner.items()
-            if not all(user.index in inner or _is_sum(user) for user in users[index])
+            if not all(user.index in inner or _is_short(user) for user in users[index])
             or any(
                 arg.index not in inner and arg.op.kind in _ELEMENTWISE
                 for arg in symbol.args
@@ -105,7 +181,7 @@ def _inner_symbols(graph: Graph) -> set[int]:
         ]
         for index in whole:
             del inner[index]
-    return set(inner)
+    return inner
 
 
 class _Splitter(Rewriter):
@@ -120,30 +196,23 @@ class _Splitter(Rewriter):
         self._elements: dict[tuple[int, int, tuple[int, int] | None], Symbol] = {}
 
     def split(self, symbol: Symbol) -> None:
-        """Emit a sum or mean by the elements of its operand."""
-        operand, (axis,) = symbol.args[0], symbol.attrs["axis"]
+        """Emit a reduction by the elements of its operand."""
+        operand, (axis,) = symbol.args[0], _axes(symbol)
         count = operand.shape[-1]
         assert isinstance(count, int)
         with self.new.at(symbol.location):
             if axis == operand.rank - 1:
-                result = self._sum([self._element(operand, k) for k in range(count)], symbol)
+                element = functools.partial(self._element, operand)
+                result = _REDUCTIONS[symbol.op](symbol, element, count)
             else:
                 order = axis, operand.rank - 1
                 elements = [self._element(operand, k, order) for k in range(count)]
-                sums = [symbol.op(each, axis=(0,)) for each in elements]
+                add: Callable[..., Symbol] = symbol.op
+                sums = [add(each, axis=(0,)) for each in elements]
                 result = ops.stack(sums, axis=sums[0].rank)
             if result.shape != symbol.shape:
                 result = ops.reshape(result, shape=symbol.shape)
         self.replace(result)
-
-    def _sum(self, elements: Sequence[Symbol], symbol: Symbol) -> Symbol:
-        """Return a row as NumPy adds it: its elements in sequence, then 0.0, so never -0.0."""
-        total, dtype = functools.reduce(ops.add, elements), symbol.dtype
-        if dtype.is_float:
-            total = ops.add(total, self.new.constant(0.0, dtype))
-        if symbol.op is ops.mean:
-            total = ops.divide(total, self.new.constant(len(elements), dtype))
-        return total
 
     def _element(self, symbol: Symbol, k: int, order: tuple[int, int] | None = None) -> Symbol:
         """Return element `k` along the last axis; with `order`, its axes in that order."""
@@ -191,3 +260,59 @@ def _reordered(x: Symbol, first: int, rank: int) -> Symbol:
     if x.rank < rank:
         x = ops.reshape(x, shape=(*[1] * (rank - x.rank), *x.shape))
     return ops.permute(x, dims=(first, *range(first), *range(first + 1, rank)))
+
+
+def _sum(symbol: Symbol, element: Element, count: int) -> Symbol:
+    """Return a row as NumPy adds it: its elements, then 0.0, so never -0.0."""
+    total, dtype = _pairwise(ops.add, element, count), symbol.dtype
+    if dtype.is_float:
+        total = ops.add(total, total.graph.constant(0.0, dtype))
+    if symbol.op is ops.mean:
+        total = ops.divide(total, total.graph.constant(count, dtype))
+    return total
+
+
+def _extreme(symbol: Symbol, element: Element, count: int) -> Symbol:
+    """Return the maximum or minimum of a row, with 0.0 above -0.0.
+
+    Of zeros, `ops.maximum` gives either. A maximum of -0.0 has no element without the sign bit; a
+    minimum of -0.0 has an element with it.
+    """
+    is_max, elements = symbol.op is ops.max, range(count)
+    result = functools.reduce(ops.maximum if is_max else ops.minimum, map(element, elements))
+    if not symbol.dtype.is_float:
+        return result
+    signs = [ops.signbit(element(k)) for k in elements]
+    sign = functools.reduce(ops.logical_and if is_max else ops.logical_or, signs)
+    zeros = [result.graph.constant(zero, symbol.dtype) for zero in (-0.0, 0.0)]
+    return ops.where(ops.equal(result, zeros[1]), ops.where(sign, *zeros), result)
+
+
+def _truth(symbol: Symbol, element: Element, count: int) -> Symbol:
+    """Return whether any element of a row, or each of them, is true."""
+    join = ops.logical_or if symbol.op is ops.any else ops.logical_and
+    return functools.reduce(join, map(element, range(count)))
+
+
+def _place(symbol: Symbol, element: Element, count: int) -> Symbol:
+    """Return the first place of the greatest or least element of a row, or of its first NaN."""
+    best, is_max = element(0), symbol.op is ops.argmax
+    place = best.graph.constant(0, symbol.dtype)
+    for k in range(1, count):
+        x, number = element(k), best.graph.constant(k, symbol.dtype)
+        if x.dtype.is_float:
+            order = ops.less_equal if is_max else ops.greater_equal
+            is_better = ops.logical_and(ops.logical_not(order(x, best)), ops.equal(best, best))
+        else:
+            is_better = (ops.greater if is_max else ops.less)(x, best)
+        best, place = ops.where(is_better, x, best), ops.where(is_better, number, place)
+    return place
+
+
+_REDUCTIONS: Mapping[Op, Callable[[Symbol, Element, int], Symbol]] = {
+    **dict.fromkeys((ops.sum, ops.mean), _sum),
+    **dict.fromkeys((ops.max, ops.min), _extreme),
+    **dict.fromkeys((ops.any, ops.all), _truth),
+    **dict.fromkeys((ops.argmax, ops.argmin), _place),
+}
+"""The reductions that the pass takes apart, as functions of the reduction and a row's elements."""

@@ -126,3 +126,90 @@ def test_places_and_extremes_are_those_of_the_interpreter(
         with step_by_step():
             assert all(all(map(same, program(x), meant)) for _ in range(2))
         assert not left(program)
+
+
+SHORT_DTYPES = ("float16", "float32", "float64", "int8", "int32", "uint8", "bool")
+
+
+def short_rows(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
+    """Elements with ties, zeros of both signs and, in some rows, NaN or infinities."""
+    draw, storage = np.random.default_rng(seed), DType[dtype].storage
+    x = draw.choice([-5.0, -1.5, -0.0, 0.0, 0.0, 1.5, 3.0], size=shape)
+    if storage.kind != "f":
+        return np.abs(x).astype(storage)
+    if seed % 3 == 0:
+        x = np.copysign(0.0, x)
+    elif seed % 3 == 1:
+        x = x * np.sqrt(2.0) + draw.normal(size=shape)
+    special = draw.choice([np.nan, -np.nan, np.inf, -np.inf], size=shape)
+    is_special = (draw.random(shape) < 0.3) & (draw.random((*shape[:-1], 1)) < 0.3)
+    return np.where(is_special, special, x).astype(storage)
+
+
+@pytest.mark.parametrize("dtype", SHORT_DTYPES)
+def test_short_rows_have_the_bits_of_the_interpreter(dtype: str) -> None:
+    """Whatever their number is beside that of rows side by side."""
+    g = Graph("short", rules="jax")
+    x, each = g.input(dtype, ("m", "n")), g.input(dtype, ("m", 1))
+    if dtype == "bool":
+        values = [x, ops.logical_xor(x, each)]
+        names = ["any", "all"]
+    else:
+        values = [x, x - each]
+        names = ["sum", "max", "min", "argmax", "argmin", *["mean"] * x.dtype.is_float]
+    g.output(*[getattr(ops, name)(v, axis=1) for v in values for name in names], values[1])
+    program = Program(g, native="now", threads=1)
+    with step_by_step():
+        for size in range(1, 71):
+            for rows in (23, 4) if size % 7 == 0 else (13,):
+                inputs = short_rows(dtype, (rows, size), size), short_rows(dtype, (rows, 1), size)
+                assert all(map(same, program(*inputs), interpret(g, *inputs))), (rows, size)
+    assert not left(program)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("size", [5, 8, 13, 150])
+def test_the_least_and_greatest_elements_are_found(name: str, dtype: str, size: int) -> None:
+    """In rows of nothing but the elements from which a reduction starts, and beside a sum."""
+    g = Graph("ends", rules="jax")
+    x = g.input(dtype, (8, size))
+    g.output(getattr(ops, name)(x, axis=1), ops.sum(x, axis=1))
+    storage = x.dtype.storage
+    ends = (-np.inf, np.inf) if storage.kind == "f" else (-128, 127)
+    array = np.repeat(np.array(ends * 4, storage)[:, None], size, axis=1)
+    array[4:6, -1] = ends[::-1]
+    array[6:, size // 2 :] = 0
+    with step_by_step():
+        program = Program(g, native="now", threads=1)
+        assert all(map(same, program(array), interpret(g, array)))
+    assert not left(program)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32"])
+def test_short_rows_without_reductions_lie_side_by_side(dtype: str) -> None:
+    """Where an operand is broadcast along them: a step that follows a reduction."""
+    g = Graph("scaled", rules="jax")
+    x, y, z = (g.input(dtype, shape) for shape in (("m", "n"), ("m", 1), ("n",)))
+    g.output((x - y) * z, x * (y + z))
+    program = Program(g, native="now", threads=1)
+    for size in range(1, 40):
+        for rows in (1, 5, 1024) if size % 13 == 9 else (50,):
+            shapes = (rows, size), (rows, 1), (size,)
+            inputs = [short_rows(dtype, shape, size) for shape in shapes]
+            with step_by_step():
+                assert all(map(same, program(*inputs), interpret(g, *inputs))), (rows, size)
+    assert not left(program)
+
+
+def test_softmax_of_many_short_rows_is_machine_code() -> None:
+    g = Graph("softmax", rules="jax")
+    x = g.input("float32", ("m", "n"))
+    y = ops.exp(x - ops.max(x, axis=1, keepdims=True))
+    g.output(y / ops.sum(y, axis=1, keepdims=True))
+    for size in (9, 10, 17, 24, 31):
+        program = Program(g, native="now", threads=1)
+        array = np.random.default_rng(size).normal(size=(3001, size)).astype(np.float32)
+        for _ in range(2):
+            assert same(program(array), interpret(g, array))
+        assert not left(program)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import Graph, Symbol, ops
+from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
+from runtime.program.graph_rewrites import short_axes
 from tests.support.evaluator import same
 
 BINARY = (ops.add, ops.subtract, ops.multiply, ops.divide)
@@ -76,6 +77,88 @@ def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
         both = [x if isinstance(x, tuple) else (x,) for x in (results, meant)]
         assert all(map(same, *both)), seed
     assert apart > 25
+
+
+ORDER_FREE = ("max", "min", "argmax", "argmin")
+
+
+class Pairs:
+    """Reductions of short rows of points against points, whose elements may be NaN or zeros."""
+
+    def __init__(self, dtype: str, size: int, seed: int) -> None:
+        draw = np.random.default_rng(seed)
+        self.graph = g = Graph("pairs", rules="jax")
+        shapes = (7, 1, size), (1, 11, size), (size,)
+        x, y, z = (g.input(dtype, shape) for shape in shapes)
+        values = draw.choice([-3.0, -1.0, -0.0, 0.0, 0.0, 2.0, 5.0], size=100 * size)
+        if x.dtype.is_float:
+            values[draw.random(len(values)) < 0.05] = draw.choice([np.nan, np.inf, -np.inf])
+            values *= draw.choice([1.0, np.sqrt(2.0)], size=len(values))
+        else:
+            values = np.abs(values)
+        parts = zip(shapes, draw.integers(0, 9, 3), strict=True)
+        self.inputs = [
+            values[at : at + np.prod(shape)].reshape(shape).astype(x.dtype.storage)
+            for shape, at in parts
+        ]
+        if dtype == "bool":
+            pairs = ops.logical_xor(x, y), ops.logical_and(ops.logical_or(x, y), z)
+            names: tuple[str, ...] = ("any", "all")
+        else:
+            pairs = x * y, ops.maximum(x + y, z)
+            names = ("sum", *ORDER_FREE, *["mean"] * x.dtype.is_float)
+        outputs = [getattr(ops, name)(v, axis=2) for v in pairs for name in names]
+        if x.dtype is not DType.bool:
+            outputs += [ops.any(pairs[0] > y, axis=2), ops.all(pairs[1] < x, axis=2)]
+        g.output(*outputs)
+
+
+SIZES = (2, 3, 7, 8, 9, 15, 16, 17, 20, 31, 32, 33)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("size", SIZES)
+def test_reductions_of_short_rows_have_the_bits_of_the_interpreter(
+    dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(short_axes, "SPLIT_ROWS", 1)
+    monkeypatch.setattr(short_axes, "SPLIT_INSTRUCTIONS", 400)
+    for seed in range(3):
+        pairs = Pairs(dtype, size, seed)
+        meant = interpret(pairs.graph, *pairs.inputs)
+        for native in ("off", "now"):
+            program = Program(pairs.graph, native=native, threads=1)
+            for each, wanted in zip(program(*pairs.inputs), meant, strict=True):
+                assert same(each, wanted)
+        is_split = any(symbol.op is ops.slice for symbol in program.lowered.symbols)
+        assert is_split == (size in short_axes.ROWS) or dtype == "float16"
+
+
+def test_few_or_costly_elements_stay_in_rows() -> None:
+    def is_split(rows: int, size: int, *elementwise: Any) -> bool:
+        g = Graph("pairs")
+        x, y = g.input("float64", (rows, 1, size)), g.input("float64", (1, rows, size))
+        value = x - y
+        for op in elementwise:
+            value = op(value)
+        g.output(ops.sum(value, axis=2))
+        return any(symbol.op is ops.slice for symbol in Program(g).lowered.symbols)
+
+    assert is_split(40, 16, ops.abs)
+    assert not is_split(20, 16, ops.abs)
+    assert not is_split(40, 33, ops.abs)
+    assert not is_split(40, 16, ops.exp)
+    assert not is_split(40, 16, *[ops.abs, ops.negative] * 15)
+    assert is_split(4, 8, ops.exp)
+
+
+def test_rows_of_more_than_eight_elements_in_memory_stay() -> None:
+    for size in (8, 9):
+        g = Graph("memory")
+        x = g.input("float64", (2000, size))
+        g.output(ops.sum(x * x, axis=1))
+        is_split = any(symbol.op is ops.slice for symbol in Program(g).lowered.symbols)
+        assert is_split == (size == 8)
 
 
 def test_the_array_with_the_short_axis_never_exists() -> None:
