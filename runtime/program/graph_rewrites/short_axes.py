@@ -27,6 +27,9 @@ from runtime.program.cutting import source_of
 SHORT = range(2, 9)
 """The sizes of a short axis of any reduction: whole_programs, n_body_forces."""
 
+VERY_SHORT = range(2, 5)
+"""The sizes of a short axis of an array in memory: strides that vectors read by shuffles."""
+
 ROWS = range(2, 33)
 """The sizes of a short axis that is reduced itself, if cheap ops compute its elements of broadcast
 operands: whole_programs, squared_distances."""
@@ -48,9 +51,9 @@ def split_short_axes(graph: Graph) -> Graph:
     if not any(_is_short(symbol) for symbol in graph.symbols) or not adds_in_sequence():
         return graph
     inner = _inner_symbols(graph)
-    splitter = _Splitter(graph, inner)
+    apart, splitter = inner | _arrays(graph), _Splitter(graph, inner)
     for symbol in graph.symbols:
-        if _is_split(symbol, inner):
+        if _is_short(symbol) and symbol.args[0].index in apart:
             splitter.split(symbol)
         else:
             splitter.copy(symbol)
@@ -121,8 +124,24 @@ def _axes(symbol: Symbol) -> Sequence[int]:
     return (axis,) if isinstance(axis, int) else axis or ()
 
 
-def _is_split(symbol: Symbol, inner: set[int]) -> bool:
-    return _is_short(symbol) and symbol.args[0].index in inner
+def _arrays(graph: Graph) -> set[int]:
+    """Return the arrays in memory that only reductions of their very short last axis read.
+
+    A region then reads each element of the axis as a strided view of the array.
+    """
+    reads: dict[int, bool] = {symbol.index: False for symbol in graph.outputs}
+    for symbol in graph.symbols:
+        for arg in symbol.args:
+            is_row = _is_short(symbol) and _axes(symbol) == (arg.rank - 1,)
+            reads[arg.index] = reads.get(arg.index, True) and is_row
+    return {
+        symbol.index
+        for symbol in graph.symbols
+        if reads.get(symbol.index)
+        and symbol.op.kind not in _ELEMENTWISE
+        and symbol.shape[-1] in VERY_SHORT
+        and symbol.rank > 1
+    }
 
 
 def _may_be_inner(symbol: Symbol) -> bool:

@@ -161,6 +161,38 @@ def test_rows_of_more_than_eight_elements_in_memory_stay() -> None:
         assert is_split == (size == 8)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "bool"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("shape", [(9, 70), (3, 4, 5), (1, 1)], ids=str)
+def test_arrays_in_memory_that_only_short_rows_read(
+    shape: tuple[int, ...], size: int, dtype: str
+) -> None:
+    g = Graph("image", rules="jax")
+    x = g.input(dtype, (*shape, size))
+    if dtype == "bool":
+        g.output(ops.any(x, axis=-1), ops.all(x, axis=-1, keepdims=True))
+    else:
+        names = "sum", *ORDER_FREE
+        g.output(*[getattr(ops, name)(x, axis=len(shape)) for name in names])
+    values = np.random.default_rng(size).choice([0.0, -0.0, 1.0, 3.0, np.nan], x.shape)
+    values = values if x.dtype.is_float else np.abs(np.nan_to_num(values))
+    array = values.astype(x.dtype.storage)
+    meant = interpret(g, array)
+    for native in ("off", "now"):
+        program = Program(g, native=native)
+        for operand in (array, np.asfortranarray(array)):
+            assert all(map(same, program(operand), meant))
+    is_split = any(symbol.op is ops.slice for symbol in program.lowered.symbols)
+    assert is_split == (size in short_axes.VERY_SHORT) or dtype == "uint8"  # a sum casts bytes
+
+
+def test_an_array_that_is_read_whole_stays() -> None:
+    g = Graph("softmax")
+    x = g.input("float64", (40, 3))
+    g.output(ops.exp(x - ops.max(x, axis=1, keepdims=True)))
+    assert not any(symbol.op is ops.slice for symbol in Program(g).lowered.symbols)
+
+
 def test_the_array_with_the_short_axis_never_exists() -> None:
     g = Graph("distances")
     a, b = g.input("float64", (40, 3), name="a"), g.input("float64", (50, 3), name="b")
