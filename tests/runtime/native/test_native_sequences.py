@@ -220,6 +220,22 @@ def test_means_of_floats_round_once(count: int) -> None:
         assert same(function(x), wanted)
 
 
+def test_means_of_more_rows_than_float32_has_numbers_for() -> None:
+    from ctypes import c_void_p
+
+    from runtime.native.calls.operations import mean_operation
+    from runtime.native.probe import engine
+    from runtime.program.tier import ColumnMean
+
+    rows = (1 << 24) + 3
+    sums = np.random.default_rng(0).uniform(1, 1e7, 1000).astype(np.float32)
+    wanted = np.true_divide(sums, np.intp(rows), casting="unsafe", out=np.empty_like(sums))
+    operation = mean_operation(ColumnMean(sums.dtype, sums.size, rows))
+    record = (c_void_p * 1)(sums.ctypes.data)
+    engine().FUNCTION(operation.function)(record, *operation.arguments)
+    assert same(sums, wanted)
+
+
 def test_a_sum_of_bools_is_a_bool() -> None:
     for rows in (9, 4000):  # a sequence, and a call of its own
         x = np.arange(5) < np.arange(rows)[:, None]
