@@ -554,7 +554,7 @@ class RegionStep:
             run.values[rows.cell] = taker.result(rows.shape)
         for index, ((cell, _), out) in enumerate(zip(self.writes, outs, strict=True)):
             store = self.stores.get(index)
-            if store and (native or not (self.row or store.is_contiguous)):
+            if store and (native or not self._writes_into(store, run)):
                 part = run.values[store.target][store.box.key]
                 part[...] = out.reshape(part.shape)
             elif not store:
@@ -605,12 +605,18 @@ class RegionStep:
     def _out(self, run: PlanRun, index: int, native: bool) -> Array:
         """Return the memory of a result; machine code writes to new memory alone."""
         (cell, dtype), store = self.writes[index], self.stores.get(index)
-        if store and not native and (self.row or store.is_contiguous):
+        if store and not native and self._writes_into(store, run):
             return run.values[store.target][store.box.key].reshape(self.shape)
         try:
             return run.empty(cell, self.shape, dtype)
         except REFUSAL_ERRORS as error:
             raise refused(error, self.body.outs[0]) from None
+
+    def _writes_into(self, store: Store, run: PlanRun) -> bool:
+        """Whether blocks of the result can be parts of the slice that a store is about."""
+        if self.row:
+            return True
+        return store.is_contiguous and run.values[store.target].flags.c_contiguous
 
     def _taker(self, rows: RowsOf, run: PlanRun, partition: Partition) -> Taker:
         ranges, trees = partition

@@ -17,3 +17,8 @@ def test_drawn_programs_have_the_bits_of_the_interpreter(first: int) -> None:
 @pytest.mark.parametrize("seed", [2002256, 2005891, 2100137])
 def test_batches_beside_steps_of_several_results(seed: int) -> None:
     assert run(seed) == "equal"
+
+
+def test_blocks_go_into_an_array_that_is_not_in_c_order() -> None:
+    """A region writes in place into a stack of operands in Fortran order, whose rows are long."""
+    assert run(14_108_912) == "equal"
