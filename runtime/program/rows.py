@@ -94,6 +94,12 @@ class ColumnSpace(NamedTuple):
     rows: int
     lanes: int
 
+    @staticmethod
+    def of(shape: Sequence[int], first: int, end: int) -> ColumnSpace:
+        """Return the space of a shape whose axes from `first` to `end` are the middle one."""
+        parts = shape[:first], shape[first:end], shape[end:]
+        return ColumnSpace(*map(math.prod, parts))
+
 
 def column_space(symbol: Symbol, shape: Sequence[int]) -> ColumnSpace | None:
     """Return the space of a reduction of outer axes, whose operand has `shape`; None for others.
@@ -111,9 +117,8 @@ def column_space(symbol: Symbol, shape: Sequence[int]) -> ColumnSpace | None:
     first, end = axes[0], axes[-1] + 1
     if tuple(axes) != tuple(range(first, end)):
         return None
-    parts = shape[:first], shape[first:end], shape[end:]
-    lead, rows, lanes = [math.prod(part) for part in parts]
-    return ColumnSpace(lead, rows, lanes) if lead and rows and lanes > 1 else None
+    space = ColumnSpace.of(shape, first, end)
+    return space if space.lead and space.rows and space.lanes > 1 else None
 
 
 class Parts:

@@ -236,8 +236,7 @@ class CallStep:
         is_plain = dtype.char in "bBhHiIlLqQfd" and symbol.dtype is not DType.tensor_float32
         if not is_plain or not math.prod(self.shape):
             return None
-        parts = self.shape[:axis], self.shape[axis : axis + 1], self.shape[axis + 1 :]
-        space = ColumnSpace(*map(math.prod, parts))
+        space = ColumnSpace.of(self.shape, axis, axis + 1)
         return Accumulation(symbol.op.name, dtype, space, self.most_threads)
 
     @property

@@ -6,13 +6,13 @@ decomposition has the bits of the kernel are decomposed.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from graphir import Graph, Symbol, ops
 from passes import common_subexpressions, decompose
 from passes.rewriter import Rewriter
 from runtime.program.cutting import row_axes
+from runtime.program.graph_rewrites.reduction_axes import has_exact_count
 
 
 def expanded(graph: Graph) -> Graph:
@@ -107,9 +107,6 @@ _BY_ROWS = frozenset({"layer_norm"})
 
 _UNTOUCHED_OPS = frozenset(ops.CATALOGUE) - _BY_DECOMPOSITION - _SPREADS - _BY_ROWS
 
-_EXACT_COUNT = 1 << 24
-"""The most elements whose number every float32 has; NumPy divides by the number in float64."""
-
 
 def _is_expanded(symbol: Symbol) -> bool:
     """Whether the decomposition of a symbol has the bits of the kernel.
@@ -124,6 +121,5 @@ def _is_expanded(symbol: Symbol) -> bool:
     if operand.dtype is not symbol.dtype:
         return False
     if name in _SPREADS and symbol.attrs["correction"]:
-        sizes: list[Any] = [operand.shape[axis] for axis in symbol.attrs["axis"]]
-        return all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= _EXACT_COUNT
+        return has_exact_count(symbol)
     return name in _SPREADS or (name in _BY_ROWS and row_axes(symbol) > 0)

@@ -19,7 +19,13 @@ _SUMS = (ops.sum, ops.mean)
 _IN_ANY_ORDER = (ops.max, ops.min, ops.any, ops.all)
 
 _EXACT_COUNT = 1 << 24
-"""The most elements whose number every float32 has; NumPy divides by the number in float64."""
+"""The most elements whose number float32 has, with all lower ones; NumPy divides in float64."""
+
+
+def has_exact_count(symbol: Symbol) -> bool:
+    """Whether a float32 is the number of elements that a reduction joins to each result."""
+    sizes: list[Any] = [symbol.args[0].shape[axis] for axis in symbol.attrs["axis"]]
+    return all(isinstance(size, int) for size in sizes) and math.prod(sizes) <= _EXACT_COUNT
 
 
 def split_reductions(graph: Graph) -> Graph:
@@ -38,8 +44,8 @@ def split_reductions(graph: Graph) -> Graph:
             for each in axes[symbol.index]:
                 result = op(result, axis=tuple(each), keepdims=True)
             if symbol.op is ops.mean:
-                count = rewriter.new.constant(_count(symbol), symbol.dtype)
-                result = ops.divide(result, count)
+                sizes: list[Any] = [symbol.args[0].shape[i] for i in symbol.attrs["axis"]]
+                result = ops.divide(result, rewriter.new.constant(math.prod(sizes), symbol.dtype))
             if result.shape != symbol.shape:
                 result = ops.reshape(result, shape=symbol.shape)
         rewriter.replace(result)
@@ -64,12 +70,6 @@ def _axes(symbol: Symbol) -> tuple[Sequence[int], Sequence[int]] | None:
     return (tail, head) if all(is_several) else None
 
 
-def _count(symbol: Symbol) -> int:
-    """Return the number of elements of each result."""
-    sizes: list[Any] = [symbol.args[0].shape[axis] for axis in symbol.attrs["axis"]]
-    return math.prod(sizes)
-
-
 def _adds_alike(symbol: Symbol) -> bool:
     """Whether a sum or mean has the same bits as the sum of sums."""
     operand = symbol.args[0]
@@ -77,5 +77,5 @@ def _adds_alike(symbol: Symbol) -> bool:
         return False
     if not operand.dtype.is_float:
         return True
-    is_small = symbol.op is ops.sum or _count(symbol) <= _EXACT_COUNT
-    return is_small and operand.dtype.storage.char in "fd" and sums_by_halves()
+    is_exact = symbol.op is ops.sum or has_exact_count(symbol)
+    return is_exact and operand.dtype.storage.char in "fd" and sums_by_halves()
