@@ -46,9 +46,7 @@ def differs(function: Callable[..., Any], *args: Any) -> bool:
     """Whether a recording of a function, or its replay, is not what the function returns."""
     expected, recording = function(*args), record(function, *args)
     results = recording.result, interpret(recording.graph, *recording.inputs)
-    return any(
-        np.asarray(result).tobytes() != np.asarray(expected).tobytes() for result in results
-    )
+    return any(np.asarray(result).tobytes() != np.asarray(expected).tobytes() for result in results)
 
 
 def test_recordings_of_functions_of_one_line_run_their_own_code(tmp_path: Path) -> None:
