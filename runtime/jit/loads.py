@@ -18,6 +18,7 @@ class Loads(NamedTuple):
     for `getattr(self, "scale")`. `updates` are names that the code only updates, by `calls += 1` or
     `log.append(x)`: such a name does not count as loaded, since its value reaches nothing else
     unless other code loads the name. `literals` are the text constants, `modules` the imports.
+    `writes` is whether the code can write to an array.
     """
 
     globals: tuple[str, ...]
@@ -26,6 +27,7 @@ class Loads(NamedTuple):
     updates: frozenset[str]
     literals: frozenset[str]
     modules: tuple[str, ...]
+    writes: bool
 
 
 _MOST_CODES = 4096
@@ -48,6 +50,18 @@ _KINDS = {
 _STORES = {"global": {"STORE_GLOBAL"}, "free": {"STORE_DEREF"}, "attribute": {"STORE_ATTR"}}
 _UPDATES = {"STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR"}
 _UPDATERS = {"append", "extend", "insert", "add", "update", "clear"}  # methods that return None
+_WRITERS = frozenset(
+    (
+        *("fill", "sort", "partition", "put", "place", "putmask", "put_along_axis", "copyto", "at"),
+        *("fill_diagonal", "resize", "setfield", "itemset", "byteswap", "shuffle", "readinto"),
+        *("out", "__setitem__"),
+    )
+)
+"""The functions and methods that write to an array, and the keyword of those that can."""
+_ITEM_STORES = {"STORE_SUBSCR", "STORE_SLICE"}
+_IN_PLACE = {
+    f"{sign}=" for sign in ("+", "-", "*", "@", "/", "//", "%", "**", "&", "|", "^", "<<", ">>")
+}
 _STACK = {"SWAP", "COPY"}
 _SIMPLE = {"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW"}
 
@@ -64,6 +78,7 @@ def loads_of(code: CodeType) -> Loads:
 
 def _loads_in(code: CodeType) -> Loads:
     names: dict[str, set[str]] = {kind: set() for kind in (*_KINDS.values(), "update")}
+    writes = False
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
         kind = _KINDS.get(instruction.opname, "")
@@ -71,6 +86,7 @@ def _loads_in(code: CodeType) -> Loads:
             names["update"].add(instruction.argval)
         elif kind:
             names[kind].add(instruction.argval)
+        writes |= instruction.opname in _ITEM_STORES or instruction.argrepr in _IN_PLACE
     tuples = [
         cast("tuple[Any, ...]", constant) for constant in code.co_consts if type(constant) is tuple
     ]
@@ -83,6 +99,7 @@ def _loads_in(code: CodeType) -> Loads:
         frozenset(names["update"]),
         frozenset(literals),
         tuple(sorted(names["module"])),
+        writes or not _WRITERS.isdisjoint(names["global"] | names["attribute"] | literals),
     )
 
 

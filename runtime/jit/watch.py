@@ -16,7 +16,15 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from threading import get_ident
-from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +38,14 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 from runtime.jit.attributes import lookups, own_variables
 from runtime.jit.guards import CONTAINERS, ArrayContent, Contents, Guard, Guards, Way, is_scalar
 from runtime.jit.loads import Loads, is_library, is_library_module, is_ours, loads_of
-from runtime.jit.randomness import GENERATORS, Randomness, draws_entropy
+from runtime.jit.randomness import (
+    GENERATORS,
+    Randomness,
+    count_draws,
+    draws_entropy,
+    runs_alone,
+    stop_counting,
+)
 
 CALLERS.add(__name__)  # so that ops have the location of the user's line
 
@@ -60,8 +75,9 @@ class Watch:
         self._code_objects: list[
             CodeType
         ] = []  # so that the ids of code stay its own while tracing
-        self._incomplete = False
-        self._random = Randomness()
+        self._incomplete = self._writes = False
+        self._random: Randomness
+        self._generators: list[str] = []
         self._outer: Any = None
         self._on = False
         self._profile: Callable[..., Any] | None = None
@@ -78,12 +94,16 @@ class Watch:
         self._profile = self._profile_function()
         self._on = True
         WATCHING.setdefault(get_ident(), []).append(self)
+        count_draws()
+        self._random = Randomness()
         sys.setprofile(self._profile)
 
     def stop(self) -> None:
         """Stop watching, and restore the thread's earlier profile function."""
         sys.setprofile(None)
         self._on = False
+        self._generators = self._random.advanced_generators()
+        stop_counting()
         WATCHING[get_ident()].pop()
         if not WATCHING[get_ident()]:
             del WATCHING[get_ident()]
@@ -119,6 +139,8 @@ class Watch:
                     codes.append(code)
                 else:
                     self._enter(frame)
+            elif event == "c_call":
+                self._random.add_function(argument)
             if outer is not None:
                 outer(frame, event, argument)
 
@@ -129,6 +151,7 @@ class Watch:
     def _enter(self, frame: FrameType) -> None:
         """Record the values that the code of a user's frame may load."""
         code, loads = frame.f_code, loads_of(frame.f_code)
+        self._writes |= loads.writes
         self._codes.update(
             id(constant) for constant in code.co_consts if type(constant) is type(code)
         )
@@ -248,6 +271,8 @@ class Watch:
             self._random.add(value, label)
         elif isinstance(value, CONTAINERS):
             self._reach_elements(value, loads, depth, label)
+        elif isinstance(value, BuiltinFunctionType):
+            self._random.add_function(value)
         elif isinstance(value, MethodType):
             self._reach(value.__func__, loads, depth, label)
             self._reach(value.__self__, loads, depth, label)
@@ -277,6 +302,8 @@ class Watch:
 
     def _reach_attributes(self, owner: Any, loads: Loads, depth: int, label: str) -> None:
         is_module = isinstance(owner, ModuleType)
+        if is_module:
+            self._random.add_module(owner)
         module: str = owner.__name__ if is_module else type(owner).__module__
         # Decorators set __wrapped__, jit included.
         wrapped_function = own_variables(owner).get("__wrapped__")
@@ -298,16 +325,15 @@ class Watch:
         Raises GraphError if the trace drew random numbers or wrote to an outside array, since later
         calls would not repeat these effects.
         """
-        generators = self._random.advanced_generators()
-        if generators:
+        if self._generators:
             raise GraphError(
                 f"jit: {self.name} draws random numbers as it is traced, which later calls would "
                 "repeat",
-                got=f"draws from {', '.join(generators)}",
+                got=f"draws from {', '.join(self._generators)}",
                 fix="draw outside, and pass the numbers in as an argument",
             )
         changed_arrays = [label for label, array in self.arrays.values() if not array.holds()]
-        if changed_arrays:
+        if changed_arrays and (self._writes or runs_alone()):
             raise GraphError(
                 f"jit: {self.name} writes to {', '.join(changed_arrays)} as it is traced, which "
                 "later calls would not repeat",
@@ -315,7 +341,9 @@ class Watch:
             )
         loads = list(self._loads.values())
         contents = list(self._contents.values())
-        lasting = not self._incomplete and self._is_repeatable()
+        # Arrays that this code does not write to are those of another thread; the trace may have
+        # read them before or after the write.
+        lasting = not self._incomplete and not changed_arrays and self._is_repeatable()
         arrays = [array for _, array in self.arrays.values()]
         return Guards(loads, [*contents, *arrays, *constants], lasting)
 

@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.numpy_api.arrays.operands import leaves
+from graphir.promotion.scalars import identity_key
 from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER
@@ -241,7 +242,30 @@ def watch_calls(tree: ast.Module) -> ast.Module:
     return _Calls().visit(tree)
 
 
-_Key = tuple[str, int, bytes]
+_Key = tuple[Any, ...]
+
+
+def _key(code: CodeType) -> _Key:
+    """Return all of a code object that a compilation of the same source repeats.
+
+    Functions of one line may differ by columns alone, and those of a changed file by constants.
+    """
+    return (
+        *(code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable),
+        *(code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
+        tuple(map(_constant_key, code.co_consts)),
+    )
+
+
+def _constant_key(value: Any) -> Any:
+    """Return the key of a constant, by type and sign: 1 is not True, and 0.0 is not -0.0."""
+    if isinstance(value, CodeType):
+        return _key(value)
+    if isinstance(value, tuple):
+        return tuple(map(_constant_key, cast("tuple[Any, ...]", value)))
+    if isinstance(value, frozenset):
+        return frozenset(map(_constant_key, cast("frozenset[Any]", value)))
+    return identity_key(value)
 
 
 @lru_cache(maxsize=64)
@@ -252,7 +276,7 @@ def _codes(source: str, file: str) -> dict[_Key, CodeType]:
         # IPython compiles each statement apart, and the code of `np.f(x)` depends on imports.
         parts += [ast.Module([statement], []) for statement in ast.parse(source, file).body]
     return {
-        (code.co_name, code.co_firstlineno, code.co_code): new
+        _key(code): new
         for part in parts
         for code, new in _code_pairs(
             compile(part, file, "exec", dont_inherit=True), watched_code(part, file)
@@ -280,13 +304,20 @@ def _watched(function: FunctionType) -> CodeType | None:
     code = function.__code__
     if any(name.startswith("__graphir_") for name in code.co_names):
         return None  # the code of a package under test is watched already
-    source = "".join(linecache.getlines(code.co_filename))
+    file, key = code.co_filename, _key(code)
+    new = _codes_of_file(file).get(key)
+    if new is None and file in linecache.cache:
+        linecache.checkcache(file)  # the module may be newer than the lines
+        new = _codes_of_file(file).get(key)
+    return new
+
+
+def _codes_of_file(file: str) -> dict[_Key, CodeType]:
+    source = "".join(linecache.getlines(file))
     try:
-        codes = _codes(source, code.co_filename) if source else {}
+        return _codes(source, file) if source else {}
     except (SyntaxError, ValueError):
-        return None
-    new = codes.get((code.co_name, code.co_firstlineno, code.co_code))
-    return new if new is not None and new.co_freevars == code.co_freevars else None
+        return {}
 
 
 @contextmanager

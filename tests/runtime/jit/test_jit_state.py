@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,6 +204,86 @@ def test_draws_of_random_numbers_are_refused(name: str) -> None:
 def test_generators_with_a_seed_of_their_own_and_unused_ones_are_fine() -> None:
     agree(jit(lambda x: x + np.random.default_rng(0).normal(size=4)), X)
     agree(jit(lambda x: x * (2 if RANDOM is not None else 1)), X)
+
+
+# -- other threads
+
+
+@contextmanager
+def beside(work: Callable[[], Any]) -> Generator[None]:
+    """Inside the block, another thread does a piece of work again and again."""
+    end, interval = threading.Event(), sys.getswitchinterval()
+
+    def loop() -> None:
+        while not end.is_set():
+            work()
+
+    thread = threading.Thread(target=loop, daemon=True)
+    sys.setswitchinterval(1e-5)
+    try:
+        thread.start()
+        yield
+    finally:
+        end.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+
+
+OUTER = np.ones(4)
+WORK: dict[str, Callable[[], Any]] = {
+    "np.random": np.random.rand,
+    "np.random with a number kept": lambda: np.random.normal(size=3),
+    "random": random.random,
+    "random in Python": lambda: random.gauss(0, 1),
+    "an array": lambda: OUTER.__iadd__(1),
+    "a global": lambda: STATE.__setitem__("counter", STATE.get("counter", 0) + 1),
+}
+NO_DRAWS: list[Callable[[Any], Any]] = [
+    lambda x: np.sin(x) + x.sum(),
+    lambda x: x * OUTER.shape[0] + np.random.default_rng(0).normal(size=4),
+    lambda x: max(1, len(STATE)) * x,
+]
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_what_another_thread_does_is_not_charged_to_the_trace(name: str) -> None:
+    STATE["counter"] = 0
+    with beside(WORK[name]):
+        for f in NO_DRAWS:
+            for _ in range(4):
+                agree(jit(f), X)
+        for _ in range(4):
+            jit(lambda x: x * OUTER)(X)  # which of its values enter is the threads' affair
+    agree(jit(lambda x: x * OUTER), X)
+    del STATE["counter"]
+
+
+def test_a_write_to_an_outer_array_is_refused_beside_other_threads() -> None:
+    with beside(lambda: None), pytest.raises(GraphError, match="writes to OUTER"):
+        jit(lambda x: OUTER.__setitem__(0, OUTER[0] + 1) or x)(X)  # the function of no name
+    with beside(lambda: None), pytest.raises(GraphError, match="writes to OUTER"):
+        jit(lambda x: np.add(OUTER, 1, out=OUTER) is None or x)(X)
+
+
+@pytest.mark.parametrize("name", ["np.random", "random", "RANDOM", "PYTHON"])
+def test_draws_are_refused_beside_a_thread_that_draws(name: str) -> None:
+    draws = [random.random]
+    with beside(WORK["np.random" if name == "RANDOM" else "random"]), beside(np.random.rand):
+        for f in (DRAWS[name], lambda x: x * next(draw() for draw in draws)):
+            with pytest.raises(GraphError, match="draws random numbers"):
+                jit(f)(X)
+
+
+def test_a_trace_leaves_the_state_of_the_generator() -> None:
+    def drawn(between: Callable[[], Any]) -> list[float]:
+        np.random.seed(3)
+        draws = [np.random.normal()]  # and a second one is kept
+        between()
+        return [*draws, *np.random.normal(size=4), np.random.rand()]
+
+    generator = np.random.get_bit_generator()
+    assert drawn(lambda: jit(lambda x: x + 1)(X)) == drawn(lambda: None)
+    assert np.random.get_bit_generator() is generator
 
 
 # -- the profile function
