@@ -113,7 +113,8 @@ class LayoutUse(IntEnum):
 
     NONE = 0
     STRIDES = 1
-    """The strides of the arguments, because BLAS rounds by them."""
+    """The strides and the alignment of the arguments: they decide the layouts of results, and the
+    loops in which NumPy rounds."""
     ALL = 2
     """Their strides, writability and shared memory: the function writes to an array, say."""
 
@@ -318,6 +319,11 @@ class ArrayValue(GraphValue):
             return True
         view = self.layout
         return view is not None and view.flags.c_contiguous
+
+    @property
+    def lies_usually(self) -> bool:
+        """Whether the array is in row-major order and writable, as a new array is."""
+        return self.in_order and (self._view is None or self._view.flags.writeable)
 
     def lies_in(self, order: str) -> bool:
         """Whether the elements are contiguous in order C or F; any other order allows all."""
