@@ -104,6 +104,31 @@ class ResultAlias(NamedTuple):
         return view
 
 
+class ResultLayout(NamedTuple):
+    """The memory layout of a result that is not in row-major order.
+
+    The output at position `output` lies in a memory of `size` bytes, at `offset`, with these
+    strides in bytes. A broadcast result is read-only.
+    """
+
+    output: int
+    strides: tuple[int, ...]
+    offset: int
+    size: int
+    is_readonly: bool
+
+    def laid_out(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return an array in this layout: a copy, unless the array has these strides already."""
+        if values.strides == self.strides and not self.is_readonly:
+            return values
+        memory: Any = np.empty(self.size, np.uint8)
+        copy = np.ndarray(values.shape, values.dtype, memory, self.offset, self.strides)
+        copy[...] = values
+        if self.is_readonly:
+            copy.setflags(write=False)
+        return copy
+
+
 class _Bytes:
     """A range of memory, as the bytes of an array that has an owner."""
 
@@ -127,7 +152,8 @@ class Trace(NamedTuple):
     `writes` are the arguments that the function writes to: the position of each among the inputs,
     and the position of its new values among the outputs. New values follow the results among the
     outputs. `layout_use` says what the trace depends on beside the arguments' types. `aliases` are
-    the results that view an argument.
+    the results that view an argument. `layouts` are those of the other results that NumPy does not
+    lay out in row-major order.
     """
 
     graph: Graph
@@ -138,6 +164,7 @@ class Trace(NamedTuple):
     writes: Sequence[tuple[int, int]] = ()
     layout_use: LayoutUse = LayoutUse.NONE
     aliases: Sequence[ResultAlias] = ()
+    layouts: Sequence[ResultLayout] = ()
 
     def __repr__(self) -> str:
         return f"<Trace {self.graph!r}>"
@@ -229,7 +256,7 @@ def trace_into(
         outputs_tree = mapped(
             lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
         )
-        aliases = arguments.aliased(outputs_tree, result)
+        aliases, result_layouts = arguments.memory_of_results(outputs_tree, result)
     finally:
         graph.tracing = False
         if numbers is not None:
@@ -244,7 +271,8 @@ def trace_into(
     graph.output(*outputs)
     inputs_tree = tuple(tree[0].values()), tree[1]
     layout_use = LayoutUse.NONE if arguments.memory is None else arguments.memory.layout_use
-    return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, layout_use, aliases)
+    tail = layout_use, aliases, result_layouts
+    return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, *tail)
 
 
 _RAISING = frozenset((ops.gather, ops.take_along, ops.scatter, ops.index_update))
@@ -509,6 +537,8 @@ class Arguments:
             return self.memory.scalar(self.memory, graph.input(type_, name=name))
         array = self.memory.array(self._cell(type_, name, layout), layout.plain)
         array.is_argument = True
+        if type_.rank:
+            self.memory.reads_layouts(LayoutUse.STRIDES)
         return array
 
     def _cell(self, type_: TensorType, name: str, layout: ArgumentLayout) -> Cell:
@@ -534,9 +564,12 @@ class Arguments:
                 outputs.append(cell.symbol)
         return writes
 
-    def aliased(self, tree: Any, result: Any) -> list[ResultAlias]:
-        """Return the aliases among the results, each at its slot of a tree."""
+    def memory_of_results(
+        self, tree: Any, result: Any
+    ) -> tuple[list[ResultAlias], list[ResultLayout]]:
+        """Return the aliases among the results, each at its slot of a tree, and their layouts."""
         aliases: list[ResultAlias] = []
+        result_layouts: list[ResultLayout] = []
         slots: list[Any] = []
         mapped(lambda leaf, _: slots.append(leaf), tree, "")
         values: list[Any] = []
@@ -546,7 +579,9 @@ class Arguments:
                 inputs = [symbol.index for cell, symbol in self._cells if cell is value.cell]
                 if inputs and not value.prefix:
                     aliases.append(_alias(value, slot.index, inputs[0]))
-        return aliases
+                elif _may_differ(value) and value.layout is not None:
+                    result_layouts.append(_result_layout(value.plain, slot.index))
+        return aliases, result_layouts
 
 
 def _alias(value: ArrayValue, output: int, place: int) -> ResultAlias:
@@ -556,6 +591,24 @@ def _alias(value: ArrayValue, output: int, place: int) -> ResultAlias:
     value.memory.reads_layouts(LayoutUse.ALL)
     offset = address(view) - address(whole)
     return ResultAlias(output, place, view.shape, view.strides, offset)
+
+
+def _may_differ(value: ArrayValue) -> bool:
+    """Whether a result has another layout than the Program's: row-major, or a view of a result."""
+    return not value.lies_usually or value.read().op in _VIEWS
+
+
+_VIEWS = frozenset((ops.transpose, ops.permute, ops.flip, ops.slice, ops.broadcast_to))
+"""The ops whose results a Program may return as views of another result."""
+
+
+def _result_layout(view: NDArray[Any], output: int) -> ResultLayout:
+    owner: Any = view
+    while isinstance(owner.base, np.ndarray):
+        owner = cast("Any", owner.base)
+    low, high = np.lib.array_utils.byte_bounds(owner)
+    offset = address(view) - low if view.size else 0
+    return ResultLayout(output, view.strides, offset, high - low, not view.flags.writeable)
 
 
 _IN_ORDER = ArgumentLayout(None)

@@ -371,7 +371,7 @@ class _Compiled:
         tree, single = trace.outputs_tree, type(trace.outputs_tree) is Slot
         plain = single and len(slots) == 1
         plain |= type(tree) is tuple and len(slots) > 1 and tree == slots
-        plain = plain and not trace.writes and not trace.aliases
+        plain = plain and not (trace.writes or trace.aliases or trace.layouts)
         self.results: Callable[..., Any] = self.program if plain else self._call_structured
         converts = trace.captured or numbers or self._numbers
         self.is_direct = plain and not converts
@@ -424,6 +424,8 @@ class _Compiled:
             np.copyto(inputs[place], values[at], "no")
         for alias in self.trace.aliases:
             values[alias.output] = alias.of(inputs[alias.input], values[alias.output].dtype)
+        for layout in self.trace.layouts:
+            values[layout.output] = layout.laid_out(values[layout.output])
         return self.trace.outputs(tuple(values))
 
 

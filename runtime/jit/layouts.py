@@ -1,8 +1,9 @@
-"""Memory layouts of arguments: strides, writability and shared memory.
+"""Memory layouts of arguments: strides, alignment, writability and shared memory.
 
-The layout decides whether a reshape is a view, and which arguments change when the function writes
-to one of them. For functions that write to arguments, the layout is therefore part of the
-signature, and arguments that share memory are views of one input of the graph.
+Strides decide the layouts of results, the order of additions, and whether a reshape is a view, so
+they are part of each signature. Alignment decides whether NumPy's loops are buffered. For functions
+that write to arguments, writability and shared memory are part of the signature too, and arguments
+that share memory are views of one input of the graph.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[M
     usual = True
     for array, source in zip(arrays, sources, strict=True):
         writable = array is source and isinstance(array, np.ndarray) and array.flags.writeable
-        in_order = writable and array.flags.c_contiguous
-        key.append(in_order or (array.strides, writable))
+        in_order = writable and _is_plain(array)
+        key.append(in_order or (_strides(array), writable))
         usual &= in_order
     for whole, places in groups:
         usual = False
@@ -89,11 +90,10 @@ def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[M
 
 
 def lie_usually(args: Sequence[Any]) -> bool:
-    """Whether all arrays among the arguments are writable and C-contiguous and share no memory."""
+    """Whether arrays are writable, aligned and C-contiguous and share no memory."""
     arrays = [arg for arg in args if type(arg) is np.ndarray]
     for at, array in enumerate(arrays):
-        flags = array.flags
-        if not (flags.c_contiguous and flags.writeable):
+        if not (_is_plain(array) and array.flags.writeable):
             return False
         for other in arrays[:at]:
             if np.may_share_memory(array, other):
@@ -102,16 +102,33 @@ def lie_usually(args: Sequence[Any]) -> bool:
 
 
 def strides_key(arrays: Sequence[Any]) -> Any:
-    """Return the cache key of the arguments' strides; None if all are C-contiguous."""
+    """Return the cache key of the arguments' strides; None if all lie in order."""
     if lie_in_order(arrays):
         return None
-    return tuple([getattr(array, "strides", ()) for array in arrays])
+    return tuple([_strides(array) for array in arrays])
 
 
 def lie_in_order(args: Sequence[Any]) -> bool:
-    """Whether all arrays among the arguments are C-contiguous."""
-    flags = [arg.flags.c_contiguous for arg in args if type(arg) is np.ndarray]
-    return False not in flags
+    """Whether all arrays among the arguments are C-contiguous and aligned."""
+    for arg in args:
+        if type(arg) is np.ndarray and arg.flags.num & _PLAIN != _PLAIN:
+            return False
+    return True
+
+
+_PLAIN = 0x0001 | 0x0100
+"""NumPy's flags of C-contiguous and aligned arrays."""
+
+
+def _is_plain(array: Array) -> bool:
+    return array.flags.num & _PLAIN == _PLAIN
+
+
+def _strides(array: Any) -> Any:
+    """Return the strides of an argument; those of an unaligned array with a mark."""
+    if not isinstance(array, np.ndarray):
+        return ()
+    return array.strides if array.flags.aligned else ("unaligned", array.strides)
 
 
 USUAL: Mapping[LayoutUse, Callable[[Sequence[Any]], bool]] = {
@@ -146,7 +163,7 @@ def argument_layouts(
 
 def _alone(array: Any, is_own: bool) -> ArgumentLayout:
     writable = is_own and isinstance(array, np.ndarray) and array.flags.writeable
-    if writable and array.flags.c_contiguous:
+    if writable and _is_plain(array):
         return ArgumentLayout(None)
     plain: Any = np.asarray(cast("Any", array))
     twin = _twin(plain)[0]
@@ -161,6 +178,10 @@ def _twin(array: Array) -> tuple[Array, Array, int]:
     """Return a twin of equal strides, its memory, and the address that the memory represents."""
     low, high = np.lib.array_utils.byte_bounds(array)
     memory = np.empty(high - low, np.uint8)
+    if not array.flags.aligned:
+        room = np.empty(high - low + 32, np.uint8)
+        first = (low - address(room)) % 16
+        memory = room[first : first + high - low]
     start = address(array) - low if array.size else 0
     twin: Any = np.ndarray(array.shape, array.dtype, memory, start, array.strides)  # pyright: ignore
     return twin, memory, low

@@ -98,14 +98,22 @@ def _operators(cls: Any, in_place: bool) -> Any:
     return cls
 
 
+def _dispatched(call: Callable[..., Any]) -> Any:
+    @at_user_line("np")
+    def __array_ufunc__(  # noqa: N807 -- NumPy's name
+        self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        return call(ufunc, method, inputs, kwargs)
+
+    return __array_ufunc__
+
+
 class _Dispatching:
     """NumPy's dispatch protocols, `__array_ufunc__` and `__array_function__`."""
 
     __slots__ = ()
 
-    @at_user_line("np")
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return calls.call_ufunc(ufunc, method, inputs, kwargs)
+    __array_ufunc__ = _dispatched(calls.call_ufunc)
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         try:
@@ -729,6 +737,9 @@ class FlatValues:
 _operators(SymbolicArray, in_place=True)
 _operators(SymbolicScalar, in_place=False)
 _operators(SymbolicSelection, in_place=True)
+
+
+calls.set_experiment(lambda function: at_user_line("add")(_operator(function)), _dispatched)
 
 
 def memory_of(graph: Graph) -> TraceMemory:

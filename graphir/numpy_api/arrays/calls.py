@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
+from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
+from sys import getrefcount
 from typing import Any, cast
 
 import numpy as np
@@ -57,6 +59,7 @@ from graphir.numpy_api.arrays.operands import (
 )
 from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
+from graphir.numpy_api.elision import ELIDING, elided, runs_operator
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.python_operators import MATMUL, MUL, UFUNCS
 from graphir.numpy_api.reductions.masked import reduction_in_order
@@ -94,10 +97,18 @@ def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
 
     The layout of the result follows the operands' layouts, by NumPy's own nditer.
     """
-    arrays = arrays_of(list(operands))
-    if all(array.in_order for array in arrays) or any(array.layout is None for array in arrays):
+    if all(_is_in_order(value) for value in operands):
         return None
-    views = [array.plain for array in arrays]
+    views: list[Array] = []
+    for value in operands:
+        if isinstance(value, ArrayValue):
+            if value.layout is None:
+                return None
+            views.append(value.plain)
+        elif issubclass(type(value), np.ndarray):
+            views.append(value)
+        elif isinstance(value, (list, tuple)) and is_known(value):
+            views.append(np.asarray(plains(value)))
 
     def allocate() -> Array:
         flags = [*[["readonly"]] * len(views), ["writeonly", "allocate"]]
@@ -107,6 +118,13 @@ def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
         return it.operands[-1]
 
     return allocate
+
+
+def _is_in_order(operand: Any) -> bool:
+    """Whether an operand of an elementwise function is in row-major order, as any number is."""
+    if isinstance(operand, VALUES):
+        return operand.in_order
+    return not issubclass(type(operand), np.ndarray) or operand.flags.c_contiguous
 
 
 def elementwise(memory: TraceMemory, result: Any, operands: Sequence[Any], scalar: bool) -> Any:
@@ -131,6 +149,9 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     quick = _operate_in_order(function, operands)
     if quick is not None:
         return quick
+    counts = _reference_counts(operands)
+    if function is _reference_counts:
+        return counts
     memory = memory_among(operands)
     if any(isinstance(value, SelectionValue) for value in operands):
         return _selected(memory, function, operands)
@@ -140,7 +161,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
             fix="use np.array(list) * x",
         )
     if is_known(operands) and TracedNumber not in map(type, operands):
-        return _plain_operator(memory, function, operands)
+        return _plain_operator(memory, function, operands, counts)
     values = [operand(memory, value) for value in operands]
     if any(value is NotImplemented for value in values):
         return NotImplemented
@@ -158,7 +179,72 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         return result
     if function is MATMUL:
         return results(memory, result, True, partial(_as_numpy, np.matmul, operands, {}))
+    if isinstance(result, Symbol):
+        into = _elided(UFUNCS[function], operands, counts, result.dtype.to_numpy())
+        operands = operands if into is None else (into,)
     return elementwise(memory, result, operands, scalar=True)
+
+
+def _reference_counts(operands: Sequence[Any]) -> list[int]:
+    """Return the reference counts of an operator's operands."""
+    return [getrefcount(value) for value in operands]
+
+
+class _Temporary:
+    """An object whose operators return the reference counts of their operands."""
+
+    __slots__ = ("cell",)
+
+
+@cache
+def _temporary_counts(is_ufunc: bool) -> list[int]:
+    """Return the reference counts of two operands that nothing but the expression references.
+
+    `is_ufunc` says that the left operand is an ndarray, whose operator calls a ufunc.
+    """
+    return (np.zeros(1) if is_ufunc else _Temporary()) + _Temporary()  # pyright: ignore
+
+
+def set_experiment(method: Callable[[Any], Any], dispatched: Callable[[Any], Any]) -> None:
+    """Give the experiment the methods that symbolic arrays have.
+
+    `method` makes an operator, and `dispatched` makes `__array_ufunc__`.
+    """
+    experiment: Any = _Temporary
+    experiment.__add__ = method(_reference_counts)
+    experiment.__array_ufunc__ = dispatched(lambda _, __, inputs, ___: _reference_counts(inputs))
+
+
+def _elided(
+    ufunc: np.ufunc,
+    operands: Sequence[Any],
+    counts: Sequence[int],
+    dtype: Any,
+    is_ufunc: bool = False,
+) -> Any:
+    """Return the operand into whose memory NumPy writes the result of an operator, or None."""
+    if len(operands) != 2:
+        return None
+    plain_operands = [x.layout if isinstance(x, ArrayValue) else x for x in operands]
+    temporary = [
+        count == alone and (not isinstance(value, ArrayValue) or value.owns_memory)
+        for value, count, alone in zip(operands, counts, _temporary_counts(is_ufunc), strict=True)
+    ]
+    place = elided(ufunc, plain_operands, temporary, dtype)
+    return None if place is None else operands[place]
+
+
+def _operands_of_layout(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], counts: Sequence[int], result: Any
+) -> tuple[Any, ...]:
+    """Return the operands that decide the layout of an operator that calls a ufunc.
+
+    The frame of the operator is that of the caller of `__array_ufunc__`, behind two functions.
+    """
+    if not isinstance(result, Symbol) or not runs_operator(getframe(4)):
+        return inputs
+    into = _elided(ufunc, inputs, counts, result.dtype.to_numpy(), is_ufunc=True)
+    return inputs if into is None else (into,)
 
 
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -215,8 +301,19 @@ def _differing(
 _NUMBERS = frozenset((bool, int, float, complex))
 
 
-def _plain_operator(memory: TraceMemory, function: Callable[..., Any], operands: Any) -> Any:
-    return adopted(memory, plainly(function, *plains(tuple(operands))), ())
+def _plain_operator(
+    memory: TraceMemory, function: Callable[..., Any], operands: Any, counts: Sequence[int]
+) -> Any:
+    """Return NumPy's own result of an operator on known values."""
+    real = plainly(function, *plains(tuple(operands)))
+    into = None
+    if type(real) is np.ndarray:
+        into = _elided(UFUNCS[function], operands, counts, real.dtype)
+    if into is not None:
+        copy = np.empty_like(plains(into))
+        copy[...] = real
+        real = copy
+    return adopted(memory, real, ())
 
 
 def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> Any:
@@ -279,6 +376,7 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
     """Return the result of a ufunc or of a method of a ufunc."""
+    counts = _reference_counts(inputs)
     outs = kwargs.get("out", ())
     memory = memory_among([*inputs, *outs])
     if method == "at":
@@ -329,6 +427,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
             got="where= without out=",
         )
     if method == "__call__" and not ufunc.signature:
+        if type(inputs[0]) is np.ndarray and ufunc in ELIDING and not kwargs:
+            inputs = _operands_of_layout(ufunc, inputs, counts, result)
         return elementwise(memory, result, inputs, scalar=True)
     return results(memory, result, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
 

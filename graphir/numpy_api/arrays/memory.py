@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import cache
+from sys import getrefcount
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -113,7 +115,8 @@ class LayoutUse(IntEnum):
 
     NONE = 0
     STRIDES = 1
-    """The strides of the arguments, because BLAS rounds by them."""
+    """The strides and the alignment of the arguments: they decide the layouts of results, and the
+    loops in which NumPy rounds."""
     ALL = 2
     """Their strides, writability and shared memory: the function writes to an array, say."""
 
@@ -319,6 +322,18 @@ class ArrayValue(GraphValue):
         view = self.layout
         return view is not None and view.flags.c_contiguous
 
+    @property
+    def lies_usually(self) -> bool:
+        """Whether the array is in row-major order and writable, as a new array is."""
+        return self.in_order and (self._view is None or self._view.flags.writeable)
+
+    @property
+    def owns_memory(self) -> bool:
+        """Whether this is the array that NumPy made with the memory, and no view of it exists."""
+        is_whole = self._view is None or self._view is self.cell.buffer
+        is_only = getrefcount(self.cell) == _count_of_slot()
+        return is_whole and is_only and not (self.prefix or self.is_argument)
+
     def lies_in(self, order: str) -> bool:
         """Whether the elements are contiguous in order C or F; any other order allows all."""
         if order not in ("C", "F"):
@@ -408,6 +423,20 @@ class ArrayValue(GraphValue):
     def of_view(self, view: Array) -> ArrayValue:
         """Return another view of the same memory."""
         return type(self)(self.cell, view, self.origin, self.prefix)
+
+
+class _Slot:
+    __slots__ = ("cell",)
+
+    def __init__(self) -> None:
+        self.cell = object()
+
+
+@cache
+def _count_of_slot() -> int:
+    """Return the reference count of an object that only a slot references."""
+    holder = _Slot()
+    return getrefcount(holder.cell)
 
 
 class ScalarValue(GraphValue):
