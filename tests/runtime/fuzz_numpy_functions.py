@@ -6,7 +6,8 @@ Each function is source text in a module of its own, called two or three times: 
 then with other layouts, dtypes or dimensions. A call has NumPy's result (type, dtype, shape,
 strides, bits), leaves NumPy's values in the arguments, raises NumPy's exception, or is refused
 with a `GraphirError`. A recording without notes also has the same outputs when its graph runs on
-its inputs, and NumPy's outputs when it runs on other values. `--front-end numpy` checks the fuzzer.
+its inputs, and NumPy's outputs when it runs on other values. `--front-end numpy` checks the fuzzer;
+`jit-loose` and the like take a 0-d array for a scalar, to see what else differs.
 
 Programs run in batches in a process of their own, so that a crash costs one program. Each failing
 program is made smaller; the summary lists kinds of failures by frequency, and for each feature of
@@ -69,6 +70,7 @@ def run_seed(seed: int, front_end: str, messages: Counter[Any] | None = None) ->
     if outcome.status == "differ" or messages[key] <= SHRUNK_PER_MESSAGE:
         smaller = shrink(program, front_end, outcome)
         row["detail"] = run_program(smaller, front_end).detail[:400] or row["detail"]
+        row["tags_left"] = [tag for tag in smaller.tags if not tag.startswith("size")]
         row["culprits"] = culprits(smaller)
         row["reproduction"] = smaller.text()
     return row
@@ -203,7 +205,7 @@ def score(rows: list[Row]) -> str:
         f"refused of the programs that raise nothing in NumPy: {_share(len(refused), len(plain))}",
         f"refusals that do not name the program's file: {_share(unnamed, counts['refused'])}",
     ]
-    if any(row["front_end"] == "record" for row in rows):
+    if any(row["front_end"].startswith("record") for row in rows):
         noted = sum(row["noted"] for row in rows)
         lines.append(f"recordings with notes, without a replay: {_share(noted, len(rows))}")
     return "\n".join(lines)
@@ -237,10 +239,13 @@ def summary(rows: list[Row]) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed; one a program")
-    parser.add_argument("--front-end", choices=("jit", "record", "numpy"), default="jit")
+    front_ends = [
+        f"{name}{loose}" for name in ("jit", "record", "numpy") for loose in ("", "-loose")
+    ]
+    parser.add_argument("--front-end", choices=front_ends, default="jit")
     parser.add_argument("--processes", type=int, default=1, help="0: in this process")
     parser.add_argument("--out", type=Path, help="a file for one JSON line a program")
     parser.add_argument("--show", action="store_true", help="print the programs, run none")

@@ -142,3 +142,14 @@ def array_leaves(value: Any) -> Iterator[Any]:
     elif isinstance(value, tuple | list):
         for one in value:
             yield from array_leaves(one)
+
+
+def with_scalars_as_arrays(value: Any) -> Any:
+    """The value with 0-d arrays in place of its numbers, to compare all but scalars' types."""
+    if isinstance(value, np.generic | bool | int | float | complex):
+        return np.asarray(value)
+    if isinstance(value, dict):
+        return {key: with_scalars_as_arrays(one) for key, one in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(with_scalars_as_arrays(one) for one in value)
+    return value

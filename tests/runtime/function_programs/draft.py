@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tests.runtime.function_programs.arguments import (
 from tests.runtime.function_programs.comparison import is_comparable
 from tests.runtime.function_programs.programs import IMPORTS, Statement
 
+Option = TypeVar("Option")
 MAX_SIZE = 300_000  # elements of one array
 SIZES = {"small": 62, "tiny": 6, "medium": 16, "large": 16}
 
@@ -186,7 +187,7 @@ class Draft:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def choice(self, options: Any) -> Any:
+    def choice(self, options: Iterable[Option]) -> Option:
         return self.random.choice(list(options))
 
     def weighted(self, weights: dict[str, float]) -> str:
@@ -232,6 +233,7 @@ class Draft:
     def run(self, *lines: str) -> bool:
         """Run lines; if they raise, or assign what cannot be compared, nothing is assigned."""
         before = dict(self.live)
+        assigned: dict[str, Any] = {}
         try:
             exec(compile("\n".join(lines), "<draft>", "exec"), self.live)
             assigned = {k: v for k, v in self.live.items() if before.get(k, before) is not v}

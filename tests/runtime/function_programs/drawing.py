@@ -84,9 +84,8 @@ def _draw_other_arguments(draft: Draft) -> None:
         name = draft.name("a")
         views = ("{}[1:]", "{}", "{}[::-1]", "{}.T", "{}[:]", "{}.reshape(-1)")
         draft.add_argument(name, Argument(literal=draft.choice(views).format(first)))
-        draft.attempt("aliased arguments", f"{first} += 1") and draft.assign(
-            "aliased arguments", f"{name} * 2"
-        )
+        if draft.attempt("aliased arguments", f"{first} += 1"):
+            draft.assign("aliased arguments", f"{name} * 2")
     elif drawn < 0.16:
         name = draft.name("a")
         options = ("'mean'", "'sum'", "'max'")

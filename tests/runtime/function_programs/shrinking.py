@@ -128,6 +128,8 @@ def _simpler_statements(program: Program) -> Iterator[Program]:
 def _simpler_arguments(program: Program) -> Iterator[Program]:
     """Fewer elements, then plain layouts, values and dtypes."""
     arguments = program.calls[0].arguments.values()
+    if "as_strided" in program.source():
+        return  # it would read beyond fewer elements
     for length in {n for one in arguments for n in one.shape or () if n > 3}:
         for shorter in (2, 3):
             calls = tuple(

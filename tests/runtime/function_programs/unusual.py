@@ -292,9 +292,9 @@ LAYOUT_FORMS = (
 def layouts(draft: Draft) -> bool:
     """Operands in other layouts, many of them unnamed: the layout and the bits of the result."""
     name = draft.array("biuf", min_ndim=1)
-    operands = []
+    operands: list[str] = []
     for _ in range(3):
-        operand = draft.pick_like(name)
+        operand = other = draft.pick_like(name)
         shape = draft.live[name].shape
         for _ in range(3):
             other = draft.relayout(operand)
@@ -308,6 +308,8 @@ def layouts(draft: Draft) -> bool:
 def windows(draft: Draft) -> bool:
     name = draft.array("biuf", min_ndim=1)
     value = draft.live[name]
+    if not value.size:
+        return False  # `as_strided` would read what is not the array's
     window = draft.choice([1, 2, 3, 5, min(512, max(len(value) // 4, 1))])
     if value.ndim == 1:
         step = draft.choice([1, 2, max(len(value) // 8, 1)])
@@ -668,7 +670,8 @@ def view_write(draft: Draft) -> bool:
     target = draft.name()
     first, second = draft.choice(VIEW_WRITES)
     lines = [line.replace("{v}", target).format(name) for line in (first, second)]
-    if draft.live[name].size > 50000 and "[1, 0]" in first:
+    size = draft.live[name].size
+    if (size > 50000 and "[1, 0]" in first) or (not size and "as_strided" in first):
         return False
     return draft.attempt("view write", *(part for line in lines for part in line.split("; ")))
 
@@ -689,7 +692,8 @@ def ufunc_keywords(draft: Draft) -> bool:
             )
         )
         call = f"np.{ufunc}({name}, {draft.choice([other, other, draft.literal()])}"
-    keywords, before = [], []
+    keywords: list[str] = []
+    before: list[str] = []
     if draft.chance(0.55):
         buffer = draft.name()
         dtype = draft.choice([f"{name}.dtype", "float", "np.float32", "np.int64", "bool"])
