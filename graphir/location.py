@@ -241,8 +241,10 @@ would take time proportional to the instruction's offset. An entry holds its cod
 keeps the id valid.
 """
 
-_STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_ATTR"))
-"""The opcodes of assignments to an item or an attribute."""
+_STORES = frozenset(
+    dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_ATTR", "STORE_SLICE") if name in dis.opmap
+)
+"""The opcodes of assignments to an item, an attribute or, since Python 3.12, a slice."""
 
 
 def _positions(code: CodeType) -> tuple[tuple[_Position, ...], bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from graphir.promotion import registry
 # shell, which has its processes ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Programs that tests start read the bytecode of the packages that the first of them has compiled:
+# to compile these anew takes a program more time than all that it does.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Kernels are compiled anew: no test reads or writes the user's cache directory.
 os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")

@@ -8,7 +8,8 @@ A fenced block is one of
 - ```` ```text FILE ````, ```` ```json FILE ````: a file that later blocks of the page read.
 
 A Python block without a text block below it prints nothing. As a program, this module runs the
-blocks that a JSON list on stdin describes, and writes the output of each as JSON.
+blocks that a JSON list on stdin describes, with a command in place of Python for the programs that
+these start, and writes the output of each block as JSON.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.support import forks
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -94,9 +97,14 @@ def outputs(page: Path) -> dict[int, str]:
     ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("GRAPHIR", "PYTHON"))}
     environment |= {"PYTHONPATH": str(ROOT), "GRAPHIR_NATIVE_CACHE": "0", "NO_COLOR": "1"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = (
+        "1"  # plugins load longer than a page's tests run
+    )
+    if not described:
+        return {}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, __file__],
+            [forks.executable(), __file__, forks.executable()],
             input=json.dumps(described),
             cwd=folder,
             env=environment,
@@ -145,6 +153,7 @@ def _run_commands(text: str) -> str:
 
 def _main() -> None:
     sys.path.remove(str(Path(__file__).parent))  # no page sees the modules of tests by name
+    sys.executable = sys.argv.pop()  # programs that a page runs
     names: dict[str, Any] = {"__name__": "__main__"}
     printed: dict[int, str] = {}
     for block in json.loads(sys.stdin.read()):

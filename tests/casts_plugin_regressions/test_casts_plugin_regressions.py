@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from tests.casts_plugin_regressions.cases import (
     State,
     project_in_state,
 )
+from tests.support import forks
 
 STATES: tuple[State, ...] = ("before", "after", "fix")
 
@@ -32,9 +32,20 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> dict[State, Path]:
 
 def run_tests(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the tests of a copy of the project in another process."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    command = [
+        forks.executable(),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "/dev/null",
+    ]
+    command += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # modules of the process
     command += ["--rootdir", str(project), *options, str(project / "tests")]
     path = {"PYTHONPATH": f"{project}:{Path.cwd()}", "PYTHONDONTWRITEBYTECODE": "1"}
+    path["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(
         command, cwd=project, env=path, capture_output=True, text=True, check=False
     )

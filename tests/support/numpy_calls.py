@@ -65,6 +65,13 @@ def allowed(function: Callable[..., Any], *args: Any) -> bool:
     return True
 
 
+def _fix(x: Any) -> Any:
+    """`np.fix`, which NumPy 2.5 deprecates."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return np.fix(x)
+
+
 FUNCTION_CALLS: dict[str, Callable[..., Any]] = {
     "sum": lambda x: (np.sum(x), np.sum(x, axis=0), np.sum(x, 1, keepdims=True)),
     "sum of a dtype": lambda x: (np.sum(x, dtype=np.float64), np.prod(x, 0, np.float32)),
@@ -260,7 +267,7 @@ COMPOSITE_CALLS: dict[str, Callable[..., Any]] = {
     "nan_to_num": lambda x: (np.nan_to_num(x), np.nan_to_num(x, nan=1, posinf=2, neginf=-3)),
     "infinite": lambda x: (np.isposinf(x), np.isneginf(x)),
     "isreal": lambda x: (np.isreal(x), np.iscomplex(x)),
-    "fix": lambda x: np.fix(x),
+    "fix": lambda x: _fix(x),
     "polyval": lambda x: (np.polyval([1, 2, 3], x), np.polyval(x[0], x), np.polyval(x[0], 2.0)),
     "digitize": lambda x: (
         np.digitize(x, [1, 2, 4]),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
+from tests.support import forks
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,6 +19,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.python = forks.executable()
 
     def write(self, **files: str) -> None:
         """Write files by module name: `test_x` beside the package, the others inside."""
@@ -28,9 +30,11 @@ class Project:
 
     def run(self, *arguments: str, package: str = "=lab") -> subprocess.CompletedProcess[str]:
         """Run pytest with --casts."""
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command = [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # modules of the process
         command += ["-p", "graphir.pytest_plugin", f"--casts{package}", *arguments]
         env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # plugins that take longer to load than the run
         env.pop("PYTEST_ADDOPTS", None)
         return subprocess.run(
             command, cwd=self.folder, env=env, capture_output=True, text=True, check=False

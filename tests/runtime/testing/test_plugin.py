@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from importlib.util import find_spec
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -33,15 +34,13 @@ TESTS = """
         assert scale(np.ones(3, np.int64), 2.0)[0] == 1
     """
 
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+WIDENED = SCALES.replace("y * factor", "y * np.float64(factor)")
+
+WORKERS = ("-p", "xdist", "-n", "2")
 
 
-@WORKERS
-def test_the_report_has_each_cast_once_with_its_tests(
-    project: Project, workers: tuple[str, ...]
-) -> None:
-    project.write(scales=SCALES, test_scales=TESTS)
-    lines = project.report("-vv", *workers).splitlines()
+def assert_reports_each_cast_once(report: str) -> None:
+    lines = report.splitlines()
     assert "lab: 1 cast, 1 can lose something; 2 functions recorded" in lines
     rows = [line.split() for line in lines if line.startswith("lab/")]
     assert rows == [
@@ -52,17 +51,33 @@ def test_the_report_has_each_cast_once_with_its_tests(
     ]
 
 
-@WORKERS
-def test_a_forbidden_cast_fails_the_run(project: Project, workers: tuple[str, ...]) -> None:
-    project.write(scales=SCALES, test_scales=TESTS)
-    assert project.run("--casts-fail", "float32->float64", *workers).returncode == 0
-    run = project.run("--casts-fail", "lossy,to:bool", *workers)
+def assert_forbids(run: CompletedProcess[str]) -> None:
     assert run.returncode == 1
     assert "1 cast forbidden by --casts-fail:" in run.stdout
     assert "lab/scales.py:5:12: lhs of divide int64 -> float64" in run.stdout
 
 
-@WORKERS
+def assert_names_the_widening(run: CompletedProcess[str], line: int) -> None:
+    assert run.returncode == 1
+    assert "1 line changed dtypes since casts.json:" in run.stdout
+    assert f"lab/scales.py:{line}: return y * np.float64(factor)" in run.stdout
+    assert "lab.scales:scale(float32[:], float) returns float64, was float32" in run.stdout
+
+
+def test_the_report_has_each_cast_once_with_its_tests(project: Project) -> None:
+    project.write(scales=SCALES, test_scales=TESTS)
+    assert_reports_each_cast_once(project.report("-vv"))
+
+
+def test_a_forbidden_cast_fails_the_run(project: Project) -> None:
+    project.write(scales=SCALES, test_scales=TESTS)
+    assert project.run("--casts-fail", "float32->float64").returncode == 0
+    assert_forbids(project.run("--casts-fail", "lossy,to:bool"))
+
+
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(WORKERS, marks=pytest.mark.exhaustive)], ids=["alone", "workers"]
+)
 def test_a_baseline_names_the_line_that_widened_a_result(
     project: Project, workers: tuple[str, ...]
 ) -> None:
@@ -73,14 +88,22 @@ def test_a_baseline_names_the_line_that_widened_a_result(
     # An unrelated edit, then one that widens.
     project.write(scales=SCALES.replace("import numpy as np", "import numpy as np\n\n    TWO = 2"))
     assert "no dtype is wider" in project.report(*baseline)
-    project.write(scales=SCALES.replace("y * factor", "y * np.float64(factor)"))
-    run = project.run(*baseline)
-    assert run.returncode == 1
-    assert "1 line changed dtypes since casts.json:" in run.stdout
-    assert "lab/scales.py:9: return y * np.float64(factor)" in run.stdout
-    assert "lab.scales:scale(float32[:], float) returns float64, was float32" in run.stdout
+    project.write(scales=WIDENED)
+    assert_names_the_widening(project.run(*baseline), 9)
     assert project.run(*baseline, "--casts-update").returncode == 0
     assert "no dtype is wider" in project.report(*baseline)
+
+
+def test_workers_give_the_same_report_baseline_and_failures(project: Project) -> None:
+    project.write(scales=SCALES, test_scales=TESTS)
+    options = ("-vv", "--casts-baseline", "casts.json", *WORKERS)
+    report = project.report(*options, "--casts-fail", "float32->float64")
+    assert_reports_each_cast_once(report)
+    assert "wrote the baseline casts.json" in report
+    project.write(scales=WIDENED)
+    run = project.run(*options, "--casts-fail", "lossy,to:bool")
+    assert_forbids(run)
+    assert_names_the_widening(run, 9)
 
 
 def test_other_rules_are_compared(project: Project) -> None:
@@ -134,6 +157,7 @@ def test_tests_have_the_effects_of_their_functions_once(project: Project) -> Non
 
 
 def test_tests_do_not_see_what_the_plugin_imports(project: Project) -> None:
+    project.python = sys.executable
     project.write(
         scales=SCALES,
         test_hidden="""
