@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphir import ExecutionError
 from graphir.lazy import lazy
-from runtime.program.cost_model import COMPILE_COST, IMPORT_COST
+from runtime.program.cost_model import COST
 from runtime.program.tier import (
     Accumulation,
     CompiledLoop,
@@ -124,7 +124,7 @@ class NativeTier:
 
     def pays(self, time: float, /) -> bool:
         """Whether a plan is worth machine code after some nanoseconds in NumPy (see `Tier`)."""
-        return self.now or time > COMPILE_COST
+        return self.now or time > COST.COMPILE_COST
 
     def sequence(
         self,
@@ -156,7 +156,7 @@ class NativeTier:
         """Return a reduction of outer axes by machine code (see `Tier`)."""
 
         def compute(x: Any) -> Any:
-            if not self.now and self._column_time < COMPILE_COST:
+            if not self.now and self._column_time < COST.COMPILE_COST:
                 start = perf_counter_ns()
                 result = reduce(x)
                 self._column_time += perf_counter_ns() - start
@@ -203,7 +203,7 @@ class _LazyKernels:
 
     @property
     def _is_due(self) -> bool:
-        return self._now or self._program_time[0] > IMPORT_COST
+        return self._now or self._program_time[0] > COST.IMPORT_COST
 
     def spend(self, time: float) -> None:
         """Charge nanoseconds that NumPy has spent on the region."""

@@ -33,6 +33,7 @@ from runtime.program.codegen.tracing import (
     UfuncStep,
     UntraceableError,
 )
+from runtime.program.cost_model import COST
 from runtime.program.cutting import Region, row_axes, source_of
 
 
@@ -247,7 +248,7 @@ class NativeCode(RegionCode):
         functions_called = {function for function, _, _ in trace.steps}
         if len(trace.steps) == 1 and functions_called <= {np.exp, np.log}:
             return None
-        is_costly = len(trace.steps) > _LONG or any(
+        is_costly = len(trace.steps) > COST.LONG_FUNCTION or any(
             function in _LOOPS or isinstance(function, ConstantTable)
             for function in functions_called
         )
@@ -274,10 +275,6 @@ class NativeCode(RegionCode):
 
 _NARROW = 16
 """The most bits of a dtype with a table of results."""
-
-_LONG = 20
-"""The steps of a function above which a look-up in a table takes less time: native, W2 in bfloat16.
-"""
 
 _LOOPS = frozenset(
     {

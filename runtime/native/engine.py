@@ -20,11 +20,7 @@ from runtime.native import cache as disk
 from runtime.native.abi.entry import built_in
 from runtime.native.background import locks
 from runtime.native.regions import Kernel
-from runtime.program.cost_model import (
-    KEPT_KERNELS,
-    LINKED_PIECES,
-    LLVM_LEVEL,
-)
+from runtime.program.cost_model import COST, LINKED_PIECES, LLVM_LEVEL
 
 llvmlite: Any = import_module("llvmlite")
 llvm: Any = import_module("llvmlite.binding")
@@ -148,7 +144,7 @@ def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
     key = kernel, processor()
     entry = _kernels.pop(key, None) or Compiled(kernel)
     entry.users.add(user)
-    while len(_kernels) >= KEPT_KERNELS:
+    while len(_kernels) >= COST.KEPT_KERNELS:
         oldest = next(iter(_kernels))
         old = _kernels.pop(oldest)
         if old.words[0]:  # the clock algorithm: a kernel with recent use stays for another round

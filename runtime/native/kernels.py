@@ -47,25 +47,7 @@ from runtime.native.regions import (
 )
 from runtime.native.threads import Job, job_of_calls, share, share_calls, shared_ranges
 from runtime.program.blocks import Operand, Range, aligned, laid_out
-from runtime.program.cost_model import (
-    COMPILE_COST,
-    COMPILE_COST_INSTRUCTION,
-    COPIED_INPUTS,
-    KEPT_PLANS,
-    NATIVE_BYTE,
-    NATIVE_CONVERSION,
-    NATIVE_LANE_BYTE,
-    NATIVE_LOOP,
-    NATIVE_ROW,
-    NATIVE_ROW_LOOP,
-    NATIVE_SECOND_THREAD,
-    PYTHON_STEP,
-    RANGE,
-    RANGES_PER_THREAD,
-    RELEASED_LOCK,
-    SECOND_THREAD,
-    SHARED_RANGE,
-)
+from runtime.program.cost_model import COST
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane, lookup
 from runtime.program.rows import ColumnSpace, Tree
@@ -178,12 +160,12 @@ class Kernels:
     @property
     def due(self) -> float:
         """The nanoseconds in NumPy after which the region earns a kernel."""
-        return COMPILE_COST + COMPILE_COST_INSTRUCTION * len(self.code.instructions)
+        return COST.COMPILE_COST + COST.COMPILE_COST_INSTRUCTION * len(self.code.instructions)
 
     @property
     def earned(self) -> bool:
         """Whether NumPy has spent more time on the region than a compilation takes."""
-        return self._shared.numpy_time > COMPILE_COST and self._shared.numpy_time > self.due
+        return self._shared.numpy_time > COST.COMPILE_COST and self._shared.numpy_time > self.due
 
     @property
     def worth(self) -> bool:
@@ -268,7 +250,7 @@ class Kernels:
         if not (self.worth and step.size and self.code.alone):
             return None
         shared = self.shared(step)
-        if step.threads > 1 and self.price(step) > SECOND_THREAD and not shared:
+        if step.threads > 1 and self.price(step) > COST.SECOND_THREAD and not shared:
             return None  # threads that Python starts pay
         arrays, layout = self._read(step, values)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
@@ -288,7 +270,7 @@ class Kernels:
             for symbol in (*reads, *writes)
         ]
         record = [*[array.ctypes.data for array in arrays], *layout.record[len(arrays) :]]
-        long = step.size * self.cost > RELEASED_LOCK
+        long = step.size * self.cost > COST.RELEASED_LOCK
         return kernel.entry(specs, len(reads), record, step.size, long, shared or NOT_SHARED, empty)
 
     def placed(
@@ -345,7 +327,7 @@ class Kernels:
         if self._is_inline:
             key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
             bind = partial(self._columns_job, step, space, arrays, sums, threads)
-            if job := lookup(self.jobs, key, bind, KEPT_PLANS):
+            if job := lookup(self.jobs, key, bind, COST.KEPT_PLANS):
                 job.run([_address(x) for x in (*arrays, *sums)])
                 return True
         arrays, layout = self._read(step, values, copies=True)
@@ -396,7 +378,7 @@ class Kernels:
 
         Each thread gets several ranges, so that a slow thread takes fewer of them.
         """
-        most = min(RANGES_PER_THREAD * threads, int(self.price(step) / RANGE))
+        most = min(COST.RANGES_PER_THREAD * threads, int(self.price(step) / COST.RANGE))
         return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
 
     def _columns_job(
@@ -451,8 +433,8 @@ class Kernels:
         """
         arrays = self._inputs(step, values, copies)
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
-        price = step.price + (0 if copies else PYTHON_STEP)
-        short = max(1, int(min(price, COPIED_INPUTS) / self.row))
+        price = step.price + (0 if copies else COST.PYTHON_STEP)
+        short = max(1, int(min(price, COST.COPIED_INPUTS) / self.row))
         space = step.shape, step.axes, operands, self.code.sizes
         layout = stride_layout(*space, short, results)
         if (not layout or layout.copies) and self._is_inline:  # rows side by side may be short
@@ -475,14 +457,15 @@ class Kernels:
             arrays.append(aligned(value, step.size if copies else 0))
         return arrays
 
-    def shared(self, step: AnyStep, least: float = NATIVE_SECOND_THREAD) -> SharedRanges | None:
+    def shared(self, step: AnyStep, least: float | None = None) -> SharedRanges | None:
         """Return how machine code hands out the ranges of a step to threads.
 
-        The answer is None for work of at most `least` nanoseconds, and if threads would have to add
-        up parts of rows.
+        The answer is None for work of at most `least` nanoseconds, by default NATIVE_SECOND_THREAD,
+        and if threads would have to add up parts of rows.
         """
+        least = COST.NATIVE_SECOND_THREAD if least is None else least
         threads = step.most_threads if self.price(step) > least else 1
-        ranges = int(step.size * self.cost / SHARED_RANGE)
+        ranges = int(step.size * self.cost / COST.SHARED_RANGE)
         if threads == 1 or not isinstance(step, RegionStep):
             return None
         blocks, trees = step.cut(step.size // max(threads, ranges) + 64)
@@ -490,7 +473,7 @@ class Kernels:
 
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""
-        return step.most_threads if self.price(step) > NATIVE_SECOND_THREAD else 1
+        return step.most_threads if self.price(step) > COST.NATIVE_SECOND_THREAD else 1
 
     def price(self, step: AnyStep) -> float:
         """Return the estimated time of a step in machine code, in nanoseconds."""
@@ -502,13 +485,13 @@ class Kernels:
         code = self.code
         bytes_moved = [each.dtype.storage.itemsize for each in (*code.inputs.values(), *code.outs)]
         prices = [_price(each, code.dtypes[out].itemsize) for each, _, out, _ in code.instructions]
-        return NATIVE_BYTE * sum(bytes_moved) + sum(prices)
+        return COST.NATIVE_BYTE * sum(bytes_moved) + sum(prices)
 
     @lazy
     def row(self) -> float:
         """The estimated nanoseconds per row that is shorter than a vector."""
         loops = [function for function, *_ in self.code.instructions if function not in CHEAP]
-        return NATIVE_ROW + NATIVE_ROW_LOOP * len(loops)
+        return COST.NATIVE_ROW + COST.NATIVE_ROW_LOOP * len(loops)
 
 
 @dataclass
@@ -612,7 +595,7 @@ class KernelCall:
             records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
             return job_of_calls(kernel, records, len(places), ranges, self.threads)
 
-        job = lookup(self.kernels.jobs, key, bind, KEPT_PLANS)
+        job = lookup(self.kernels.jobs, key, bind, COST.KEPT_PLANS)
         assert job
         return lambda lane, numbers: job.run(places)
 
@@ -650,8 +633,8 @@ def _address(array: Array) -> int:
 def _price(function: Any, size: int) -> float:
     """Return the estimated nanoseconds of a function per element of `size` bytes."""
     if function in EMITTERS and (function, "f") not in INLINE:
-        return NATIVE_LANE_BYTE * size
-    return NATIVE_LOOP if isinstance(function, np.ufunc) else NATIVE_CONVERSION
+        return COST.NATIVE_LANE_BYTE * size
+    return COST.NATIVE_LOOP if isinstance(function, np.ufunc) else COST.NATIVE_CONVERSION
 
 
 def _strides(kinds: Kinds | ColumnKinds) -> str:

@@ -15,12 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.regions import KINDS, OTHER_KINDS, Kind, ShortAxis
-from runtime.program.cost_model import (
-    KEPT_LAYOUTS,
-    NATIVE_VECTOR,
-    PERIOD,
-    SHORT_AXIS,
-)
+from runtime.program.cost_model import COST, KEPT_LAYOUTS, NATIVE_VECTOR
 
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -56,7 +51,6 @@ class StrideLayout(NamedTuple):
         return [np.ascontiguousarray(np.broadcast_to(array, shape)) for array, shape in both]
 
 
-@lru_cache(KEPT_LAYOUTS)
 def stride_layout(
     shape: Shape,
     axes: int,
@@ -74,14 +68,30 @@ def stride_layout(
     kernel reads copies, in which several rows are one; a broadcast operand is repeated in its copy.
     The answer is None if copies do not help either.
     """
+    most = COST.SHORT_AXIS, COST.PERIOD
+    return _layout(shape, axes, inputs, result_sizes, short, results, most)
+
+
+@lru_cache(KEPT_LAYOUTS)
+def _layout(
+    shape: Shape,
+    axes: int,
+    inputs: tuple[Operand, ...],
+    result_sizes: ResultSizes,
+    short: int,
+    results: tuple[Operand, ...],
+    most: tuple[int, int],
+) -> StrideLayout | None:
+    """Return the layout of `stride_layout`; `most` are SHORT_AXIS and PERIOD."""
+    short_axis, most_period = most
     layout = _rows(shape, axes, inputs, result_sizes, short, results)
     if layout is None and not (axes or results):
-        layout = _rows_of_short(shape, inputs, result_sizes, short)
+        layout = _rows_of_short(shape, inputs, result_sizes, short, short_axis)
     if layout is not None or results:
         return layout
-    periods = [0 if axes else _period(shape, own) for own, _, _ in inputs]
+    periods = [0 if axes else _period(shape, own, most_period) for own, _, _ in inputs]
     longest = max(periods, default=0)
-    row = longest and longest * -(-PERIOD // longest)
+    row = longest and longest * -(-most_period // longest)
     rows = (-(-math.prod(shape) // row), row) if row else shape
     copies: list[Shape] = []
     operands_read: list[Operand] = []
@@ -127,13 +137,14 @@ def _rows(
 
 
 def _rows_of_short(
-    shape: Shape, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int
+    shape: Shape, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int, most: int
 ) -> StrideLayout | None:
     """Return the layout whose row merges a short last axis with axes before it; None if unfit.
 
+    The short axis has `most` elements at most.
     Each input is contiguous along the row, or broadcast along the short axis or to all axes before.
     """
-    if len(shape) < 2 or not 1 < shape[-1] <= SHORT_AXIS:
+    if len(shape) < 2 or not 1 < shape[-1] <= most:
         return None
     size = shape[-1]
     operands = [*inputs, *[_whole(shape, n) for n in result_sizes[0]]]
@@ -194,12 +205,12 @@ def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     return count if stride == count * size and count in KINDS.get(size, OTHER_KINDS) else None
 
 
-def _period(shape: Shape, own: Shape) -> int:
-    """Return the period of a broadcast operand in elements, if it is at most PERIOD; else 0."""
+def _period(shape: Shape, own: Shape, most: int) -> int:
+    """Return the period of a broadcast operand in elements, if it is at most `most`; else 0."""
     while own and own[0] == 1:
         own = own[1:]
     repeats, size = own == shape[len(shape) - len(own) :], math.prod(own)
-    return size if repeats and len(own) < len(shape) and 1 < size <= PERIOD else 0
+    return size if repeats and len(own) < len(shape) and 1 < size <= most else 0
 
 
 def _whole(shape: Shape, size: int) -> Operand:

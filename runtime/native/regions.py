@@ -19,14 +19,7 @@ from runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, of
 from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.codegen.instructions import Instruction
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import (
-    INSTRUCTIONS,
-    NATIVE_BLOCK,
-    NATIVE_BLOCK_LEAST,
-    NATIVE_SIDE,
-    NATIVE_STACK,
-    NATIVE_VECTOR,
-)
+from runtime.program.cost_model import COST, NATIVE_SIDE, NATIVE_STACK, NATIVE_VECTOR
 
 
 class ShortAxis(NamedTuple):
@@ -132,8 +125,10 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     stage: dict[int, int] = {}
     segments = [Segment([], [])]
     live = code.live([*code.results, *[register for register, _ in code.sums]])
-    if len(live) > INSTRUCTIONS:  # other threads wait while LLVM compiles
-        raise UnsupportedError(f"{len(live)} instructions in one region, more than {INSTRUCTIONS}")
+    if len(live) > COST.INSTRUCTIONS:  # other threads wait while LLVM compiles
+        raise UnsupportedError(
+            f"{len(live)} instructions in one region, more than {COST.INSTRUCTIONS}"
+        )
     for instruction in live:
         function, args, out, symbol = instruction
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
@@ -172,8 +167,8 @@ class ModuleWriter:
         self.blocks = any(segment.loops for segment in self.segments)
         self.scratch = self._scratch()
         room = sum(self.dtypes[base].itemsize for base in self.scratch)
-        self.block = min(NATIVE_BLOCK, NATIVE_STACK // max(1, room) - NATIVE_VECTOR)
-        if self.block < NATIVE_BLOCK_LEAST:
+        self.block = min(COST.NATIVE_BLOCK, NATIVE_STACK // max(1, room) - NATIVE_VECTOR)
+        if self.block < COST.NATIVE_BLOCK_LEAST:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
         self.text = Vectors(NATIVE_VECTOR, features)
         self.same: dict[int, LlvmValue] = {}

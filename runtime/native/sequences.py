@@ -46,7 +46,7 @@ from runtime.native.calls.operations import (
 from runtime.native.probe import compiled_code, engine, failure_reason
 from runtime.native.threads import Job, shared_ranges
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import PAGE, RANGES_PER_THREAD, SEQUENCE_SCRATCH
+from runtime.program.cost_model import COST, PAGE
 from runtime.program.tier import (
     Accumulation,
     ColumnFold,
@@ -250,7 +250,7 @@ def sequence_entry(
     end, hidden = scratch, 0
     if most:  # one job after another uses the same memory
         scratch += most + PAGE
-    if scratch > SEQUENCE_SCRATCH:
+    if scratch > COST.SEQUENCE_SCRATCH:
         hidden, arrays = len(arrays), [*arrays, (np.dtype(np.uint8), (scratch,))]
         scratch = 0
     record, moves, calls = [0] * len(arrays), list[int](), list[int]()
@@ -334,7 +334,7 @@ def _operation(kernel: Any) -> Operation:
 
 def _shared_sort(sort: RowSort, operation: Operation) -> Operation:
     """Return a sort as a job of threads, which share the rows."""
-    block = -(-sort.rows // (RANGES_PER_THREAD * sort.threads))
+    block = -(-sort.rows // (COST.RANGES_PER_THREAD * sort.threads))
     _, table = operation.alive
     kernel = SequenceCode(operation.function, table, operation.alive)
     record, shared = np.zeros(2, np.int64), shared_ranges(block, sort.threads - 1)

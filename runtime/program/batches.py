@@ -27,21 +27,7 @@ from graphir.semantics.evaluation import contiguous
 from graphir.semantics.products import Layout
 from runtime.program.blocks import in_order, share
 from runtime.program.codegen.straight import alone
-from runtime.program.cost_model import (
-    BATCH,
-    BATCH_PART,
-    BATCH_ROWS,
-    BLAS_TERM,
-    BLAS_THREADS,
-    BLAS_VECTOR_THREADS,
-    KEPT_WALKS,
-    LINE,
-    NATIVE_LONG_ROWS,
-    NATIVE_SECOND_THREAD,
-    RANGES_PER_THREAD,
-    SECOND_THREAD,
-    STEP,
-)
+from runtime.program.cost_model import COST, LINE
 from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.phases import PhasesStep
 from runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
@@ -174,17 +160,18 @@ class BatchStep:
         terms = [terms_of(product) for product in multiplications]
         regions = [member.price for member in self.members if isinstance(member, RegionStep)]
         sizes = [product.symbol.dtype.storage.itemsize for product in multiplications]
-        times = [n * BLAS_TERM * size for n, size in zip(terms, sizes, strict=True)]
+        times = [n * COST.BLAS_TERM * size for n, size in zip(terms, sizes, strict=True)]
         self.price = price = sum(times) + sum(regions)
         most = [_threads_above(product) * count for product in multiplications]
         is_large = any(n > limit for n, limit in zip(terms, most, strict=True))
         self.is_serial = is_large and products.blas_threads() != 1
-        pays = price > SECOND_THREAD and not self.is_serial
+        pays = price > COST.SECOND_THREAD and not self.is_serial
         self.threads = min(self.most_threads, count) if pays else 1
         self.bytes = self._memory(self.members, (1,) * len(self.lead))[1].bytes
-        room = max(1, BATCH // max(1, self.bytes))
+        room = max(1, COST.BATCH // max(1, self.bytes))
         if self.threads > 1:
-            most = max(self.threads, min(RANGES_PER_THREAD * self.threads, int(price / BATCH_PART)))
+            most = min(COST.RANGES_PER_THREAD * self.threads, int(price / COST.BATCH_PART))
+            most = max(self.threads, most)
             room = min(max(1, room // self.threads), -(-count // most))
         self.parts = parts(self.lead, room)
         self.blocks = len(self.parts)
@@ -285,7 +272,7 @@ class BatchStep:
             return
         for region in self._regions:  # each part costs Python the time of a step, or more
             if region.native and not region.native.worth:
-                region.native.spend(STEP * self.blocks)
+                region.native.spend(COST.STEP * self.blocks)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             own = PlanRun(values.copy(), lane, run.free, run.recycler, {})
@@ -305,7 +292,7 @@ class BatchStep:
         if not all(array.flags.aligned for array in arrays):
             return False
         key = tuple([array.strides for array in arrays])
-        job = lookup(self._jobs, key, partial(self.job, values), KEPT_WALKS)
+        job = lookup(self._jobs, key, partial(self.job, values), COST.KEPT_WALKS)
         if job is None:
             return False
         places = [None if cell is None else values[cell] for cell in self.cells]
@@ -332,7 +319,7 @@ class BatchStep:
     @property
     def is_job(self) -> bool:
         """Whether machine code may run all members: there is a region, and matrices are small."""
-        is_small = sum(self._rows.values()) <= NATIVE_LONG_ROWS and not self.is_serial
+        is_small = sum(self._rows.values()) <= COST.NATIVE_LONG_ROWS and not self.is_serial
         return is_small and bool(self._regions) and all(each.native for each in self._regions)
 
     def job(self, values: Sequence[Any]) -> SharedJob | None:
@@ -345,7 +332,7 @@ class BatchStep:
             return None
         count, inner = math.prod(self.lead), [cell for cell in self.writes if cell in self._inner]
         rows = self._rows
-        room = max(1, BATCH_ROWS // sum(rows.values()))
+        room = max(1, COST.BATCH_ROWS // sum(rows.values()))
         offsets = [0, *itertools.accumulate(-(-room * rows[cell] // LINE) * LINE for cell in inner)]
         layouts, views = self._layouts(values)
         keys = [*self.writes, *self.reads]
@@ -368,9 +355,9 @@ class BatchStep:
                 operands.append(RowOperand(place, keys.index(root), offset, row))
             kernel = kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // count, count))
-        blocks = -(-count // (room * RANGES_PER_THREAD * self.most_threads))
+        blocks = -(-count // (room * COST.RANGES_PER_THREAD * self.most_threads))
         memories = dict(zip(map(keys.index, inner), offsets, strict=False))
-        threads = self.most_threads if self.price > NATIVE_SECOND_THREAD else 1
+        threads = self.most_threads if self.price > COST.NATIVE_SECOND_THREAD else 1
         table = native.together(kernels, room)
         return table.job(memories, offsets[-1], count, blocks * room, threads)
 
@@ -477,7 +464,7 @@ def layout_of(product: CallStep) -> Layout | None:
 
 def _threads_above(product: CallStep) -> int:
     """Return the multiplications of one product above which BLAS uses threads."""
-    return BLAS_VECTOR_THREADS if multiplies_vector(product) else BLAS_THREADS
+    return COST.BLAS_VECTOR_THREADS if multiplies_vector(product) else COST.BLAS_THREADS
 
 
 def terms_of(product: CallStep) -> int:

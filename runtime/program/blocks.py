@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir import ExecutionError
-from runtime.program.cost_model import SMALL_INPUT
+from runtime.program.cost_model import COST
 from runtime.program.memory import Lane, take
 from runtime.workers import run_aside
 
@@ -182,7 +182,7 @@ def aligned(value: Any, size: int = 0) -> Array:
     of a table of points.
     """
     array = np.asarray(value)
-    is_small = array.size * SMALL_INPUT <= size
+    is_small = array.size * COST.SMALL_INPUT <= size
     if not array.flags.aligned or (is_small and not array.flags.c_contiguous):
         return array.copy()
     return array

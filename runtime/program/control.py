@@ -24,7 +24,7 @@ from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import contiguous
 from passes.rewriter import bodies_of
 from runtime.program.codegen.turns import Statements, scan_turns, while_turns
-from runtime.program.cost_model import INLINED_LINES, LOOP_LOOK
+from runtime.program.cost_model import COST
 from runtime.program.memory import Lane, take
 from runtime.program.steps import CallStep, shape_of
 from runtime.program.tier import CompiledLoop
@@ -96,7 +96,7 @@ class ControlStep(CallStep):
             type(each) is TensorType and not each.rank for each in self.symbol.type.parts
         )
         needs_lane = any("lane" in line for each in statements for line in each.lines)
-        return statements if is_scalar and not needs_lane and count <= INLINED_LINES else None
+        return statements if is_scalar and not needs_lane and count <= COST.INLINED_LINES else None
 
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)
@@ -141,7 +141,7 @@ class ControlStep(CallStep):
         values, count = self._owned(values), len(call.types)
         captured = values[count:]
         while True:
-            turns = min(LOOP_LOOK, condition.turns, body.turns)
+            turns = min(COST.LOOP_LOOK, condition.turns, body.turns)
             run = self._turns(partial(while_turns, carries=count)) if turns else None
             if run:
                 start = perf_counter_ns()
@@ -170,7 +170,7 @@ class ControlStep(CallStep):
         stacked = call.no_rows() if not length else list[Any]()
         number = 0
         while number < length:
-            turns = min(LOOP_LOOK, body.turns, length - number) if number else 0
+            turns = min(COST.LOOP_LOOK, body.turns, length - number) if number else 0
             write = partial(scan_turns, carries=carries, scanned=end - carries)
             function = self._turns(write) if turns else None
             if function:

@@ -11,13 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.program.cost_model import (
-    KEPT_RESULTS,
-    KEPT_VIEWS,
-    LINE,
-    RECYCLED,
-    UNFIT_RESULTS,
-)
+from runtime.program.cost_model import COST, LINE
 from runtime.references import counts_references
 
 Array: TypeAlias = NDArray[Any]
@@ -186,7 +180,7 @@ class Lane:
             sizes = [math.prod(view.shape) * view.dtype.itemsize for view in need.views]
             for view, size in zip(need.views, sizes, strict=True):
                 self._grow(view.slot, size)
-            if len(self._views) >= KEPT_VIEWS:
+            if len(self._views) >= COST.KEPT_VIEWS:
                 self._views.clear()
             scratch = self._views[need] = tuple(
                 self._buffers[view.slot][:size].view(view.dtype).reshape(view.shape)
@@ -256,7 +250,7 @@ class Recycler:
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
         """Return an uninitialized array."""
         size = math.prod(shape) * dtype.itemsize
-        if size < RECYCLED or not counts_references():
+        if size < COST.RECYCLED or not counts_references():
             return np.empty(shape, dtype)
         array = self._array(size + LINE)
         start = -array.ctypes.data % LINE
@@ -277,7 +271,7 @@ class Recycler:
             is_free = sys.getrefcount(array) == _ALONE + 1
             fits = array.size == size
             memory.unfit += is_free and not fits
-            if memory.unfit > UNFIT_RESULTS:
+            if memory.unfit > COST.UNFIT_RESULTS:
                 continue  # sizes have changed: release it
             self._memories.append(memory)
             if is_free and fits:
@@ -287,7 +281,7 @@ class Recycler:
         array = memory.array
         self._memories.append(memory)
         memories = self._memories.copy()  # other threads change the list itself
-        while sum([each.array.size for each in memories]) > max(KEPT_RESULTS, size):
+        while sum([each.array.size for each in memories]) > max(COST.KEPT_RESULTS, size):
             memories.pop(0)
         self._memories = memories
         return array

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError
 from runtime.binding import numpy_name
-from runtime.program.cost_model import OVERLAP
+from runtime.program.cost_model import COST
 
 Array: TypeAlias = NDArray[Any]
 
@@ -56,7 +56,7 @@ def check_outputs(
 
 def _overlap(array: Array, other: Array) -> bool:
     try:
-        return np.shares_memory(array, other, max_work=cast(Any, OVERLAP))
+        return np.shares_memory(array, other, max_work=cast(Any, COST.OVERLAP))
     except np.exceptions.TooHardError:
         return True
 

@@ -28,16 +28,7 @@ from runtime.program.blocks import (
     laid_out,
     share,
 )
-from runtime.program.cost_model import (
-    CACHE,
-    KEPT_WALKS,
-    LINE,
-    NATIVE_LONG_ROWS,
-    NATIVE_ROWS,
-    NATIVE_SIDE,
-    RANGES_PER_THREAD,
-    SECOND_THREAD,
-)
+from runtime.program.cost_model import COST, LINE, NATIVE_SIDE
 from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.rows import Rows
 from runtime.program.steps import (
@@ -113,16 +104,16 @@ class PhasesStep:
         read_cells = [cell for member in members for cell in member.reads]
         self.reads = list(dict.fromkeys([cell for cell in read_cells if cell not in inside]))
         self.price = sum(member.price for member in members)
-        self.threads = threads_of(members, self.price > SECOND_THREAD)
+        self.threads = threads_of(members, self.price > COST.SECOND_THREAD)
         sizes = {cell: math.prod(n) * dtype.itemsize for cell, (n, dtype) in self.writes.items()}
         for member in members:
             sizes |= self._operand_sizes(member)
         self.bytes = sum(sizes.values())
         row = self.bytes / space.rows
         scratch = max(sum(member.body.widths) for member in members)
-        self.room = int(CACHE / (row + scratch * space.length))
-        self.native_room = int(NATIVE_ROWS / row) or max(1, int(NATIVE_LONG_ROWS / row))
-        if NATIVE_SIDE * row <= NATIVE_LONG_ROWS:
+        self.room = int(COST.CACHE / (row + scratch * space.length))
+        self.native_room = int(COST.NATIVE_ROWS / row) or max(1, int(COST.NATIVE_LONG_ROWS / row))
+        if NATIVE_SIDE * row <= COST.NATIVE_LONG_ROWS:
             self.native_room = -(-self.native_room // NATIVE_SIDE) * NATIVE_SIDE
         self.blocks = -(-space.rows // max(1, self.room))
         self.needs: list[dict[int, Need]] = [{} for _ in members]
@@ -158,7 +149,7 @@ class PhasesStep:
         room = self.native_room if native else self.room
         if native:
             threads = native_threads_of(self.members)
-        ranges = -(-count // (RANGES_PER_THREAD * threads))
+        ranges = -(-count // (COST.RANGES_PER_THREAD * threads))
         blocks = Uniform(count, max(room, ranges) if native else room)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
@@ -230,7 +221,7 @@ class PhasesStep:
         def make() -> SharedJob | None:
             return self.job([arrays.get(cell, value) for cell, value in enumerate(run.values)])
 
-        job = lookup(self._jobs, key, make, KEPT_WALKS)
+        job = lookup(self._jobs, key, make, COST.KEPT_WALKS)
         if job is None:
             return False
         outer = [run.values[cell].ctypes.data for cell in self.results]
@@ -260,7 +251,7 @@ class PhasesStep:
             rows, kernel = self.space.rows, kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // rows, rows))
         threads, room = native_threads_of(self.members), self.native_room
-        blocks = -(-self.space.rows // (room * RANGES_PER_THREAD * threads))
+        blocks = -(-self.space.rows // (room * COST.RANGES_PER_THREAD * threads))
         table = self.members[0].native.together(kernels, room)
         inner = dict(enumerate(self._offsets[:-1]))
         return table.job(inner, self._offsets[-1], self.space.rows, blocks * room, threads)

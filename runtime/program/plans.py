@@ -26,17 +26,7 @@ from runtime.program.codegen.sequences import (
     sequence_of,
 )
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
-from runtime.program.cost_model import (
-    BLOCK_MOST,
-    LOOK_CALLS,
-    LOOK_REGION,
-    LOOK_STEPS,
-    LOOK_TIME,
-    RECYCLED,
-    STEP,
-    STEPWISE,
-    STRAIGHT_STEPS,
-)
+from runtime.program.cost_model import COST
 from runtime.program.cutting import UPDATES
 from runtime.program.phases import PhasesStep
 from runtime.program.rewrites.batches import fuse_batches
@@ -54,14 +44,6 @@ from runtime.program.wavefronts import WavefrontStep
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
-
-
-_FIRST_LOOKS = 2
-"""The looks of a plan after which its price is the least of two calls at least."""
-
-_MOST_TRIES, _RARE_TRIES = 200, 32
-"""The looks for a sequence of regions that have earned machine code, by which the background has
-usually compiled their kernels; and how many looks later there is another one."""
 
 
 class Plan:
@@ -97,9 +79,9 @@ class Plan:
         if updates:
             pairs = zip(program.entry[:carries], program.exit, strict=False)
             arrays = [pair for pair, shape in zip(pairs, self.inputs, strict=False) if shape]
-            self.donated = donated_carries(steps, self.exit, arrays)
+            self.donated = donated_carries(steps, self.exit, arrays, program.storages)
             read_inputs(steps, frozenset(program.entry) - self.donated)
-            memory = mark_updates(steps, self.exit, self.donated)
+            memory = mark_updates(steps, self.exit, program.storages, self.donated)
             flattener = Flattener(steps, self.exit, len(program.cells))
             steps = merge_stores(steps, self.exit, memory, flattener.is_stencil)
             steps, self.origins = flattener.flatten(steps), flattener.origins
@@ -117,7 +99,7 @@ class Plan:
         self.left = self._calls_counted = 0
         self.price = self._time = 0.0
         self._looks = self._tries = 0
-        self._stepwise_price = max(STEPWISE, STEP * (len(steps) - 1))
+        self._stepwise_price = max(COST.STEPWISE, COST.STEP * (len(steps) - 1))
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._values = sizes, list[Any]()
         self._views: dict[int, View] = {}
@@ -127,7 +109,7 @@ class Plan:
         self.blocks = sum(step.blocks for step in self.fused)
         sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)
         self.is_large = any(
-            math.prod(n) * each.dtype.storage.itemsize >= RECYCLED for n, each in sizes_of
+            math.prod(n) * each.dtype.storage.itemsize >= COST.RECYCLED for n, each in sizes_of
         )
 
     def look(self, program: Program) -> None:
@@ -144,19 +126,19 @@ class Plan:
         if is_stepwise:  # a small region that has no kernel keeps all steps apart
             for step in regions:
                 if not step.native.worth:
-                    step.native.spend(self._calls_counted * STEP * len(self.fused))
+                    step.native.spend(self._calls_counted * COST.STEP * len(self.fused))
         may_be_sequence = self._adopt_sequence(program)
         if not regions or is_stepwise:
-            pause = LOOK_STEPS << self._tries if may_be_sequence else LOOK_CALLS
-            self.left = self._calls_counted = min(pause, LOOK_CALLS)
+            pause = COST.LOOK_STEPS << self._tries if may_be_sequence else COST.LOOK_CALLS
+            self.left = self._calls_counted = min(pause, COST.LOOK_CALLS)
             return
         prices = sum(step.price for step in regions) or 1
         for step in regions:
             step.native.spend(time_spent * step.price / prices)
         # Without a price, the steps charge their regions.
-        pause = max(LOOK_TIME, LOOK_REGION * len(regions))
+        pause = max(COST.LOOK_TIME, COST.LOOK_REGION * len(regions))
         calls = int(pause / self.price) if self.price else 1 << self._looks
-        self.left = self._calls_counted = max(1, min(LOOK_CALLS, calls))
+        self.left = self._calls_counted = max(1, min(COST.LOOK_CALLS, calls))
         regions = [step for step in regions if step.native.worth and step not in self._entries]
         if not regions:
             return
@@ -164,8 +146,8 @@ class Plan:
         fit = regions if self._is_single else [step for step in regions if not _is_large(step)]
         self._take_entries(program, fit, values)
         # The first price is that of the first call, which fills caches.
-        is_long = self.price > self._stepwise_price and time_spent > LOOK_TIME / 2
-        if is_long and self._looks > _FIRST_LOOKS and not self._apart:
+        is_long = self.price > self._stepwise_price and time_spent > COST.LOOK_TIME / 2
+        if is_long and self._looks > COST.FIRST_LOOKS and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
             self._apart = any(step.native.task(step, values) for step in others)
 
@@ -213,7 +195,7 @@ class Plan:
             return False
         if self.straight and not tier.pays(self._time):
             return True
-        if self._tries > _MOST_TRIES and self._looks % _RARE_TRIES:
+        if self._tries > COST.SEQUENCE_TRIES and self._looks % COST.RARE_TRIES:
             return False
         self._tries += 1
         values, lowered = self._layouts(program), program.lowered
@@ -330,11 +312,11 @@ class Plan:
         step = self.fused[number]
         if isinstance(step, (PhasesStep, BatchStep, WavefrontStep)):
             return False, number
-        is_small = step.blocks == 1 and math.prod(step.shape) <= BLOCK_MOST
+        is_small = step.blocks == 1 and math.prod(step.shape) <= COST.BLOCK_MOST
         if isinstance(step, RegionStep) and step.native:
-            runs_by_step = self.blocks > len(self.bound) or len(self.bound) > STRAIGHT_STEPS
-            is_small &= runs_by_step and step.price < STEP
-        return is_small, number // STRAIGHT_STEPS
+            runs_by_step = self.blocks > len(self.bound) or len(self.bound) > COST.STRAIGHT_STEPS
+            is_small &= runs_by_step and step.price < COST.STEP
+        return is_small, number // COST.STRAIGHT_STEPS
 
     def _join(self, begin: int, end: int, last: Mapping[int, int]) -> Straight:
         """Return the steps of a range of numbers as one function.
@@ -363,7 +345,7 @@ def _is_large(step: ScalarStep | RegionStep) -> bool:
     results = set(machine_ends(step)[1])
     sizes = [step.size * dtype.itemsize for cell, dtype in step.writes if cell in results]
     sizes += [math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize for rows in step.rows]
-    return max(sizes, default=0) >= RECYCLED
+    return max(sizes, default=0) >= COST.RECYCLED
 
 
 def _last_reads(steps: Iterable[Step | PhasesStep | BatchStep | Straight]) -> dict[int, int]:

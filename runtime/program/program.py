@@ -19,7 +19,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from graphir import Graph, Symbol, ops
+from graphir import Graph, Symbol, TensorType, ops
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
@@ -32,13 +32,9 @@ from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.straight import alone
+from runtime.program.codegen.tracing import Storage
 from runtime.program.control import BoundBody, ControlStep, binds_dims, carries_of
-from runtime.program.cost_model import (
-    BIT_ARITHMETIC,
-    KEPT_PLANS,
-    SCALAR_BODY,
-    SCALAR_KERNELS,
-)
+from runtime.program.cost_model import COST
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.graph_rewrites.early_slices import slice_operands
 from runtime.program.graph_rewrites.expansion import expanded, multiply_squares, update_pads
@@ -108,6 +104,7 @@ class Program:
         ]
         stored_indices = self.materialized | {symbol.index for symbol in self.lowered.inputs}
         self.cells = {index: cell for cell, index in enumerate(sorted(stored_indices))}
+        self.storages = [self._storage(index) for index in self.cells]
         self.entry = [self.cells[symbol.index] for symbol in self.lowered.inputs]
         self.exit = [self.cells[symbol.index] for symbol in self.lowered.outputs]
         self.constants = {
@@ -132,6 +129,13 @@ class Program:
         """The machine code of the plan of the last call, which returns None for other inputs."""
         self._free: list[Lane] = beside._free if beside else []
         self._recycler = beside._recycler if beside else Recycler()
+
+    def _storage(self, index: int) -> Storage | None:
+        """Return the dtype of the array that a symbol is in memory; None for other values."""
+        kind = self.lowered.symbols[index].type
+        if type(kind) is not TensorType:
+            return None
+        return self.lowered.concrete_dtype(kind.dtype).storage
 
     def _entry_roundings(self) -> dict[int, Callable[[Any], Any]]:
         """Return the load conversions of inputs that a call, a row-wise op or an output reads.
@@ -403,7 +407,7 @@ class Program:
         plan, _ = self._plans.get(key, (None, False))
         if plan is None:
             plan = self.plan(sizes)
-            for old in list(self._plans)[: len(self._plans) + 1 - KEPT_PLANS]:
+            for old in list(self._plans)[: len(self._plans) + 1 - COST.KEPT_PLANS]:
                 self._plans.pop(old, None)
             self._plans[key] = plan, self._are_ready(arrays)
         return plan
@@ -446,11 +450,11 @@ class Program:
             return ControlStep(step.symbol, self.cells, sizes, bodies, self._free, loop)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)
-            pays = len(self.steps) <= SCALAR_KERNELS
-            pays &= self._outside is None or len(step.symbols) >= SCALAR_BODY
+            pays = len(self.steps) <= COST.SCALAR_KERNELS
+            pays &= self._outside is None or len(step.symbols) >= COST.SCALAR_BODY
             return ScalarStep(scalars, self.cells, sizes, self.kernels(number) if pays else None)
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
-        bits = math.prod(shape) > BIT_ARITHMETIC or bool(self.block)
+        bits = math.prod(shape) > COST.BIT_ARITHMETIC or bool(self.block)
         native = self.kernels(number)
         body = partial(self.body, number, bits)
         options = threads, self.block, native

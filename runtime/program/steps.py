@@ -37,23 +37,7 @@ from runtime.program.codegen.assembly import RegionBody
 from runtime.program.codegen.instructions import entering
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.tracing import Storage, assign, select
-from runtime.program.cost_model import (
-    BLAS_THREADS,
-    BLOCK_LEAST,
-    BLOCK_MOST,
-    CACHE,
-    COLUMN_ELEMENTS,
-    NATIVE_SECOND_THREAD,
-    NUMPY_CHEAP,
-    NUMPY_OTHER,
-    NUMPY_SORT,
-    NUMPY_UFUNC,
-    ONE_BLOCK,
-    PANEL_TERMS,
-    RANGES_PER_THREAD,
-    SEARCHED,
-    SECOND_THREAD,
-)
+from runtime.program.cost_model import COST
 from runtime.program.cutting import ACCUMULATIONS, Region
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
 from runtime.program.rows import (
@@ -143,7 +127,6 @@ class ScalarStep:
 
     shape, axes, size, length, threads, most_threads = (), 0, 1, 1, 1, 1
     blocks = 1
-    price = 2000
 
     def __init__(
         self,
@@ -155,6 +138,11 @@ class ScalarStep:
         self.scalars, self.cells, self.sizes, self.native = scalars, cells, sizes, native
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
         self.writes = [cells[symbol.index] for symbol in scalars.outs]
+
+    @property
+    def price(self) -> float:
+        """The estimated nanoseconds of the step in Python."""
+        return COST.PYTHON_STEP
 
     def operand_shape(self, symbol: Symbol) -> tuple[int, ...]:
         """Return the shape of an operand or a result."""
@@ -196,9 +184,9 @@ class CallStep:
                 self.kernel = tier.product(self.kernel, symbol.dtype.storage, threads)
         elif tier and self.is_large_search:
             self.kernel = tier.search(self.kernel, self.settings["side"], threads)
-        elif tier and (space := self.space) and math.prod(space) >= COLUMN_ELEMENTS:
+        elif tier and (space := self.space) and math.prod(space) >= COST.COLUMN_ELEMENTS:
             self.kernel = tier.columns(self.kernel, symbol, space, self.shape, threads)
-        elif tier and self.accumulation and math.prod(self.shape) >= COLUMN_ELEMENTS:
+        elif tier and self.accumulation and math.prod(self.shape) >= COST.COLUMN_ELEMENTS:
             self.kernel = tier.accumulation(self.kernel, self.accumulation)
         elif tier and self.is_shared_product:
             self.multiply = tier.float_product(products.matmul, threads)
@@ -224,7 +212,7 @@ class CallStep:
     @property
     def columns(self) -> ColumnSpace | None:
         """The same, if the operand is so small that a call of its own in machine code is slower."""
-        return self.space if self.space and math.prod(self.space) < COLUMN_ELEMENTS else None
+        return self.space if self.space and math.prod(self.space) < COST.COLUMN_ELEMENTS else None
 
     @lazy
     def accumulation(self) -> Accumulation | None:
@@ -262,15 +250,15 @@ class CallStep:
         *batch, m, n = self.shape
         terms = m * n * left[-1]
         if math.prod(batch) >= self.most_threads:
-            return terms > BLAS_THREADS
-        return PANEL_TERMS.start <= terms < PANEL_TERMS.stop
+            return terms > COST.BLAS_THREADS
+        return COST.PANEL_LEAST <= terms < COST.PANEL_MOST
 
     @property
     def is_large_search(self) -> bool:
         """Whether the kernel is a search for values that are many and give int64 places."""
         if self.symbol.op is not ops.searchsorted or self.symbol.dtype is not DType.int64:
             return False
-        return math.prod(self.operand_shapes[1]) >= SEARCHED
+        return math.prod(self.operand_shapes[1]) >= COST.SEARCHED
 
     @property
     def operand_shapes(self) -> list[tuple[int, ...]]:
@@ -402,11 +390,11 @@ class RegionStep:
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.most_threads, self._block_given = threads, block
         self.block = block or _block(body)
-        self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
-        if not block and self.size <= BLOCK_MOST and self.size * cost(body) < ONE_BLOCK:
+        self.threads = threads if block or self.size * cost(body) > COST.SECOND_THREAD else 1
+        if not block and self.size <= COST.BLOCK_MOST and self.size * cost(body) < COST.ONE_BLOCK:
             self.block = max(self.block, self.size)
         if not block and not body.calls:  # kernels of rows alone, which need no scratch memory
-            ranges = 1 if self.threads == 1 else RANGES_PER_THREAD * self.threads
+            ranges = 1 if self.threads == 1 else COST.RANGES_PER_THREAD * self.threads
             self.block = max(self.block, -(-self.size // ranges))
         self._take(body)
         self.writes = [(cells[each.index], each.dtype.storage) for each in body.outs]
@@ -426,7 +414,11 @@ class RegionStep:
             dict.fromkeys(cells_read + [c for rows in self.rows for c in rows.others])
         )
         self.reads = self.operands
-        self.price = self.size * cost(body) + 300 * len(body.calls) + 2000 * len(body.rows)
+        self.price = (
+            self.size * cost(body)
+            + COST.NUMPY_CALL * len(body.calls)
+            + COST.PYTHON_STEP * len(body.rows)
+        )
         row = math.prod(shape[1:])
         self.row = row if shape and self.size and row <= self.block and not self.rows else 0
         if self.row:
@@ -635,7 +627,7 @@ def threads_of(members: Sequence[RegionStep], pays: bool) -> int:
 def native_threads_of(members: Sequence[RegionStep]) -> int:
     """Return the number of threads that the work of all regions in machine code justifies."""
     price = sum(member.native.price(member) for member in members if member.native)
-    return threads_of(members, price > NATIVE_SECOND_THREAD)
+    return threads_of(members, price > COST.NATIVE_SECOND_THREAD)
 
 
 def contiguous_slots(step: RegionStep) -> set[int]:
@@ -674,7 +666,7 @@ def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
 
 def cost(body: RegionBody) -> float:
     """Return the estimated time of a body in NumPy, in nanoseconds per element."""
-    rows = [NUMPY_SORT if symbol.op in _SORTS else NUMPY_CHEAP for symbol, _ in body.rows]
+    rows = [COST.NUMPY_SORT if symbol.op in _SORTS else COST.NUMPY_CHEAP for symbol, _ in body.rows]
     return sum([_price(function) for function, _, _ in body.calls]) + sum(rows)
 
 
@@ -683,8 +675,8 @@ _SORTS = (ops.sort, ops.argsort)
 
 def _price(function: Any) -> float:
     if function in CHEAP:
-        return NUMPY_CHEAP
-    return NUMPY_UFUNC if isinstance(function, np.ufunc) else NUMPY_OTHER
+        return COST.NUMPY_CHEAP
+    return COST.NUMPY_UFUNC if isinstance(function, np.ufunc) else COST.NUMPY_OTHER
 
 
 def _block(body: RegionBody) -> int:
@@ -692,8 +684,8 @@ def _block(body: RegionBody) -> int:
     outside = {(slot.kind, slot.number): slot.dtype.itemsize for slot in body.slots}
     width = sum(body.widths) + sum(n for (kind, _), n in outside.items() if kind != "scratch")
     return max(
-        BLOCK_LEAST,
-        min(BLOCK_MOST, 1 << (CACHE // max(width, 1)).bit_length() - 1),
+        COST.BLOCK_LEAST,
+        min(COST.BLOCK_MOST, 1 << max(1, COST.CACHE // max(width, 1)).bit_length() - 1),
     )
 
 

@@ -425,7 +425,7 @@ class CompiledRegion(Protocol):
         """Return the number of threads that the work of a step justifies."""
         ...
 
-    def shared(self, step: RegionStep | ScalarStep, least: float = ...) -> Any:
+    def shared(self, step: RegionStep | ScalarStep, least: float | None = None) -> Any:
         """Return how threads share a step in machine code.
 
         The answer is None for work of at most `least` nanoseconds, and if threads would have to add

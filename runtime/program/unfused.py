@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graphir import TensorType
-from runtime.program.cost_model import CACHE
+from runtime.program.cost_model import COST
 from runtime.program.cutting import VIEWS
 from runtime.program.rewrites.phases import written_cells
 from runtime.program.steps import CallStep, LayoutStep, RegionStep
@@ -33,7 +33,7 @@ def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
                 continue
             before, size = steps[writer], _size(steps[writer], sources.get(cell, cell))
             both = groups.get(id(before)), groups.get(id(step))
-            if size > CACHE and None not in both and both[0] != both[1]:
+            if size > COST.CACHE and None not in both and both[0] != both[1]:
                 yield f"step {number} reads {size:,} B of step {writer} from memory: " + _reason(
                     before, step
                 )

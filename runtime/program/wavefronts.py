@@ -26,16 +26,7 @@ from numpy.typing import NDArray
 
 from graphir.lazy import lazy
 from runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share
-from runtime.program.cost_model import (
-    CACHE,
-    HALO,
-    KEPT_WALKS,
-    LINE,
-    MOST_HALO,
-    NATIVE_WINDOWS,
-    RANGES_PER_THREAD,
-    SECOND_THREAD,
-)
+from runtime.program.cost_model import COST, LINE
 from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.steps import (
     PlanRun,
@@ -250,7 +241,7 @@ class WavefrontStep:
         self.bytes = max(map(self._bytes, self.regions))
         self.native_room, self.room = self._rooms()
         self.price = sum(member.price for member in self.members)
-        self.threads = threads_of(self.members, self.price > SECOND_THREAD)
+        self.threads = threads_of(self.members, self.price > COST.SECOND_THREAD)
         self.blocks = max(2, -(-rows // max(1, self.room)))
         self._keys = [*memories, *self.operands, *self.sources]
         self._walks: dict[Any, _NativeWalk] = {}
@@ -269,8 +260,8 @@ class WavefrontStep:
         spans = sum(self.windows[cell].span * memories[cell].row for cell in self.inner)
         row = sum(memory.row for memory in memories.values())
         widths = [sum(stage.step.body.widths) * stage.each for stage in self.regions]
-        room = max(0, CACHE - spans) // (row + max(widths))
-        return max(0, NATIVE_WINDOWS - spans) // row, room
+        room = max(0, COST.CACHE - spans) // (row + max(widths))
+        return max(0, COST.NATIVE_WINDOWS - spans) // row, room
 
     @lazy
     def halo(self) -> float:
@@ -280,10 +271,10 @@ class WavefrontStep:
 
     def _ranges(self, threads: int) -> Uniform:
         """Return the ranges of rows that threads take; fewer ranges overlap in fewer rows."""
-        if threads == 1 or self.halo * threads > MOST_HALO:
+        if threads == 1 or self.halo * threads > COST.MOST_HALO:
             return Uniform(self.rows, self.rows)
-        most = int(HALO / self.halo) if self.halo else RANGES_PER_THREAD * threads
-        count = min(max(threads, most - most % threads), RANGES_PER_THREAD * threads)
+        most = int(COST.HALO / self.halo) if self.halo else COST.RANGES_PER_THREAD * threads
+        count = min(max(threads, most - most % threads), COST.RANGES_PER_THREAD * threads)
         return Uniform(self.rows, -(-self.rows // count))
 
     # -- running
@@ -392,7 +383,7 @@ class WavefrontStep:
         if not self.native_room or not all(m.native and m.native.worth for m in self.members):
             return None
         key = tuple([arrays[cell].strides for cell in self.operands])
-        return lookup(self._walks, key, lambda: self._bound_walk(values, arrays), KEPT_WALKS)
+        return lookup(self._walks, key, lambda: self._bound_walk(values, arrays), COST.KEPT_WALKS)
 
     def _bound_walk(
         self, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]

@@ -15,7 +15,7 @@ from graphir import DType, Graph, Op, PromotionError, Symbol, ops
 from graphir.conversions import convert
 from runtime import Program, interpret
 from runtime.native import tier
-from runtime.program.codegen import straight as programs
+from runtime.program import plans
 from runtime.program.cutting import Region
 from runtime.program.plans import Plan
 from runtime.program.rows import sums_by_halves
@@ -40,7 +40,7 @@ def step_by_step() -> Iterator[None]:
     Each region is a step, which a kernel runs.
     """
     refused = patch.object(Plan, "_adopt_sequence", lambda *_: False)
-    with patch.object(programs, "STRAIGHT_STEPS", -1), refused:
+    with patch.object(plans, "fits", lambda _: False), refused:
         yield
 
 

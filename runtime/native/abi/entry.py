@@ -36,7 +36,7 @@ from runtime.native.abi.structs import (
 )
 from runtime.native.vectors import words_of
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import RECYCLED
+from runtime.program.cost_model import COST
 
 _POINTERS = ("type", "none", "empty", "maker", "kernel", "context", "template", "share", "pool")
 _NUMBERS = (
@@ -284,7 +284,7 @@ def built_in(
     places = [steps.ctypes.data if len(steps) else 0 for steps in strides]
     making: list[tuple[Any, ...]] = []
     for k, spec in enumerate(specs[inputs:], inputs):
-        if make and math.prod(spec.shape) * spec.dtype.itemsize >= RECYCLED:
+        if make and math.prod(spec.shape) * spec.dtype.itemsize >= COST.RECYCLED:
             making.append((spec.shape, spec.dtype))
             places[k] = id(making[-1])
     arrays = [

@@ -21,12 +21,7 @@ from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
 from runtime.native.threads import Job, shared_ranges
 from runtime.native.vectors import words_of
-from runtime.program.cost_model import (
-    ACCUMULATION_STEP,
-    KEPT_PLANS,
-    NATIVE_SECOND_THREAD,
-    RANGES_PER_THREAD,
-)
+from runtime.program.cost_model import COST
 from runtime.program.memory import lookup
 from runtime.program.tier import Accumulation
 
@@ -150,7 +145,7 @@ class Accumulations(PaidKernels[AccumulationKind, None]):
 
     def job(self, what: Accumulation) -> Job:
         """Return an accumulation as a job; its kernel is compiled."""
-        job = lookup(self._jobs, what, lambda: self._bound(what), KEPT_PLANS)
+        job = lookup(self._jobs, what, lambda: self._bound(what), COST.KEPT_PLANS)
         assert job
         return job
 
@@ -159,9 +154,9 @@ class Accumulations(PaidKernels[AccumulationKind, None]):
         entry = self.kernels[kind]
         assert entry
         chunks = -(-lines // kind.lanes)
-        size, price = lead * chunks, math.prod(what.space) * ACCUMULATION_STEP
-        threads = what.threads if price > NATIVE_SECOND_THREAD else 1
-        ranges = threads * RANGES_PER_THREAD if threads > 1 else 1
+        size, price = lead * chunks, math.prod(what.space) * COST.ACCUMULATION_STEP
+        threads = what.threads if price > COST.NATIVE_SECOND_THREAD else 1
+        ranges = threads * COST.RANGES_PER_THREAD if threads > 1 else 1
         block = -(-size // (ranges * _SIDE)) * _SIDE
         record = np.array([0, 0, length, lines, chunks], np.int64)
         shared = shared_ranges(block, min(threads, -(-size // block)) - 1)

@@ -34,7 +34,7 @@ from graphir.semantics import products
 from graphir.semantics.products import Layout
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
-from runtime.program.cost_model import PAGE, PANEL_ROWS
+from runtime.program.cost_model import COST, PAGE
 from runtime.program.tier import Multiply
 
 Array: TypeAlias = NDArray[Any]
@@ -204,7 +204,7 @@ def _cut(rows: int, columns: int, parts: int) -> tuple[int, int]:
 
     A thread reads all columns of the right operand, or all rows of the left one: the smaller one.
     """
-    if PANEL_ROWS * rows >= columns:
+    if COST.PANEL_ROWS * rows >= columns:
         return _UNROLLED * -(-rows // (_UNROLLED * parts)), columns
     return rows, _UNROLLED * -(-columns // (_UNROLLED * parts))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from runtime.native.background import LOCK, submit
 from runtime.native.probe import failure_reason
-from runtime.program.cost_model import COMPILE_COST
+from runtime.program.cost_model import COST
 
 Array: TypeAlias = NDArray[Any]
 Kind = TypeVar("Kind")
@@ -37,7 +37,7 @@ class PaidKernels(Generic[Kind, Entry]):
 
     def kernel(self, kind: Kind) -> tuple[Any, Entry] | None:
         """Return the kernel of a kind; None if there is none yet."""
-        if self.why or not (self.now or self.numpy_time[kind] > COMPILE_COST):
+        if self.why or not (self.now or self.numpy_time[kind] > COST.COMPILE_COST):
             return None
         if kind not in self.kernels and self.now:
             self.compile(kind)

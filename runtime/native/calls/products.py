@@ -15,7 +15,7 @@ from runtime.native.calls.product_code import ProductCode, ProductTile, ProductW
 from runtime.native.probe import engine
 from runtime.native.threads import Job, job_of_calls
 from runtime.program.blocks import Range, Uniform
-from runtime.program.cost_model import KEPT_PLANS, LINE, NATIVE_SECOND_THREAD, PRODUCT_TERM, RANGE
+from runtime.program.cost_model import COST, KEPT_LAYOUTS, LINE
 from runtime.program.memory import lookup
 
 Array: TypeAlias = NDArray[Any]
@@ -64,7 +64,7 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         operands, terms = (left, right, result), x.shape[-1]
         key = kernel, terms, threads, *[(each.shape, each.strides) for each in operands]
         bind = partial(_job, kernel, code, operands, terms, threads)
-        job = lookup(self._jobs, key, bind, KEPT_PLANS)
+        job = lookup(self._jobs, key, bind, COST.KEPT_PLANS)
         assert job
         kernel.words[0] = 1
         job.run([each.ctypes.data for each in operands])
@@ -141,9 +141,9 @@ def _job(
     matrices = [*np.ndindex(batch)]
     records: list[list[int]] = []
     ranges: list[Range] = []
-    for number, (first, last), panels in _parts(
-        tile, len(matrices), left.shape[-2:], width, threads
-    ):
+    most = COST.RANGE / COST.PRODUCT_TERM
+    parts = _parts(tile, len(matrices), left.shape[-2:], width, threads, most)
+    for number, (first, last), panels in parts:
         start, end = min(first * tile.rows, height - tile.rows), min(last * tile.rows, height)
         index = matrices[number]
         places = [
@@ -152,9 +152,9 @@ def _job(
         ]
         records.append([*places, 0, terms, end - start, width, pitch, apart])
         ranges.append(panels)
-    time = result.size * terms * PRODUCT_TERM
+    time = result.size * terms * COST.PRODUCT_TERM
     scratch = -(-terms // tile.group) * tile.columns * tile.accumulator.itemsize
-    workers = threads if time > NATIVE_SECOND_THREAD else 1
+    workers = threads if time > COST.NATIVE_SECOND_THREAD else 1
     words = np.array(records, np.int64)
     return job_of_calls(kernel, words, len(operands), ranges, workers, scratch, _SCRATCH)
 
@@ -204,12 +204,14 @@ def _right(y: Array, code: ProductCode) -> Array:
 Part: TypeAlias = tuple[int, Range, Range]
 
 
-@lru_cache(KEPT_PLANS)
+@lru_cache(KEPT_LAYOUTS)
 def _parts(
-    tile: ProductTile, matrices: int, left: tuple[int, ...], width: int, threads: int
+    tile: ProductTile, matrices: int, left: tuple[int, ...], width: int, threads: int, most: float
 ) -> list[Part]:
-    """Return the parts of the work: a matrix, a range of tiles of rows, and a range of panels."""
-    most = RANGE / PRODUCT_TERM  # terms of a part
+    """Return the parts of the work: a matrix, a range of tiles of rows, and a range of panels.
+
+    A part has about `most` terms.
+    """
     panels, tiles = -(-width // tile.columns), -(-left[-2] // tile.rows)
     of_tile = tile.rows * left[-1] * tile.columns  # the terms of a tile
     few = matrices * panels < 2 * threads

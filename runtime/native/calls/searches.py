@@ -19,7 +19,7 @@ from runtime.native.probe import engine
 from runtime.native.regions import Kernel
 from runtime.native.threads import share, shared_ranges
 from runtime.native.vectors import lane, words_of
-from runtime.program.cost_model import NATIVE_SECOND_THREAD, SEARCH_BLOCK, SEARCH_STEP
+from runtime.program.cost_model import COST
 
 Array: TypeAlias = NDArray[Any]
 Search: TypeAlias = Callable[[Array, Array], Array]
@@ -136,7 +136,7 @@ def run(kernel: Any, line: Array, values: Array, threads: int) -> Array:
     addresses = [each.ctypes.data for each in (line, values, places)]
     record = np.array([*addresses, line.size, values.size], np.int64)
     kernel.words[0] = 1
-    pays = values.size * int(line.size).bit_length() * SEARCH_STEP > NATIVE_SECOND_THREAD
+    pays = values.size * int(line.size).bit_length() * COST.SEARCH_STEP > COST.NATIVE_SECOND_THREAD
     helpers = threads - 1 if pays else 0
-    share(kernel, record, -(-values.size // _LANES), shared_ranges(SEARCH_BLOCK, helpers))
+    share(kernel, record, -(-values.size // _LANES), shared_ranges(COST.SEARCH_BLOCK, helpers))
     return places

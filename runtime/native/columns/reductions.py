@@ -30,15 +30,12 @@ from runtime.native.regions import Kernel
 from runtime.native.rows import Reduction
 from runtime.native.threads import Job
 from runtime.native.vectors import words_of
-from runtime.program.cost_model import COLUMN_BYTE, COMPILE_COST, KEPT_PLANS, NATIVE_SECOND_THREAD
+from runtime.program.cost_model import COST
 from runtime.program.memory import lookup
 from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
 from runtime.program.tier import RangeCall, RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
-
-_BLOCK = 1 << 15
-"""The most bytes of scratch memory of a block of rows."""
 
 
 def reduction_kernel(reduction: Reduction, tile: ColumnTile) -> Kernel:
@@ -96,7 +93,7 @@ class ColumnReduction:
             records = np.array([[0, 0, *self.words(space, *each)] for each in ranges], np.int64)
             return tile_job(self.kernels[tile], records, 2, space, threads)
 
-        job = lookup(self._jobs, (space, threads), bind, KEPT_PLANS)
+        job = lookup(self._jobs, (space, threads), bind, COST.KEPT_PLANS)
         assert job
         return job
 
@@ -133,12 +130,12 @@ class ColumnReduction:
     def ready_job(self, space: ColumnSpace, threads: int) -> Job | None:
         """Return the reduction of a contiguous array on at most some threads; None if not ready."""
         size = math.prod(space) * self.reduction.dtype.itemsize
-        threads = threads if size * COLUMN_BYTE > NATIVE_SECOND_THREAD else 1
+        threads = threads if size * COST.COLUMN_BYTE > COST.NATIVE_SECOND_THREAD else 1
         return self.job(space, threads) if self._is_ready(space, threads) else None
 
     def _is_ready(self, space: ColumnSpace, threads: int) -> bool:
         """Whether there is a kernel; an earned one is submitted to the background thread."""
-        if self.why or not (self.now or self.numpy_time > COMPILE_COST):
+        if self.why or not (self.now or self.numpy_time > COST.COMPILE_COST):
             return False
         if (space, threads) in self._jobs:
             return True
@@ -181,7 +178,7 @@ def columns_together(
     count = space.lead * space.rows
     arrays = [*region.arrays, *outs]
     sizes = [code.dtypes[each].itemsize * space.lanes for each in code.buffered]
-    room = max(1, _BLOCK // max(1, sum(sizes)))
+    room = max(1, COST.COLUMN_BLOCK // max(1, sum(sizes)))
     places = len(arrays) + len(sizes)
     record = [*[each.ctypes.data for each in arrays], *[0] * len(sizes), *region.record[places:]]
     inner = [RowOperand(len(arrays) + k, k, 0, size) for k, size in enumerate(sizes)]

@@ -31,7 +31,7 @@ from runtime.native.probe import extensions
 from runtime.native.regions import UnsupportedError
 from runtime.native.vectors import splat
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import INSTRUCTIONS
+from runtime.program.cost_model import COST
 from runtime.program.cutting import Region, source_of
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class GraphWriter:
         ]
         outside = indices.intersection([*read, *[each.index for each in graph.outputs]])
         self.code = NativeCode(Region((), inner), outside)
-        if len(self.code.instructions) > INSTRUCTIONS:
-            raise UnsupportedError(f"more than {INSTRUCTIONS} instructions")
+        if len(self.code.instructions) > COST.INSTRUCTIONS:
+            raise UnsupportedError(f"more than {COST.INSTRUCTIONS} instructions")
         self.text.features |= extensions(self.code.calls)
         self._inner = indices
         self._producers = {entry[2]: entry for entry in self.code.instructions}

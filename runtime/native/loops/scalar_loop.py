@@ -26,7 +26,7 @@ from runtime.native.loops.writer import LoopWriter
 from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import UnsupportedError
 from runtime.native.vectors import words_of
-from runtime.program.cost_model import COMPILE_COST, COMPILE_COST_INSTRUCTION
+from runtime.program.cost_model import COST
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -86,7 +86,7 @@ class ScalarLoop:
     def __init__(self, symbol: Symbol, program: Program, now: bool) -> None:
         self._symbol, self._program, self._now = symbol, program, now
         self.why = "" if all(_is_word(type_) for type_ in symbol.type.parts) else "rows"
-        self._time, self._due = 0.0, COMPILE_COST
+        self._time, self._due = 0.0, COST.COMPILE_COST
         self.code: Any = None
         self._call: Callable[[Any, Any], int] | None = None
         self.context: Any = None
@@ -123,7 +123,7 @@ class ScalarLoop:
                 return
             try:
                 text, addresses, size = self._write()
-                due = COMPILE_COST + COMPILE_COST_INSTRUCTION * size
+                due = COST.COMPILE_COST + COST.COMPILE_COST_INSTRUCTION * size
                 if not self._now and self._time < due:
                     self._due = due
                     return

@@ -26,7 +26,7 @@ from runtime.native.loops.values import (
 from runtime.native.regions import UnsupportedError
 from runtime.native.vectors import Vectors, lane, splat
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import LOOP_STEPS
+from runtime.program.cost_model import COST
 
 
 class LoopWriter:
@@ -35,7 +35,7 @@ class LoopWriter:
     def __init__(self, lowered: Lowered, features: Collection[str]) -> None:
         self.lowered, self.text = lowered, Vectors(1, features)
         self.memories: list[LoopMemory] = []
-        self.left = f"{LOOP_STEPS}"
+        self.left = f"{COST.LOOP_STEPS}"
         self._labels = 0
 
     # -- basic blocks
@@ -296,7 +296,7 @@ class _Loop:
         graphs.start(poll)
         text.lines.append(f"br i1 $(call i1 @poll(ptr %thread)), label %refused, label %{run}")
         graphs.start(run)
-        graphs.left = text.op(f"phi i64 [ {left}, %{tick} ], [ {LOOP_STEPS}, %{poll} ]")
+        graphs.left = text.op(f"phi i64 [ {left}, %{tick} ], [ {COST.LOOP_STEPS}, %{poll} ]")
 
     def close(self, results: Sequence[Value]) -> None:
         """Go back to the head with the results of the body, and begin the code after the loop."""

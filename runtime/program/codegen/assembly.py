@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphir import Symbol
 from runtime.program.codegen.instructions import Instruction, RegionCode
 from runtime.program.codegen.tracing import Storage, assign, select
-from runtime.program.cost_model import KEPT_WALKS
+from runtime.program.cost_model import COST
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
 """A function, the places of its operands and its result, and the symbol to which it belongs."""
@@ -264,7 +264,7 @@ class Walk:
         if first is None or memory is not first:
             calls = [self._call(i, arrays) for i in range(len(self.calls))]
             if first is not None:
-                if len(self._cache) >= KEPT_WALKS:
+                if len(self._cache) >= COST.KEPT_WALKS:
                     self._cache.clear()
                 self._cache[id(first)] = first, calls
         return calls

@@ -20,7 +20,7 @@ from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNEL_TABLES
 from runtime.program.codegen import casting
 from runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
-from runtime.program.cost_model import WRITTEN_SYMBOLS
+from runtime.program.cost_model import COST
 from runtime.program.cutting import Call, Region, source_of
 from runtime.results import REFUSAL_ERRORS, refused
 
@@ -51,7 +51,7 @@ class RegionCode:
 
     def __init__(self, region: Region, materialized: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
-        self.long = len(region.symbols) > WRITTEN_SYMBOLS
+        self.long = len(region.symbols) > COST.WRITTEN_SYMBOLS
         graph = region.symbols[0].graph if region.symbols else None
         self.tf32 = graph.tf32 if graph else "even"
         self._kernels = self.tables[graph.functions if graph else "numpy"]

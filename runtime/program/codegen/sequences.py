@@ -23,17 +23,7 @@ from runtime.program.batches import BatchStep
 from runtime.program.blocks import Range, in_order
 from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
-from runtime.program.cost_model import (
-    ACCUMULATION_STEP,
-    AWAKE_THREAD,
-    COLUMN_BYTE,
-    KEPT_RESULTS,
-    LINE,
-    NUMPY_TERM,
-    RELEASED_LOCK,
-    SEQUENCE_MOVES,
-    SMALL_INPUT,
-)
+from runtime.program.cost_model import COST, LINE
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep
 from runtime.program.rows import ColumnSpace, Tree, neutral
@@ -94,7 +84,7 @@ def is_sequential(step: AnyStep) -> bool:
     op = step.symbol.op
     if isinstance(step, ControlStep):
         return op is ops.control.part or step.loop is not None
-    is_moved = op in _MOVES and math.prod(step.shape) <= SEQUENCE_MOVES
+    is_moved = op in _MOVES and math.prod(step.shape) <= COST.SEQUENCE_MOVES
     multiplies = step.multiplies or step.is_shared_product
     is_joined = step.space is not None or step.accumulation is not None
     return op in VIEWS or op is ops.full or multiplies or is_joined or is_moved
@@ -229,7 +219,7 @@ class SequenceWriter:
         values, copies = [*self._values], dict[int, Any]()
         for cell in step.reads if isinstance(step, RegionStep) else ():
             array = values[cell]
-            if array is not None and array.size * SMALL_INPUT <= step.size:
+            if array is not None and array.size * COST.SMALL_INPUT <= step.size:
                 copies[cell] = self._contiguous(cell, array.shape, array.dtype)
                 values[cell] = np.ascontiguousarray(array)
         kernel = step.native.placed(step, values, copies=False)
@@ -238,7 +228,7 @@ class SequenceWriter:
         for cell, size in _sizes(step):
             self._allocate(cell, size)
         if self._is_awake:
-            kernel = kernel._replace(shared=step.native.shared(step, AWAKE_THREAD))
+            kernel = kernel._replace(shared=step.native.shared(step, COST.AWAKE_THREAD))
         places = [copies.get(cell, self._places[cell]) for cell in kernel.cells]
         for number, array in enumerate(kernel.arrays):
             if not isinstance(places[number], MemoryPlace):
@@ -323,7 +313,7 @@ class SequenceWriter:
         """Add the copy of a view that is a result."""
         array: Array = self._values[cell]
         self._values[cell] = None
-        if not isinstance(source, MemoryPlace) or array.size > SEQUENCE_MOVES:
+        if not isinstance(source, MemoryPlace) or array.size > COST.SEQUENCE_MOVES:
             return False
         strides = [step // array.itemsize for step in array.strides]
         source = source._replace(offset=source.offset + offset)
@@ -346,7 +336,7 @@ class SequenceWriter:
         self._allocate(step.write, math.prod(step.shape) * dtype.itemsize)
         result = self._places[step.write]
         self._add_sums([symbol], space, SequencePart(fold, [result, source]), [result])
-        self.price += math.prod(space) * dtype.itemsize * COLUMN_BYTE
+        self.price += math.prod(space) * dtype.itemsize * COST.COLUMN_BYTE
         return True
 
     def _add_reduction(self, step: CallStep, space: ColumnSpace) -> bool:
@@ -358,7 +348,7 @@ class SequenceWriter:
         self._allocate(step.write, math.prod(step.shape) * step.symbol.dtype.storage.itemsize)
         cells = step.reads[0], step.write
         self._add_sums_of_job([step.symbol], space, job, cells)
-        self.price += math.prod(space) * step.symbol.dtype.storage.itemsize * COLUMN_BYTE
+        self.price += math.prod(space) * step.symbol.dtype.storage.itemsize * COST.COLUMN_BYTE
         return True
 
     def _add_accumulation(self, step: CallStep, what: Accumulation) -> bool:
@@ -368,7 +358,7 @@ class SequenceWriter:
         self._allocate(step.write, math.prod(step.shape) * what.dtype.itemsize)
         places = [self._places[step.reads[0]], self._places[step.write]]
         self.parts.append(SequencePart(what, places))
-        self.price += math.prod(step.shape) * ACCUMULATION_STEP
+        self.price += math.prod(step.shape) * COST.ACCUMULATION_STEP
         return True
 
     def _add_columns(self, step: RegionStep, space: ColumnSpace) -> bool:
@@ -462,7 +452,7 @@ class SequenceWriter:
         places.append(self._places[step.write])
         threads = step.most_threads if step.is_shared_product else 1
         self.parts.append(SequencePart(Product(dtype, left, right, threads), places))
-        self.price += math.prod(step.shape) * left.shape[-1] * NUMPY_TERM
+        self.price += math.prod(step.shape) * left.shape[-1] * COST.NUMPY_TERM
         return True
 
     def _operand(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> ProductOperand:
@@ -534,13 +524,13 @@ def sequence_of(
     if len(tuples) < len(parts):
         return None
     writer = SequenceWriter(arrays, inputs, constants, values, views, tuples, tier)
-    if not writer.add_all(steps) or writer.scratch > KEPT_RESULTS or not writer.parts:
+    if not writer.add_all(steps) or writer.scratch > COST.KEPT_RESULTS or not writer.parts:
         return None
     results = [each.cell for each in arrays[inputs:]]
     if len(set(results)) < len(results) or not writer.targets.issuperset(results):
         return None
     types = [(each.dtype, each.shape) for each in arrays]
-    sizes, is_long = (inputs, writer.scratch), writer.price > RELEASED_LOCK
+    sizes, is_long = (inputs, writer.scratch), writer.price > COST.RELEASED_LOCK
     has_loop = any(isinstance(part.kernel, LoopRun) for part in writer.parts)
     if is_long and has_loop:  # a loop releases the lock itself
         return None

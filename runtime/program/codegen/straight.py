@@ -15,7 +15,7 @@ from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
 from runtime.program.codegen.turns import Statements, while_turn
 from runtime.program.control import ControlStep
-from runtime.program.cost_model import FREED, RECYCLED, STRAIGHT_STEPS
+from runtime.program.cost_model import COST
 from runtime.program.memory import Need, ScratchView, Store
 from runtime.program.rows import caller
 from runtime.program.steps import (
@@ -31,7 +31,7 @@ from runtime.program.steps import (
 
 def fits(steps: Sequence[Step]) -> bool:
     """Whether steps are few and small enough for one function: each is a single block."""
-    return len(steps) <= STRAIGHT_STEPS and all(step.blocks == 1 for step in steps)
+    return len(steps) <= COST.STRAIGHT_STEPS and all(step.blocks == 1 for step in steps)
 
 
 class Straight:
@@ -112,7 +112,7 @@ class Straight:
             if dead:
                 large.difference_update(dead)
                 writer.lines.append(f"{' = '.join(dead)} = None")
-            if math.prod(step.shape) >= FREED:
+            if math.prod(step.shape) >= COST.FREED:
                 large.update(set(self._cells(ends(step)[1])).difference(results))
 
     def _step(self, step: Step, entry: Callable[..., Any] | None, writer: FunctionWriter) -> None:
@@ -392,7 +392,7 @@ class Straight:
 
     def _empty_of(self, step: Step, dtype: Storage) -> Callable[..., Any]:
         """Return the function that makes the memory of a result: np.empty for small ones."""
-        return self._empty if math.prod(step.shape) * dtype.itemsize >= RECYCLED else np.empty
+        return self._empty if math.prod(step.shape) * dtype.itemsize >= COST.RECYCLED else np.empty
 
     def _results(self, step: RegionStep, names: list[str], writer: FunctionWriter) -> None:
         """Write the memory of a region's results, and set the names of their slots."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runtime.program.codegen.assembly import FunctionWriter
-from runtime.program.cost_model import INLINED_LINES
+from runtime.program.cost_model import COST
 
 _VARIABLE = re.compile(r"\b[a-z]\d+(?:[a-z_]\d+)*\b")
 
@@ -43,7 +43,7 @@ def while_turns(
 
     The answer is None if the bodies are long.
     """
-    if len(condition.lines) + len(body.lines) > INLINED_LINES:
+    if len(condition.lines) + len(body.lines) > COST.INLINED_LINES:
         return None
     body = body.renamed("b", {})
     values = "".join([f"{name}, " for name in body.inputs[:carries]])
@@ -79,7 +79,7 @@ def scan_turns(body: Statements, carries: int, scanned: int) -> Callable[..., Se
     `rows` are the arrays by whose rows it runs, `stacked` those of the other results, and `others`
     the carries and the captured values. The answer is None if the body is long.
     """
-    if len(body.lines) > INLINED_LINES:
+    if len(body.lines) > COST.INLINED_LINES:
         return None
     body = body.renamed("b", {})
     end = carries + scanned

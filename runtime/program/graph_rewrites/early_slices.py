@@ -20,12 +20,7 @@ from graphir import Graph, Symbol, TensorType, ops
 from graphir.location import Location
 from graphir.ops.attribute_record import AttributeRecord
 from passes.rewriter import Rewriter
-from runtime.program.cost_model import (
-    NATIVE_VECTOR,
-    OVERLAPPING_CASTS,
-    SLICED_ELEMENTS,
-    SLICED_LOADS,
-)
+from runtime.program.cost_model import COST, NATIVE_VECTOR
 from runtime.program.cutting import row_axes
 
 _ELEMENTWISE = ("elementwise", "cast")
@@ -111,8 +106,8 @@ class SliceView(NamedTuple):
 
 _BROADCAST_BY_REGIONS = (ops.broadcast_to, ops.full)
 
-_MANY_BYTES = 16 * SLICED_LOADS
-"""The most bytes of operands for an element of any dtype."""
+_WIDEST = 16
+"""The most bytes of an element of any dtype."""
 
 _RESHAPES = (ops.reshape, ops.squeeze, ops.unsqueeze)
 
@@ -169,7 +164,7 @@ class _Slices:
             and symbol.index not in self._outputs
             and symbol.index in self._users
             and _are_static((symbol, *symbol.args))
-            and math.prod(_sizes(symbol)) >= SLICED_ELEMENTS
+            and math.prod(_sizes(symbol)) >= COST.SLICED_ELEMENTS
         )
 
     def _loads_of(self, symbol: Symbol) -> dict[int, int]:
@@ -179,7 +174,7 @@ class _Slices:
         """
         loads: dict[int, int] = {}
         for arg in symbol.args:
-            if sum(loads.values()) > _MANY_BYTES:
+            if sum(loads.values()) > _WIDEST * COST.SLICED_LOADS:
                 break
             if arg.index in self._loads:
                 loads |= self._loads[arg.index]
@@ -201,9 +196,9 @@ class _Slices:
                 return
         size, most = sum(math.prod(view.shape) for view in demands), math.prod(_sizes(symbol))
         if self._overlaps and _is_wider_cast(symbol):
-            most *= OVERLAPPING_CASTS
+            most *= COST.OVERLAPPING_CASTS
         loads = sum(self._loads[symbol.index].values())
-        is_cheap = loads <= SLICED_LOADS * symbol.dtype.storage.itemsize
+        is_cheap = loads <= COST.SLICED_LOADS * symbol.dtype.storage.itemsize
         if size <= most and (is_cheap or all(view.is_contiguous for view in demands)):
             self.demands[symbol.index] = demands
             self.views |= views

@@ -17,7 +17,7 @@ from graphir import Graph, Op, Symbol, ops
 from graphir.ops.attribute_record import AttributeRecord
 from passes import dead_code, fold_constants
 from passes.rewriter import Rewriter
-from runtime.program.cost_model import HOISTED
+from runtime.program.cost_model import COST
 
 _CREATIONS = frozenset({ops.range, ops.eye})
 _SLICED: dict[Op, Op] = {ops.gather: ops.slice, ops.index_update: ops.slice_update}
@@ -30,9 +30,9 @@ def hoisted(graph: Graph) -> Graph:
     """
     graph_ops = set(map(attrgetter("op"), graph.symbols))
     if not _CREATIONS.isdisjoint(graph_ops):
-        sizes = [symbol.size for symbol in graph.symbols if symbol.op in _CREATIONS]
-        if sum([size if isinstance(size, int) else HOISTED + 1 for size in sizes]) <= HOISTED:
-            graph = dead_code(fold_constants(graph, HOISTED, _CREATIONS))
+        most, sizes = COST.HOISTED, [x.size for x in graph.symbols if x.op in _CREATIONS]
+        if sum([size if isinstance(size, int) else most + 1 for size in sizes]) <= most:
+            graph = dead_code(fold_constants(graph, most, _CREATIONS))
     return graph if graph_ops.isdisjoint(_SLICED) else _slice_regular(graph)
 
 

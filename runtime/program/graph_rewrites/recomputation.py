@@ -10,7 +10,7 @@ import math
 
 from graphir import Graph, Symbol
 from passes.rewriter import Rewriter
-from runtime.program.cost_model import CACHE
+from runtime.program.cost_model import COST
 from runtime.program.cutting import row_axes
 
 
@@ -56,7 +56,7 @@ def _is_cheap(symbol: Symbol) -> bool:
     if symbol.op.kind != "elementwise" or not symbol.op.cheap:
         return False
     sizes = [size for size in symbol.shape if isinstance(size, int)]
-    is_large = math.prod(sizes) * symbol.dtype.storage.itemsize > CACHE
+    is_large = math.prod(sizes) * symbol.dtype.storage.itemsize > COST.CACHE
     if len(sizes) < symbol.rank or not is_large:
         return False
     large = [arg for arg in symbol.args if arg.shape == symbol.shape]

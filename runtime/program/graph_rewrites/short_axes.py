@@ -21,7 +21,7 @@ import numpy as np
 
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from passes.rewriter import Rewriter
-from runtime.program.cost_model import SPLIT_INSTRUCTIONS, SPLIT_ROWS
+from runtime.program.cost_model import COST
 from runtime.program.cutting import source_of
 
 SHORT = range(2, 9)
@@ -153,7 +153,7 @@ def _may_be_inner(symbol: Symbol) -> bool:
         return True
     if size not in ROWS or not (symbol.op.cheap or symbol.op is ops.cast):
         return False
-    is_large = math.prod([each for each in outer if isinstance(each, int)]) >= SPLIT_ROWS
+    is_large = math.prod([each for each in outer if isinstance(each, int)]) >= COST.SPLIT_ROWS
     is_whole = any(
         source.shape == symbol.shape and source.op.kind not in _ELEMENTWISE
         for source in map(source_of, symbol.args)
@@ -169,7 +169,7 @@ def _inner_symbols(graph: Graph) -> set[int]:
     """
     inner = _short_symbols(graph, _may_be_inner)
     sizes = [symbol.shape[-1] for symbol in inner.values()]
-    if sum(size for size in sizes if isinstance(size, int)) > SPLIT_INSTRUCTIONS:
+    if sum(size for size in sizes if isinstance(size, int)) > COST.SPLIT_INSTRUCTIONS:
         inner = _short_symbols(graph, lambda x: _may_be_inner(x) and x.shape[-1] in SHORT)
     return set(inner)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from runtime.program.codegen.assembly import assemble
 from runtime.program.codegen.instructions import RegionCode
-from runtime.program.cost_model import CACHE
+from runtime.program.cost_model import COST
 from runtime.program.cutting import Region
 from runtime.program.rewrites.phases import AnyStep
 from runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
@@ -133,7 +133,7 @@ def _columns(
     calls += _beside(step, steps, space)
     columns = ColumnsStep(step, calls, space, cells, program)
     bytes_moved = step.size * sum(dtype.itemsize for _, dtype in step.writes)
-    return columns if bytes_moved > CACHE and len(columns.ranges) > 1 else None
+    return columns if bytes_moved > COST.CACHE and len(columns.ranges) > 1 else None
 
 
 def _beside(step: RegionStep, steps: Sequence[AnyStep], space: ColumnSpace) -> Iterator[CallStep]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from runtime.program.cost_model import COPIED_RUNS
+from runtime.program.cost_model import COST
 from runtime.program.memory import Store
 from runtime.program.steps import CallStep, RegionStep, Step
 
@@ -94,7 +94,7 @@ class _Copy:
     def copied_rows(self) -> tuple[slice, ...] | None:
         """The rows that the copy has to have; None if it may as well have all."""
         edges = np.flatnonzero(np.diff(self._read_rows, prepend=False, append=False))
-        if 2 * self._read_rows.sum() > len(self._read_rows) or len(edges) > 2 * COPIED_RUNS:
+        if 2 * self._read_rows.sum() > len(self._read_rows) or len(edges) > 2 * COST.COPIED_RUNS:
             return None
         return tuple([slice(first, end) for first, end in edges.reshape(-1, 2).tolist()])
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphir import ops
 from runtime.program.codegen.tracing import assign, select
-from runtime.program.cost_model import ROW_START
+from runtime.program.cost_model import COST
 from runtime.program.cutting import VIEWS
 from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
 
@@ -121,7 +121,7 @@ class Flattener:
         (strides,) = boxes
         size = 1 + sum((n - 1) * by for n, by in zip(region.shape, strides, strict=True))
         rows = region.size // region.shape[-1]
-        return strides if 0 < size - region.size <= ROW_START * rows else None
+        return strides if 0 < size - region.size <= COST.ROW_START * rows else None
 
 
 def _flat_box(step: CallStep) -> FlatBox:

@@ -3,7 +3,9 @@
 Each cell has a root: the cell whose memory its value may share. A view has the root of its operand,
 and so has the result of an update in place. An update may write into its operand if the plan owns
 the memory of the root, and no later step and no output reads a cell of that root. Inputs, constants
-and results of kernels that may return an operand are never owned.
+and results of kernels that may return an operand are never owned. Memory serves values of its
+storage dtype alone, which `Memory.storages` has and nothing else: steps read the bits of a cell in
+other dtypes too.
 
 The body of a loop may own its carries: the loop copies them once, and then each iteration takes
 memory that only the iteration before has written. Such carries are donated.
@@ -15,6 +17,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
+from runtime.program.codegen.tracing import Storage
 from runtime.program.cutting import UPDATES, VIEWS
 from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
 
@@ -31,21 +34,27 @@ RESHAPES = frozenset({ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze})
 
 
 def donated_carries(
-    steps: Sequence[Step], outputs: Container[int], carries: Sequence[tuple[int, int]]
+    steps: Sequence[Step],
+    outputs: Container[int],
+    carries: Sequence[tuple[int, int]],
+    storages: Sequence[Storage | None],
 ) -> frozenset[int]:
     """Return the inputs of a plan whose memory the plan may write to.
 
     `carries` are pairs of cells: that of an input, and that of the output which is this input of
     the next iteration. An input is donated if each iteration leaves it an array of its own.
+    `storages` are those of `Memory`.
     """
     donated = frozenset([source for source, _ in carries])
     while donated:
-        memory = mark_updates(steps, outputs, donated)
+        memory = mark_updates(steps, outputs, storages, donated)
         roots = Counter([memory.roots.get(target, target) for _, target in carries])
         exclusive = frozenset(
             source
             for source, target in carries
-            if source in donated and memory.owns(target) and roots[memory.roots[target]] == 1
+            if source in donated
+            and memory.serves(target, source)
+            and roots[memory.roots[target]] == 1
         )
         if exclusive == donated:
             break
@@ -54,15 +63,18 @@ def donated_carries(
 
 
 def mark_updates(
-    steps: Sequence[Step], outputs: Container[int], donated: Iterable[int] = ()
+    steps: Sequence[Step],
+    outputs: Container[int],
+    storages: Sequence[Storage | None],
+    donated: Iterable[int] = (),
 ) -> Memory:
     """Set `in_place` of each update of a plan that may write into its operand.
 
     `outputs` are the cells of the plan's outputs, and `donated` the inputs whose memory the plan
-    owns. The result is the memory of the cells.
+    owns. `storages` are those of `Memory`. The result is the memory of the cells.
     """
     last = {cell: number for number, step in enumerate(steps) for cell in step.reads}
-    memory = Memory()
+    memory = Memory(storages)
     latest = memory.latest
     for cell in donated:
         memory.enter_fresh([cell])
@@ -71,7 +83,8 @@ def mark_updates(
         if isinstance(step, CallStep):
             if step.symbol.op in UPDATES:
                 source = step.reads[0]
-                step.in_place = memory.owns(source) and latest[memory.roots[source]] <= number
+                is_free = memory.serves(source, step.write)
+                step.in_place = is_free and latest[memory.roots[source]] <= number
             memory.enter_call(step)
             targets = [step.write]
         elif isinstance(step, LayoutStep):
@@ -90,11 +103,13 @@ def mark_updates(
 class Memory:
     """The roots of cells, the contiguous cells in memory that a step made, and shared roots.
 
+    `storages` has the dtype of the array in each cell, or None for a cell without an array.
     `latest` has, for each root, the number of the last step that reads a cell of that root; it is
     infinite if an output has the root.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, storages: Sequence[Storage | None]) -> None:
+        self.storages = storages
         self.roots: dict[int, int] = {}
         self.latest: dict[int, float] = {}
         self.contiguous: set[int] = set()
@@ -103,6 +118,15 @@ class Memory:
     def owns(self, cell: int) -> bool:
         """Whether a cell is a contiguous array in memory that nothing outside of the plan reads."""
         return cell in self.contiguous and self.roots[cell] not in self.shared
+
+    def serves(self, donor: int, cell: int) -> bool:
+        """Whether the value of a cell may lie in the memory of another cell."""
+        return self.owns(donor) and self.has_storage_of(donor, cell)
+
+    def has_storage_of(self, donor: int, cell: int) -> bool:
+        """Whether two cells have arrays of one dtype."""
+        storage = self.storages[donor]
+        return storage is not None and storage == self.storages[cell]
 
     def enter_fresh(self, cells: Iterable[int]) -> None:
         """Note new memory for each cell."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from runtime.program.batches import BatchStep
-from runtime.program.cost_model import CACHE
+from runtime.program.cost_model import COST
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep, Space, is_as
 from runtime.program.steps import CallStep, LayoutStep, RegionStep, ScalarStep, Step
@@ -112,7 +112,7 @@ class _Fusion:
                 cells.update(view.reads)
         aliases = {cell: source for cell, (source, _) in self._views.items()}
         step = PhasesStep(self.members, self.space, aliases, cells)
-        if step.bytes <= CACHE or step.room == 0:
+        if step.bytes <= COST.CACHE or step.room == 0:
             return None
         before = fuse_phases(self.before, {*cells, *step.reads})
         return [*before, step, *views, *fuse_phases(self.after, exit_cells)]

@@ -101,16 +101,14 @@ class _Merger:
 
     def reuse_operand(self, number: int, region: RegionStep, index: int) -> None:
         """Give a result of a region the memory of an operand that dies there, if there is one."""
-        cell, storage = region.writes[index]
+        cell, memory = region.writes[index][0], self.memory
         if index in region.stores or not region.shape:
             return
-        memory = self.memory
-        donors = {donor for _, donor, dtype in region.ins if dtype == storage}
-        for donor in sorted(donors):
+        for donor in sorted({donor for _, donor, _ in region.ins}):
             root = self._root(donor)
             if (
                 self._shape(donor) != region.shape
-                or not memory.owns(donor)
+                or not memory.serves(donor, cell)
                 or memory.latest.get(root, 0) > number
                 or self._is_target(region, root)
             ):
@@ -160,6 +158,8 @@ class _Merger:
     def _is_storable(self, region: RegionStep, index: int, store: Store) -> bool:
         """Whether a region may write a result into the slice of a store."""
         if region.rows or _long_axes(region.shape) != _long_axes(store.box.shape):
+            return False
+        if not self.memory.has_storage_of(store.source, region.writes[index][0]):
             return False
         slots, calls = region.body.slots, region.body.calls
         own = {k for k, slot in enumerate(slots) if (slot.kind, slot.number) == ("out", index)}

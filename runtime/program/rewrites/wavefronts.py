@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from runtime.program.cost_model import CACHE, COPIED, NATIVE_WINDOWS, WAVEFRONT_SEEDS
+from runtime.program.cost_model import COST
 from runtime.program.cutting import VIEWS
 from runtime.program.rewrites.phases import written_cells
 from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
@@ -30,13 +30,14 @@ Array: TypeAlias = NDArray[Any]
 
 
 def fuse_wavefronts(
-    steps: Sequence[Step], exit_cells: Collection[int], seeds: int = WAVEFRONT_SEEDS
+    steps: Sequence[Step], exit_cells: Collection[int], seeds: int | None = None
 ) -> list[Step]:
     """Return the steps with stencils over one another as one step, in an order that computes all.
 
     Updates must not be in place yet. `exit_cells` are the cells of the outputs. The rewrite looks
-    at `seeds` regions at most that may be the first of a wavefront.
+    at `seeds` regions at most that may be the first of a wavefront; the default is WAVEFRONT_SEEDS.
     """
+    seeds = COST.WAVEFRONT_SEEDS if seeds is None else seeds
     for number, step in enumerate(steps):
         if not seeds:
             break
@@ -189,7 +190,7 @@ class _Fusion:
         """Whether the windows of all stages fit the cache."""
         windows = reach(self.stages, self.memories, (), self._rows)
         sizes = [(windows[cell].span + 1) * memory.row for cell, memory in self.memories.items()]
-        return sum(sizes) <= NATIVE_WINDOWS
+        return sum(sizes) <= COST.NATIVE_WINDOWS
 
     # -- updates
 
@@ -225,7 +226,7 @@ class _Fusion:
             parts.append((target, array, ()))
         cells = step.write, source, value
         if (
-            self._copy_bytes <= COPIED * self._result_bytes
+            self._copy_bytes <= COST.COPIED * self._result_bytes
             and all(self._copy(cells, *part) for part in parts)
             and self._fits()
         ):
@@ -338,7 +339,7 @@ class _Fusion:
         results = {cell: root for root, cell in self._latest.items() if cell in cells}
         results, rows = self._apart(results), self._rows
         step = WavefrontStep(self.stages, self.memories, results, rows)
-        if step.bytes <= CACHE or not step.room or not step.native_room:
+        if step.bytes <= COST.CACHE or not step.room or not step.native_room:
             return None
         before = fuse_wavefronts(self.before, {*cells, *step.reads}, seeds)
         return [*before, step, *views, *fuse_wavefronts(self.after, self.exit, seeds)]

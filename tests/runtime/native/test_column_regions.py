@@ -12,7 +12,7 @@ import pytest
 from graphir import GraphirError
 from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
-from tests.runtime.program.fuzz_programs import thresholds
+from runtime.program.cost_model import scaled
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
 
@@ -61,7 +61,7 @@ def test_drawn_reductions(seed: int) -> None:
         return
     expected = interpret(graph, *arrays)
     for threads in (1, 2):
-        with thresholds(SMALL):
+        with scaled(1, **SMALL):
             results = Program(graph, native="now", threads=threads)(*arrays)
         assert all(map(same, results, expected))
 
@@ -69,6 +69,6 @@ def test_drawn_reductions(seed: int) -> None:
 def test_the_values_have_no_memory() -> None:
     graph = trace(lambda x: np.square(x - x[0]).sum(axis=0), np.ones((70, 90)), rules="numpy").graph
     program = "runtime.native.kernels.ColumnWriter"
-    with thresholds(SMALL), mock.patch(program, side_effect=AssertionError) as writer:
+    with scaled(1, **SMALL), mock.patch(program, side_effect=AssertionError) as writer:
         Program(graph, native="now")(np.ones((70, 90)))
     assert writer.called

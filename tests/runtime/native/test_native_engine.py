@@ -14,6 +14,7 @@ import pytest
 
 from runtime import Program
 from runtime.native import background, probe
+from runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import (
     fails,
     needs_fork,
@@ -206,7 +207,7 @@ def test_equal_programs_share_a_kernel(engine: Any) -> None:
 
 @needs_llvmlite
 def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "KEPT_KERNELS", 4)
+    monkeypatch.setattr(COST, "KEPT_KERNELS", 4)
     programs = [Program(chain(number), native="now") for number in range(12)]
     for _ in range(2):
         made: list[weakref.ref[Any]] = []
@@ -221,7 +222,7 @@ def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.Monk
 
 @needs_llvmlite
 def test_kernels_that_are_used_stay(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "KEPT_KERNELS", 4)
+    monkeypatch.setattr(COST, "KEPT_KERNELS", 4)
     assert right(Program(chain(20), native="now"), 20)  # the oldest of all that were called goes
     used = Program(chain(0), native="now")
     assert right(used, 0)
@@ -238,7 +239,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
     assert right(program, 3)
     function: Any = program.machine_code
     kernel = weakref.ref(next(iter(program.kernels(0).compiled_kernels.values())))
-    monkeypatch.setattr(engine, "KEPT_KERNELS", 1)
+    monkeypatch.setattr(COST, "KEPT_KERNELS", 1)
     for number in range(4, 8):
         assert right(Program(chain(number), native="now"), number)
     assert not is_native(program)
@@ -255,7 +256,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
 @needs_linux
 def test_memory_levels_off() -> None:
     run(
-        "BEGIN\nfrom runtime.native import engine\nengine.KEPT_KERNELS = 8\n"
+        "BEGIN\nfrom runtime.program.cost_model import COST\nCOST.KEPT_KERNELS = 8\n"
         "sizes = many(150, alive=False)\n"
         "assert sizes[-1] - sizes[4] < 75 * 15, sizes  # a live kernel is about 50 KB"
     )
@@ -287,7 +288,7 @@ def test_memory_that_is_refused() -> None:
 def test_threads_that_compile_and_call_at_once(
     engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "KEPT_KERNELS", 40)
+    monkeypatch.setattr(COST, "KEPT_KERNELS", 40)
     assert at_once(64, 1.0) >= 64
 
 
@@ -338,8 +339,8 @@ class Done:
 FORKS = """
 BEGIN
 import faulthandler, itertools, signal
-from runtime.native import kernels
-kernels.COMPILE_COST = 0
+from runtime.program.cost_model import COST
+COST.COMPILE_COST = 0
 numbers, stop = itertools.count(100), []
 def compile():
     while not stop:
@@ -380,7 +381,7 @@ def test_a_process_may_fork_while_others_compile() -> None:
 def test_a_process_may_end_while_others_compile() -> None:
     for delay in (0.0, 0.02):
         run(
-            "BEGIN\nfrom runtime.native import kernels\nkernels.COMPILE_COST = 0\n"
+            "BEGIN\nfrom runtime.program.cost_model import COST\nCOST.COMPILE_COST = 0\n"
             "assert right(Program(chain(0), native='now'), 0)\n"
             "programs = [Program(chain(n)) for n in range(1, 9)]\n"
             "for n, one in enumerate(programs, 1): assert right(one, n)\n"

@@ -15,6 +15,7 @@ import pytest
 
 from graphir import DType, ExecutionError, Graph, Op, ops
 from runtime import Program, interpret, native
+from runtime.program.cost_model import COST
 from runtime.program.cutting import Region
 from tests import ROOT
 from tests.support.engines import graph_of, inputs_of
@@ -119,7 +120,7 @@ def test_a_region_earns_its_machine_code(monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append(partial(*call))
 
     monkeypatch.setattr("runtime.native.kernels.submit", submit)
-    monkeypatch.setattr("runtime.program.plans.STEPWISE", -1)  # views, too
+    monkeypatch.setattr(COST, "STEPWISE", -1)  # views, too
     made = program()
     [told] = tiers(made)
     assert re.fullmatch(r"NumPy: 0\.0 of the \d+ ms spent after which it is compiled", told)

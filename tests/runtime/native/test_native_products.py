@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from graphir import Graph
 from runtime import Program, interpret
-from runtime.native.calls import paid, product_code
+from runtime.native.calls import product_code
 from runtime.native.calls import products as native
+from runtime.program.cost_model import COST
 from tests.support.native_runs import needs_llvmlite
 
 pytestmark = needs_llvmlite
@@ -157,7 +158,7 @@ def test_it_is_compiled_meanwhile_once_it_pays(monkeypatch: pytest.MonkeyPatch) 
     x = np.ones((64, 64), np.int32)
     tier = native.Products(now=False)
     assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64 and not tier.kernels
-    monkeypatch.setattr(paid, "COMPILE_COST", 0)
+    monkeypatch.setattr(COST, "COMPILE_COST", 0)
     end = time.monotonic() + 60
     while not tier.kernels and time.monotonic() < end:
         assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret, jit
 from runtime.native import background, sequences
-from runtime.program import plans
+from runtime.program.cost_model import COST
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite, needs_sums
 
@@ -354,11 +354,10 @@ def test_drawn_programs_are_sequences() -> None:
 def test_what_is_called_long_enough_becomes_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the background, regions or not; the first calls compile nothing."""
     monkeypatch.setenv("GRAPHIR_NATIVE", "")
-    monkeypatch.setattr("runtime.native.kernels.COMPILE_COST", 1e5)
-    monkeypatch.setattr("runtime.native.kernels.COMPILE_COST_INSTRUCTION", 0)
-    monkeypatch.setattr("runtime.native.COMPILE_COST", 1e5)
-    monkeypatch.setattr("runtime.native.IMPORT_COST", 1e5)
-    monkeypatch.setattr(plans, "LOOK_CALLS", 8)
+    monkeypatch.setattr(COST, "COMPILE_COST", 1e5)
+    monkeypatch.setattr(COST, "COMPILE_COST_INSTRUCTION", 0)
+    monkeypatch.setattr(COST, "IMPORT_COST", 1e5)
+    monkeypatch.setattr(COST, "LOOK_CALLS", 8)
     for function in (lambda x, y: x @ y, lambda x, y: np.tanh(x @ y)):
         graph = jit(function, rules="numpy").traced(normal(8, 8), normal(8, 8)).graph
         program, x = Program(graph), normal(8, 8)

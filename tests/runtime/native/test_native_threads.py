@@ -9,6 +9,7 @@ import pytest
 
 from graphir import Graph, ops
 from runtime import Program, interpret
+from runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import needs_fork, needs_linux, run
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
@@ -23,9 +24,9 @@ BEGIN = (
 @pytest.fixture(autouse=True)
 def _shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs share their work."""
-    monkeypatch.setattr("runtime.native.kernels.NATIVE_SECOND_THREAD", 0)
-    monkeypatch.setattr("runtime.native.kernels.SHARED_RANGE", 1)
-    monkeypatch.setattr("runtime.program.steps.SECOND_THREAD", 0)
+    monkeypatch.setattr(COST, "NATIVE_SECOND_THREAD", 0)
+    monkeypatch.setattr(COST, "SHARED_RANGE", 1)
+    monkeypatch.setattr(COST, "SECOND_THREAD", 0)
 
 
 def graph_of_ranges(shape: tuple[int, ...]) -> Graph:

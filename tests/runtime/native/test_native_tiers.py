@@ -14,7 +14,7 @@ from graphir import Graph, ops
 from runtime import Program, execute, interpret, workers
 from runtime.native import background
 from runtime.native import kernels as policy
-from runtime.program import plans
+from runtime.program.cost_model import COST
 from tests.support.native_runs import needs_llvmlite, needs_sums
 
 X = np.linspace(-3, 3, 100, dtype=np.float32)
@@ -69,9 +69,9 @@ def test_what_runs_briefly_is_not_even_written(monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_called_long_enough_is_compiled_meanwhile(
     monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(policy, "COMPILE_COST", 1e5)
-    monkeypatch.setattr(policy, "COMPILE_COST_INSTRUCTION", 0)
-    monkeypatch.setattr(plans, "LOOK_CALLS", 8)
+    monkeypatch.setattr(COST, "COMPILE_COST", 1e5)
+    monkeypatch.setattr(COST, "COMPILE_COST_INSTRUCTION", 0)
+    monkeypatch.setattr(COST, "LOOK_CALLS", 8)
     g = graph()
     program = Program(g)
     x = np.ones(10**6, np.float32) if way == "steps" else X[::2] if way == "views" else X
@@ -154,7 +154,7 @@ def test_a_long_sum_is_one_call() -> None:
 
 @needs_llvmlite
 def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "STEPWISE", -1)
+    monkeypatch.setattr(COST, "STEPWISE", -1)
     program = Program(graph(), native="now")
     for x in (X[::2], X[::-1][:50]):
         program(x)

@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from graphir import GraphirError
 from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
+from runtime.program.cost_model import scaled
 from tests.support.evaluator import same
 from tests.support.native_runs import step_by_step
 
@@ -158,37 +158,6 @@ LARGE: list[tuple[int, ...]] = [(300, 1000), (1000, 300), (200_000,), (8, 100, 6
 MOST = 1 << 20
 """The most elements of a value."""
 
-SMALL = {
-    "CACHE": 1 << 12,
-    "NATIVE_ROWS": 1 << 11,
-    "NATIVE_LONG_ROWS": 1 << 12,
-    "NATIVE_WINDOWS": 1 << 13,
-    "BLOCK_LEAST": 64,
-    "BLOCK_MOST": 512,
-    "ONE_BLOCK": 100,
-    "SECOND_THREAD": 500,
-    "NATIVE_SECOND_THREAD": 500,
-    "RANGE": 100,
-    "SMALL_INPUT": 2,
-}
-
-
-@contextmanager
-def thresholds(names: dict[str, int]) -> Iterator[None]:
-    """Other figures of the cost model, in every module that has imported them."""
-    before: list[tuple[Any, str, Any]] = []
-    for module in [*sys.modules.values()]:
-        if not getattr(module, "__name__", "").startswith("runtime."):
-            continue
-        for name in names.keys() & vars(module).keys():
-            before.append((module, name, getattr(module, name)))
-            setattr(module, name, names[name])
-    try:
-        yield
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)
-
 
 class Drawn:
     """A program, drawn statement by statement, and arrays for it."""
@@ -291,7 +260,7 @@ def run(number: int) -> str:
         modes += [(drawn.pick.choice(["now", "auto"]), drawn.pick.choice([1, 2, 3]), True)]
         for native, threads, small in modes:
             apart = step_by_step() if drawn.pick.random() < 0.4 else nullcontext()
-            with thresholds(SMALL if small else {}), apart:
+            with scaled(512 if small else 1), apart:
                 program = Program(graph, native=native, threads=threads)
                 for call in range(2):
                     results = program(*drawn.arrays)

@@ -14,9 +14,8 @@ from graphir import Graph, Symbol, ops
 from graphir.semantics import products
 from runtime import Program, interpret, jit
 from runtime.native.calls.float_products import FloatProduct, float_products
-from runtime.program import batches
 from runtime.program.batches import BatchStep, parts
-from runtime.program.rewrites import phases as fusion
+from runtime.program.cost_model import COST
 from runtime.program.steps import CallStep
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
@@ -27,11 +26,11 @@ NATIVE = ("off", "now")
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of few small matrices; threads and fusion over rows for any work."""
-    monkeypatch.setattr(batches, "BATCH", 1 << 13)
-    monkeypatch.setattr(batches, "BATCH_PART", 1)
+    monkeypatch.setattr(COST, "BATCH", 1 << 13)
+    monkeypatch.setattr(COST, "BATCH_PART", 1)
     for name in ("SECOND_THREAD", "NATIVE_SECOND_THREAD"):
-        monkeypatch.setattr(batches, name, 0)
-    monkeypatch.setattr(fusion, "CACHE", 1 << 10)
+        monkeypatch.setattr(COST, name, 0)
+    monkeypatch.setattr(COST, "CACHE", 1 << 10)
 
 
 def is_view(step: Any) -> bool:
@@ -206,11 +205,11 @@ def test_a_product_whose_matrices_a_part_would_split_is_no_member() -> None:
 def test_parts_of_other_sizes_may_fuse_regions_in_another_way(
     heads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "BATCH", 1 << 14)  # four matrices
+    monkeypatch.setattr(COST, "BATCH", 1 << 14)  # four matrices
     inputs = normal(*[(heads, 20, 16)] * 3)
     meant = interpret(attention(heads, 20, 16), *inputs)
     for cache in range(0, 20_000, 1600):
-        monkeypatch.setattr(fusion, "CACHE", cache)
+        monkeypatch.setattr(COST, "CACHE", cache)
         assert same(Program(attention(heads, 20, 16), threads=1)(*inputs), meant), cache
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from runtime import Program, interpret
-from runtime.native import kernels
-from runtime.native.columns import reductions as native_columns
 from runtime.program import steps
+from runtime.program.cost_model import COST
 from runtime.program.rewrites import columns
 from runtime.program.rewrites.columns import ColumnsStep
 from tests.support.evaluator import same
@@ -35,11 +34,10 @@ DTYPES = ("float32", "float64", "int32", "uint8", "int64")
 @pytest.fixture(autouse=True)
 def small_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads, blocks and machine code for small arrays."""
-    monkeypatch.setattr(columns, "CACHE", 1 << 8)
-    for module in (steps, kernels, native_columns):
-        for name in ("SECOND_THREAD", "NATIVE_SECOND_THREAD"):
-            monkeypatch.setattr(module, name, 0, raising=False)
-    monkeypatch.setattr(steps, "COLUMN_ELEMENTS", 0)
+    monkeypatch.setattr(COST, "CACHE", 1 << 8)
+    for name in ("SECOND_THREAD", "NATIVE_SECOND_THREAD"):
+        monkeypatch.setattr(COST, name, 0)
+    monkeypatch.setattr(COST, "COLUMN_ELEMENTS", 0)
 
 
 def column_steps(program: Program) -> list[ColumnsStep]:

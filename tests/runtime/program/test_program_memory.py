@@ -18,7 +18,7 @@ import pytest
 
 from graphir import ExecutionError, Graph, ops
 from runtime import Program, execute, interpret
-from runtime.program.cost_model import RECYCLED, UNFIT_RESULTS
+from runtime.program.cost_model import COST
 from runtime.program.memory import Recycler
 from runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
@@ -122,7 +122,7 @@ def test_memory_kept_does_not_grow_with_the_shapes_seen() -> None:
         x = np.ones(LARGE + k, np.float32)
         program(x, x)
         program(x, x)
-    assert program._recycler.bytes <= UNFIT_RESULTS * x.nbytes
+    assert program._recycler.bytes <= COST.UNFIT_RESULTS * x.nbytes
 
 
 def test_threads_never_get_one_memory() -> None:
@@ -139,7 +139,7 @@ def test_threads_never_get_one_memory() -> None:
 
     def work(number: int) -> None:
         for _ in range(200):
-            result = recycler.empty((RECYCLED,), np.dtype(np.uint8))
+            result = recycler.empty((COST.RECYCLED,), np.dtype(np.uint8))
             result[:] = number
             time.sleep(0)
             overwritten.extend(result[[0, -1]][result[[0, -1]] != number])

@@ -10,6 +10,7 @@ import pytest
 
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
+from runtime.program.cost_model import COST
 from runtime.program.graph_rewrites import short_axes
 from tests.support.evaluator import same
 
@@ -121,8 +122,8 @@ SIZES = (2, 3, 7, 8, 9, 15, 16, 17, 20, 31, 32, 33)
 def test_reductions_of_short_rows_have_the_bits_of_the_interpreter(
     dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(short_axes, "SPLIT_ROWS", 1)
-    monkeypatch.setattr(short_axes, "SPLIT_INSTRUCTIONS", 400)
+    monkeypatch.setattr(COST, "SPLIT_ROWS", 1)
+    monkeypatch.setattr(COST, "SPLIT_INSTRUCTIONS", 400)
     for seed in range(3):
         pairs = Pairs(dtype, size, seed)
         meant = interpret(pairs.graph, *pairs.inputs)

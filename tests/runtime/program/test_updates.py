@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, ops
+from graphir.numpy_api.trace import trace
 from runtime import Program, interpret, record
+from runtime.program.cost_model import COST, scaled
 from runtime.program.rewrites.ownership import UPDATES
 from runtime.program.steps import CallStep, RegionStep
 from tests.support.evaluator import same
@@ -329,8 +331,7 @@ def test_rows_that_are_read_first_or_written_in_part_are_copied():
 
 
 def test_long_plans_run_as_functions_of_many_steps(monkeypatch):
-    monkeypatch.setattr("runtime.program.plans.STRAIGHT_STEPS", 10)
-    monkeypatch.setattr("runtime.program.codegen.straight.STRAIGHT_STEPS", 10)
+    monkeypatch.setattr(COST, "STRAIGHT_STEPS", 10)
     args = [np.arange(1.0, 31) * k for k in (1, 2, 3)]
     recording = record(tridiagonal, *[x.copy() for x in args])
     (plan,) = plans(Program(recording.graph, native="off"), *recording.inputs)
@@ -370,3 +371,44 @@ def test_explain_tells_how_a_call_runs_updates():
     told = program.explain(*recording.inputs).splitlines()[-1]
     assert "regions write 14 results into arrays, calls 0; 12 in place, 2 in a copy" in told
     assert "a call runs" not in program.explain()
+
+
+WRITES = {
+    1: ("u[::2] = 0", "u[0] = 3", "u[1:-1] = u[2:]"),
+    2: ("u[:, :-1] = 3", "u[0] = 3", "u[1:-1] = u[2:] + u[:-2]"),
+}
+READS = (
+    "np.where(u > 1, u, u.dtype.type(1)).astype(other)",
+    "np.where(u > 1, u, u.dtype.type(1)).astype(other).sum()",
+    "np.where(u > 1, u.astype(other), u.astype(other) + 1) * 2",
+    "np.count_nonzero(np.where(u > 1, u, u.dtype.type(0)))",
+    "(np.where(u > 1, u, u.dtype.type(2)), (u > 1).astype(other))",
+    "np.where(u > 1, u.real, u.dtype.type(1)).astype(other)[..., 1:]",
+    "(u > 1) & np.where(u > 0, u, u.dtype.type(1)).astype(bool)",
+)
+PAIRS = (("f8", "i8"), ("i8", "f8"), ("f4", "i4"), ("u1", "i1"), ("i1", "?"), ("u4", "f4"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_memory_of_an_operand_that_dies_has_the_dtype_of_the_result() -> None:
+    """The bits of a value are read in another dtype, by a selection through masks."""
+    rng = np.random.default_rng(0)
+    for (own, other), read in product(PAIRS, READS):
+        shape = ((40,), (5, 9))[len(read) % 2]
+        x = rng.normal(size=shape) * 20
+        x = (np.abs(x) if own[0] == "u" else x).astype(own)
+        for write in WRITES[len(shape)]:
+            scope = {"np": np, "other": np.dtype(other)}
+            source = f"def f(a):\n    u = a.copy()\n    {write}\n    return {read}\n"
+            exec(source, scope)
+            graph = trace(scope["f"], x, rules="numpy").graph
+            expected = interpret(graph, x)
+            expected = expected if isinstance(expected, tuple) else (expected,)
+            for sizes, native in product((1, 512), ("off", "now")):
+                with scaled(sizes):
+                    program = Program(graph, native=native, threads=1)
+                    outs = tuple([np.empty_like(each) for each in expected])
+                    given = outs if len(outs) > 1 else outs[0]
+                    for results in (program(x), program(x), program(x, out=given)):
+                        results = results if isinstance(results, tuple) else (results,)
+                        assert all(map(same, results, expected)), (source, own, sizes, native)

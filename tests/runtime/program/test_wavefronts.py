@@ -14,8 +14,8 @@ import pytest
 from graphir import trace
 from runtime import Program, interpret
 from runtime.native import is_installed
+from runtime.program.cost_model import scaled
 from runtime.program.wavefronts import WavefrontStep
-from tests.runtime.program.fuzz_programs import thresholds
 from tests.support.evaluator import same
 
 NATIVE = ("off", "auto", "now")
@@ -55,7 +55,7 @@ def check(function: Function, *arrays: np.ndarray, small: dict[str, int] = SMALL
     expected = interpret(trace(function, *arrays, rules="numpy").graph, *arrays)
     expected = expected if isinstance(expected, tuple) else (expected,)
     steps: list[WavefrontStep] = []
-    with thresholds(small), np.errstate(all="ignore"):
+    with scaled(1, **small), np.errstate(all="ignore"):
         for native in NATIVE:
             for threads in (1, 2, 3):
                 program = program_of(function, *arrays, native=native, threads=threads)
@@ -318,7 +318,7 @@ def test_threads_that_compute_the_same_rows_share_no_result() -> None:
 def test_results_go_into_arrays_of_the_caller(native: Any) -> None:
     (array,) = draws((90, 80))
     expected = interpret(trace(heat, array, rules="numpy").graph, array)
-    with thresholds(LARGE):
+    with scaled(1, **LARGE):
         program = program_of(heat, array, native=native, threads=2)
         out = np.empty_like(array)
         assert program(array, out=out) is out
@@ -331,7 +331,7 @@ def test_results_go_into_arrays_of_the_caller(native: Any) -> None:
 def test_progress_counts_the_blocks(native: Any) -> None:
     (array,) = draws((90, 80))
     calls: list[Any] = []
-    with thresholds(LARGE):
+    with scaled(1, **LARGE):
         program = program_of(heat, array, native=native, threads=2)
         program.watched(lambda *counts: calls.append(counts), array)
     assert calls[-1][0] == calls[-1][1]
@@ -344,7 +344,7 @@ def test_a_call_leaves_no_cycle_that_holds_its_arrays() -> None:
     gc.collect()
     gc.disable()
     try:
-        with thresholds(LARGE):
+        with scaled(1, **LARGE):
             program = program_of(blur, array, native="auto")
             assert wavefronts(program, array)
             counts: list[int] = []
