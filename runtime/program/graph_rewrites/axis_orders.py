@@ -27,6 +27,8 @@ def in_memory_order(
 
     Other inputs and outputs stay. The result is None if no op computes along memory then.
     """
+    if not inputs and not outputs:
+        return None
     orders = _Orders(graph)
     new = orders.rewritten(inputs, outputs)
     return new if orders.computes_along_memory else None
@@ -75,7 +77,10 @@ class _Orders:
 
     def _rewritten(self, symbol: Symbol) -> tuple[Symbol, Axes]:
         """Return the new value of a symbol, and its order of axes."""
-        op, plain = symbol.op, tuple(range(symbol.rank))
+        op = symbol.op
+        if type(symbol.type) is not TensorType:  # a tuple, or a value of another library
+            return self._emitted(symbol, self._in_program_order(symbol.args), ()), ()
+        plain = tuple(range(symbol.rank))
         axes = self._values[symbol.args[0].index][1] if symbol.args else ()
         if op is ops.permute or op is ops.transpose:
             order = list(range(symbol.rank))
@@ -99,8 +104,12 @@ class _Orders:
                 return self._on_memory(symbol, axes, {"axis": flipped}), axes
             if op in _ORDERLESS:
                 return self._reduced(symbol, axes)
-        args = tuple([self._moved_to(arg.index, tuple(range(arg.rank))) for arg in symbol.args])
-        return self._emitted(symbol, args, plain), plain
+        return self._emitted(symbol, self._in_program_order(symbol.args), plain), plain
+
+    def _in_program_order(self, args: Sequence[Symbol]) -> tuple[Symbol, ...]:
+        """Return the new values of operands with the program's order of axes."""
+        indices = [arg.index for arg in args]
+        return tuple([self._moved_to(i, tuple(sorted(self._values[i][1]))) for i in indices])
 
     def _common(self, symbol: Symbol) -> Axes:
         """Return the order of axes that the operands of a result share, else the program's."""
@@ -153,7 +162,9 @@ class _Orders:
         attrs: Mapping[str, Any] | None = None,
     ) -> Symbol:
         """Add a symbol like an old one, whose result has this order of axes."""
-        type_ = TensorType(symbol.dtype, _permuted(symbol.shape, axes)) if symbol.rank else symbol.type
+        type_ = symbol.type
+        if axes:
+            type_ = TensorType(symbol.dtype, _permuted(symbol.shape, axes))
         record = symbol.attrs if attrs is None else AttributeRecord.of(dict(attrs))
         new = Symbol(self.new, symbol.op, args, record, type_, symbol.source, len(self.new.symbols))
         self.new.symbols.append(new)
