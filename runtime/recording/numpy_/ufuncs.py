@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
+from sys import getrefcount
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from graphir import DType, GraphirError, Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
+from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from runtime.recording.builder import is_truncation
 from runtime.recording.fallback import rescued
@@ -39,13 +42,55 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
             operand.plain if isinstance(operand, RecordedValue) else plain(operand)
             for operand in inputs
         ]
+        counts = [getrefcount(value) for value in inputs] if ufunc in ELIDING else ()
         real = recorder.call(ufunc, values, {})
+        if counts and type(real) is np.ndarray and real.nbytes >= LEAST_BYTES:
+            real = _as_elided(ufunc, inputs, counts, values, real)
         return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, values))
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
     if method == "at":
         return at(recorder, ufunc, inputs)
     return method_of(recorder, ufunc, method, inputs, kwargs)
+
+
+class _Temporary(np.ndarray[Any, Any]):
+    """An array whose operators return the reference counts of their operands, as `call` sees."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _reference_counts(ufunc, method, inputs, kwargs)
+
+
+def _reference_counts(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> list[int]:
+    return [getrefcount(value) for value in inputs]
+
+
+@cache
+def _temporary_counts() -> Any:
+    """Return the counts of operands that nothing but the expression references.
+
+    The first is that of the operand whose method NumPy calls.
+    """
+    return _Temporary(1) + _Temporary(1)
+
+
+def _as_elided(
+    ufunc: np.ufunc, inputs: Sequence[Any], counts: Sequence[int], values: Sequence[Any], real: Any
+) -> Any:
+    """Return the result of an operator in the layout of a temporary into which NumPy writes it.
+
+    NumPy itself takes no recorded array for a temporary, because `plain` is a second reference.
+    """
+    if not runs_operator(getframe(4)):  # of the caller of __array_ufunc__, `rescued` and `call`
+        return real
+    caller = next(i for i, value in enumerate(inputs) if isinstance(value, RecordedValue))
+    alone = [_temporary_counts()[i != caller] for i in range(len(inputs))]
+    place = elided(ufunc, values, [a == b for a, b in zip(counts, alone, strict=True)], real.dtype)
+    if place is None or values[place].strides == real.strides:
+        return real
+    result = np.empty_like(values[place])
+    result[...] = real
+    return result
 
 
 def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
