@@ -168,7 +168,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
         return NotImplemented
     if function in UFUNCS:
-        orders.check_direction(UFUNCS[function], operands)
+        orders.check_loop(UFUNCS[function], operands)
     if function is MATMUL:
         result = _matmul(memory, operands, values)
     elif function in scalars.DIFFERING:
@@ -334,6 +334,7 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     value = operand(memory, other)
     if value is NotImplemented:
         return value
+    orders.check_loop(ufunc, (x, other), (x,))
     if function is MATMUL:
         products.check_output(x)
         result = _matmul(memory, (x, other), (x.read(), value))
@@ -400,6 +401,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         return _plain_call(
             memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
         )
+    if method == "__call__":
+        orders.check_loop(ufunc, inputs, outs)
     kwargs = dict(kwargs)
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True) if method == "__call__" else True

@@ -14,17 +14,26 @@ from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, OrderError, TraceMemory
+from graphir.numpy_api.arrays.memory import (
+    ArrayValue,
+    LayoutUse,
+    OrderError,
+    ScalarValue,
+    TraceMemory,
+)
 from graphir.numpy_api.arrays.operands import (
     VALUES,
     array_from,
     arrays_of,
     is_known,
     memory_among,
+    plains,
 )
 from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.reductions import masked
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
+from graphir.semantics.numpy_loops import has_contiguous_bits
 from graphir.semantics.sums import SumOrder, layout_of_sum
 
 _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
@@ -32,14 +41,6 @@ _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 """The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
-_BACKWARDS = frozenset(
-    (
-        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan"),
-        *("sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
-        *("arctan2", "power", "absolute"),
-    )
-)
-"""The ufuncs whose loops over vectors that run backwards in memory have other bits."""
 _WITHOUT_OP: dict[np.ufunc, str] = {
     np.exp2: "write np.power(2.0, x)",
     np.float_power: "write np.power(x.astype(float), y)",
@@ -56,8 +57,6 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
         return None
     if method == "reduce" and ufunc in _SUMMING:
         return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
-    if method == "__call__":
-        check_direction(ufunc, inputs)
     if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
         for array in arrays_of(list(inputs)):
             if not array.in_order and not array.element.is_integer:
@@ -192,26 +191,45 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
     return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
 
 
-def check_direction(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
-    """Raise OrderError where NumPy's loop runs backwards, and for a ufunc that no op computes."""
-    if ufunc is np.float_power:
-        raise OrderError(f"no op has the bits of np.{ufunc.__name__}", fix=_WITHOUT_OP[ufunc])
-    if ufunc.__name__ not in _BACKWARDS:
-        return
-    for array in arrays_of(list(inputs)):
-        view = array.layout
-        if view is None or array.element.is_integer or array.element is DType.bool:
-            continue
-        if ufunc is np.absolute and not array.element.is_complex:
-            continue
-        if ufunc in _WITHOUT_OP:
+def check_loop(ufunc: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any] = ()) -> None:
+    """Raise OrderError where NumPy's loop has other bits than the op, or no op has its bits.
+
+    NumPy's loops round differently where the operands or results lie backwards, say.
+    """
+    if ufunc in _WITHOUT_OP:
+        kinds = {_dtype_of(value).kind for value in inputs if type(value) not in _NUMBERS}
+        if ufunc is np.float_power or kinds & {"f", "c"}:
             raise OrderError(f"no op has the bits of np.{ufunc.__name__}", fix=_WITHOUT_OP[ufunc])
-        if view.ndim == 1 and view.size > 1 and view.strides[0] < 0:
-            name = f"np.{ufunc.__name__}"
-            raise OrderError(
-                f"{name} of a reversed vector has other bits than that of its copy",
-                fix=f"write {name}(x)[::-1], or x[::-1].copy()",
-            )
+    if ufunc.signature or all(map(_is_plain, (*inputs, *outs))):
+        return
+    if any(isinstance(x, ArrayValue) and x.layout is None for x in (*inputs, *outs)):
+        return  # of an unknown size
+    operands, results = ([_layout_of(value) for value in values] for values in (inputs, outs))
+    if not has_contiguous_bits(ufunc, operands, results):
+        name = f"np.{ufunc.__name__}"
+        raise OrderError(
+            f"{name} of arrays that lie in memory in this way has other bits than that of copies",
+            fix=f"write {name}(x.copy())",
+        )
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, ArrayValue):
+        return value.in_order and value.is_aligned
+    return not issubclass(type(value), np.ndarray) or value.flags.c_contiguous
+
+
+def _layout_of(value: Any) -> Any:
+    if isinstance(value, ArrayValue):
+        return value.layout
+    if isinstance(value, ScalarValue):
+        return value.symbol.dtype.to_numpy().type(0)
+    if type(value) is TracedNumber:
+        return concrete(value)
+    return plains(value)
+
+
+_NUMBERS = (bool, int, float, complex, TracedNumber)
 
 
 class _Converter:
