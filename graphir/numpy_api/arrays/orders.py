@@ -88,7 +88,7 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     if not isinstance(x, ArrayValue) or len(args) > 2:
         return None
     array, view = cast("Any", x), x.layout
-    if view is None or view.ndim < 2:
+    if view is None or (view.ndim < 2 and view.flags.aligned):
         return None
     if function.__name__ in _SUMS_OF_COPIES:
         if not array.element.is_inexact:  # without NaN, nor copies
@@ -142,10 +142,11 @@ def _strided(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
         mask, where = where.layout, where.read()
     layout = layout_of_sum(view, axes, np.asarray(mask))
     memory.reads_layouts(LayoutUse.STRIDES)
-    if layout is None:
+    buffered = not view.flags.aligned
+    if layout is None and not buffered:
         return None
     settings = {**kwargs, "axis": tuple(axes), "where": where}
-    order = SumOrder(layout=layout)
+    order = SumOrder(layout=layout, buffered=buffered)
     result = masked.reduction_in_order(
         DirectAdder(memory.graph), function.__name__, array.read(), settings, order
     )
