@@ -8,12 +8,18 @@ experiment tells whether a function has other bits at these strides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graphir.dtypes import DType
+from graphir.ops.control import Callee
+from graphir.ops.types import TensorType, TupleType
+from graphir.semantics.products import Strides, laid_out
 
 Array = NDArray[Any]
 Steps: TypeAlias = tuple[int, ...]
@@ -33,7 +39,7 @@ def has_contiguous_bits(
     arrays = [value for value in (*operands, *outs) if isinstance(value, np.ndarray)]
     if all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
         return True
-    dtypes = _loop_dtypes(ufunc, operands)
+    dtypes = loop_dtypes(ufunc, operands)
     if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
         return True
     codes = "".join([dtype.char for dtype in dtypes[: ufunc.nin]])
@@ -42,6 +48,72 @@ def has_contiguous_bits(
         for steps in inner_steps(ufunc, operands, dtypes, outs)
         if any(step not in (0, 1) for step in steps)
     )
+
+
+class LoopCall:
+    """A ufunc on operands and results that lie in memory with some strides, for the op `call`.
+
+    `strides` are those of each operand and result, in elements; None stands for a copy, or a new
+    array. `numbers` are the Python numbers among the operands, by their positions.
+    """
+
+    def __init__(
+        self,
+        ufunc: np.ufunc,
+        strides: Sequence[Strides | None],
+        shape: tuple[int, ...],
+        numbers: Mapping[int, Any] = MappingProxyType({}),
+    ) -> None:
+        self.ufunc, self.strides, self.shape, self.numbers = ufunc, strides, shape, numbers
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return the results of the ufunc for the operands that are arrays."""
+        rest = iter(arrays)
+        nin = self.ufunc.nin
+        operands: list[Any] = []
+        for place, steps in enumerate(self.strides[:nin]):
+            value = self.numbers[place] if place in self.numbers else next(rest)
+            operands.append(value if steps is None else laid_out(value, steps))
+        dtypes: Any = loop_dtypes(self.ufunc, operands)
+        pairs = zip(self.strides[nin:], dtypes[nin:], strict=True)
+        outs = tuple([_empty(self.shape, steps, dtype) for steps, dtype in pairs])
+        with np.errstate(all="ignore"):
+            results: Any = self.ufunc(*operands, out=outs)
+        values = results if isinstance(results, tuple) else (results,)
+        return tuple(map(np.ascontiguousarray, cast("Any", values))) if self.shape else values
+
+
+def call_attributes(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()) -> Any:
+    """Return the attributes of the op `call` that calls a ufunc on arrays as they lie in memory.
+
+    The operands of the op are the arrays and NumPy scalars among `operands`.
+    """
+    numbers = {i: x for i, x in enumerate(operands) if type(x) in _NUMBERS}
+    shape = np.broadcast_shapes(*map(np.shape, operands))
+    strides = [_strides(view) for view in (*operands, *(list(outs) or [None] * ufunc.nout))]
+    dtypes = loop_dtypes(ufunc, operands) or ()
+    types = [TensorType(DType.from_numpy(dtype), shape) for dtype in dtypes[ufunc.nin :]]
+    function = LoopCall(ufunc, strides, shape, numbers)
+    return {"callee": Callee(f"numpy.{ufunc.__name__}", function), "types": TupleType(types)}
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _strides(view: Any) -> Strides | None:
+    """Return the strides of an array in elements; None for a row-major or unaligned array.
+
+    NumPy copies an unaligned operand to a buffer. None stands for a number too.
+    """
+    if not isinstance(view, np.ndarray) or view.flags.c_contiguous or not view.flags.aligned:
+        return None
+    if any(step % view.itemsize for step in view.strides):
+        return None
+    return tuple([step // view.itemsize for step in view.strides])
+
+
+def _empty(shape: tuple[int, ...], steps: Strides | None, dtype: Any) -> Array | None:
+    return None if steps is None else laid_out(np.zeros(shape, dtype), steps)
 
 
 def inner_steps(
@@ -54,7 +126,8 @@ def inner_steps(
     arrays: list[Any] = [np.asarray(value) for value in operands]
     results: list[Any] = list(outs) or [None] * ufunc.nout
     flags = [["readonly", "aligned"]] * len(arrays)
-    flags += [["writeonly", "aligned", *(["allocate"] if x is None else [])] for x in results]
+    # Arrays of out= are read, because the iterator would write its buffers to them.
+    flags += [["writeonly", "allocate"] if x is None else ["readonly", "aligned"] for x in results]
     kinds = ["external_loop", "buffered", "grow_inner", "delay_bufalloc", "zerosize_ok"]
     make: Any = np.nditer
     it = make([*arrays, *results], kinds, flags, [*dtypes], order="K", casting="unsafe")
@@ -71,10 +144,9 @@ def _step(part: Array) -> int:
     return part.strides[0] // part.itemsize if part.size > 1 else 0
 
 
-def _loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> tuple[np.dtype[Any], ...] | None:
+def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> tuple[np.dtype[Any], ...] | None:
     """Return the dtypes of the loop of a ufunc; None if it has none for the operands."""
-    numbers = (int, float, complex)
-    types: Any = [type(v) if type(v) in numbers else np.asarray(v).dtype for v in operands]
+    types: Any = [type(v) if type(v) in _NUMBERS[1:] else np.asarray(v).dtype for v in operands]
     try:
         return ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))
     except TypeError:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
+from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
@@ -33,7 +34,8 @@ from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
-from graphir.semantics.numpy_loops import has_contiguous_bits
+from graphir.ops import control
+from graphir.semantics.numpy_loops import call_attributes, has_contiguous_bits, loop_dtypes
 from graphir.semantics.sums import SumOrder, layout_of_sum
 
 _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
@@ -41,11 +43,8 @@ _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 """The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
-_WITHOUT_OP: dict[np.ufunc, str] = {
-    np.exp2: "write np.power(2.0, x)",
-    np.float_power: "write np.power(x.astype(float), y)",
-}
-"""The ufuncs of floats that compute by other functions than any op, and what to write instead."""
+_WITHOUT_OP = frozenset((np.exp2, np.float_power))
+"""The ufuncs of floats that compute by other functions than any op."""
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
@@ -192,26 +191,47 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
     return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
 
 
-def check_loop(ufunc: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any] = ()) -> None:
-    """Raise OrderError where NumPy's loop has other bits than the op, or no op has its bits.
+def of_loop(
+    memory: TraceMemory, ufunc: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any] = ()
+) -> Any:
+    """Return the results of a ufunc by NumPy's own loop, where it has other bits than the op.
 
-    NumPy's loops round differently where the operands or results lie backwards, say.
+    NumPy's loops round differently where the operands or results lie backwards, say. The result is
+    None where the op has the bits. The function raises OrderError for numbers that vary.
     """
-    if ufunc in _WITHOUT_OP:
-        kinds = {_dtype_of(value).kind for value in inputs if type(value) not in _NUMBERS}
-        if ufunc is np.float_power or kinds & {"f", "c"}:
-            raise OrderError(f"no op has the bits of np.{ufunc.__name__}", fix=_WITHOUT_OP[ufunc])
-    if ufunc.signature or all(map(_is_plain, (*inputs, *outs))):
-        return
+    if ufunc.signature or (ufunc not in _WITHOUT_OP and all(map(_is_plain, (*inputs, *outs)))):
+        return None
     if any(isinstance(x, ArrayValue) and x.layout is None for x in (*inputs, *outs)):
-        return  # of an unknown size
+        if ufunc in _WITHOUT_OP:
+            name = f"np.{ufunc.__name__}"
+            raise OrderError(f"no op has the bits of {name}", fix="pass arrays of known sizes")
+        return None  # of an unknown size
     operands, results = ([_layout_of(value) for value in values] for values in (inputs, outs))
-    if not has_contiguous_bits(ufunc, operands, results):
-        name = f"np.{ufunc.__name__}"
+    dtypes = loop_dtypes(ufunc, operands)
+    if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
+        return None
+    if ufunc not in _WITHOUT_OP and has_contiguous_bits(ufunc, operands, results):
+        return None
+    if any(type(value) is TracedNumber for value in inputs):
         raise OrderError(
-            f"{name} of arrays that lie in memory in this way has other bits than that of copies",
-            fix=f"write {name}(x.copy())",
+            f"np.{ufunc.__name__} of arrays that lie in memory in this way has other bits than "
+            "that of copies",
+            fix=f"write np.{ufunc.__name__}(x.copy(), y)",
         )
+    values = [_symbol_of(memory, value) for value in inputs]
+    arguments = tuple([value for value in values if isinstance(value, Symbol)])
+    attrs = call_attributes(ufunc, operands, results)
+    parts = control.parts(memory.graph.emit(control.call, arguments, attrs))
+    return tuple(parts) if ufunc.nout > 1 else parts[0]
+
+
+def _symbol_of(memory: TraceMemory, value: Any) -> Any:
+    """Return the symbol of an operand; a Python number stays."""
+    if isinstance(value, VALUES):
+        return value.read()
+    if type(value) in (bool, int, float, complex):
+        return value
+    return memory.graph.entering(value)
 
 
 def _is_plain(value: Any) -> bool:
@@ -228,9 +248,6 @@ def _layout_of(value: Any) -> Any:
     if type(value) is TracedNumber:
         return concrete(value)
     return plains(value)
-
-
-_NUMBERS = (bool, int, float, complex, TracedNumber)
 
 
 class _Converter:

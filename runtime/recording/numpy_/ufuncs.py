@@ -11,10 +11,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, GraphirError, Symbol, ops
-from graphir.ir.literals import is_literal
+from graphir.ir.literals import is_literal, native
 from graphir.location import ASSIGN
 from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
+from graphir.semantics.numpy_loops import has_contiguous_bits
 from runtime.recording.builder import is_truncation
 from runtime.recording.fallback import rescued
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
@@ -46,7 +47,9 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         real = recorder.call(ufunc, values, {})
         if counts and type(real) is np.ndarray and real.nbytes >= LEAST_BYTES:
             real = _as_elided(ufunc, inputs, counts, values, real)
-        return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, values))
+        return recorder.outcome(
+            ufunc.__name__, real, partial(_emitted, recorder, ufunc, args, values, real)
+        )
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
     if method == "at":
@@ -90,6 +93,21 @@ def _as_elided(
         return real
     result = np.empty_like(values[place])
     result[...] = real
+    return result
+
+
+def _emitted(
+    recorder: Recorder,
+    ufunc: np.ufunc,
+    args: tuple[Symbol, ...] | None,
+    values: Sequence[Any],
+    real: Any,
+    outs: Sequence[Any] = (),
+) -> Symbol:
+    """Return the symbol of a ufunc; note NumPy's results where its loop has other bits."""
+    result = emit(recorder, ufunc, args, values)
+    if not has_contiguous_bits(ufunc, values, outs):
+        recorder.observed[result] = np.array(native(np.asarray(real)), order="C")
     return result
 
 
@@ -141,6 +159,8 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         if shared:
             raise UnrecordedError("its results are written over each other")
         cast_args = _in_loop(recorder, ufunc, args, values, kwargs)
+        if ufunc.nout == 1 and cast_args is args and mask is True:
+            return _emitted(recorder, ufunc, args, values, real, list(map(plain, out)))
         result = _result(recorder, ufunc, cast_args, place, values if cast_args is args else ())
         if mask is True:
             return result
