@@ -37,7 +37,7 @@ def has_contiguous_bits(
     `outs` are the arrays of `out=`, or None in place of a new array.
     """
     arrays = [value for value in (*operands, *outs) if isinstance(value, np.ndarray)]
-    if all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+    if ufunc.signature or all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
         return True
     dtypes = loop_dtypes(ufunc, operands)
     if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
@@ -135,7 +135,8 @@ def inner_steps(
     found: set[Steps] = set()
     for chunk in it:
         steps = [_step(part) for part in chunk]
-        news = [step if x is not None else 1 for step, x in zip(steps[ufunc.nin :], results, strict=True)]
+        pairs = zip(steps[ufunc.nin :], results, strict=True)
+        news = [1 if x is None else step or 1 for step, x in pairs]
         found.add((*steps[: ufunc.nin], *news))
     return found
 
