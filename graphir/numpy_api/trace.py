@@ -7,12 +7,13 @@ Slot for each value that the graph takes or gives.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -117,6 +118,14 @@ class ResultLayout(NamedTuple):
     size: int
     is_readonly: bool
 
+    def axes(self, size: int) -> tuple[int, ...] | None:
+        """Return the place in memory of each axis of an array of `size` bytes without gaps.
+
+        The result is None for any other layout.
+        """
+        is_whole = self.size == size and not self.offset and not self.is_readonly
+        return axes_in_memory(self.strides) if is_whole and min(self.strides) > 0 else None
+
     def laid_out(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return an array in this layout: a copy, unless the array has these strides already."""
         if values.strides == self.strides and not self.is_readonly:
@@ -127,6 +136,12 @@ class ResultLayout(NamedTuple):
         if self.is_readonly:
             copy.setflags(write=False)
         return copy
+
+
+def axes_in_memory(strides: Sequence[int]) -> tuple[int, ...]:
+    """Return the place of each axis among the axes in the order of memory."""
+    order = sorted(range(len(strides)), key=lambda axis: -strides[axis])
+    return tuple([order.index(axis) for axis in range(len(strides))])
 
 
 class _Bytes:
@@ -153,7 +168,8 @@ class Trace(NamedTuple):
     and the position of its new values among the outputs. New values follow the results among the
     outputs. `layout_use` says what the trace depends on beside the arguments' types. `aliases` are
     the results that view an argument. `layouts` are those of the other results that NumPy does not
-    lay out in row-major order.
+    lay out in row-major order, and `input_axes` the orders of axes in memory of such inputs, by
+    their positions.
     """
 
     graph: Graph
@@ -165,6 +181,7 @@ class Trace(NamedTuple):
     layout_use: LayoutUse = LayoutUse.NONE
     aliases: Sequence[ResultAlias] = ()
     layouts: Sequence[ResultLayout] = ()
+    input_axes: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 
     def __repr__(self) -> str:
         return f"<Trace {self.graph!r}>"
@@ -172,6 +189,18 @@ class Trace(NamedTuple):
     def _repr_html_(self) -> str:
         """Return the HTML of the graph for notebooks."""
         return self.graph._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def output_axes(self) -> dict[int, tuple[int, ...]]:
+        """The orders of axes in memory of the outputs that are not in row-major order."""
+        found: dict[int, tuple[int, ...]] = {}
+        for layout in self.layouts:
+            type_ = self.graph.outputs[layout.output].type
+            axes = layout.axes(math.prod(type_.shape) * type_.dtype.storage.itemsize)
+            if axes is not None and axes != tuple(range(len(axes))):
+                found[layout.output] = axes
+        found |= {at: self.input_axes[place] for place, at in self.writes if place in self.input_axes}
+        return found
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
         """Return the graph's inputs for these arguments.
@@ -271,7 +300,7 @@ def trace_into(
     graph.output(*outputs)
     inputs_tree = tuple(tree[0].values()), tree[1]
     layout_use = LayoutUse.NONE if arguments.memory is None else arguments.memory.layout_use
-    tail = layout_use, aliases, result_layouts
+    tail = layout_use, aliases, result_layouts, arguments.axes_of_inputs()
     return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, *tail)
 
 
@@ -554,6 +583,17 @@ class Arguments:
         cell = Cell(self.memory, whole, symbol)
         self._cells.append((cell, symbol))
         return cell
+
+    def axes_of_inputs(self) -> dict[int, tuple[int, ...]]:
+        """Return the orders of axes in memory of the inputs that are not in row-major order."""
+        found: dict[int, tuple[int, ...]] = {}
+        for cell, symbol in self._cells:
+            strides = () if cell.buffer is None else cell.buffer.strides
+            if len(strides) > 1 and min(strides) > 0:
+                axes = axes_in_memory(strides)
+                if axes != tuple(range(len(axes))):
+                    found[symbol.index] = axes
+        return found
 
     def written_arguments(self, outputs: list[Symbol]) -> list[tuple[int, int]]:
         """Return the arguments that the function wrote to; append their new values to `outputs`."""

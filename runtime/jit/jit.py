@@ -8,14 +8,14 @@ questions that the function asked of Python numbers. Calls with flat arguments h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from threading import Lock, get_ident
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
-from graphir import DType, GraphError, PromotionRules
+from graphir import DType, GraphError, PromotionRules, ops
 from graphir.gc_pause import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
@@ -53,6 +53,7 @@ from runtime.jit.statics import Fixed, Statics, identity_key
 from runtime.jit.watch import WATCHING, unwatched
 from runtime.jit.watched_graph import WatchedGraph, same_graph
 from runtime.program import Program
+from runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
 
 CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
@@ -199,7 +200,7 @@ class Jitted(Generic[P, R]):
 
     def program(self, *args: P.args, **keywords: P.kwargs) -> Program:
         """Return the Program that a call with these arguments runs; GraphError among symbols."""
-        return self._require_compiled(args, keywords).program
+        return self._require_compiled(args, keywords).whole_program
 
     def _require_compiled(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Compiled:
         if self._statics:
@@ -278,8 +279,10 @@ class Jitted(Generic[P, R]):
                 trace_result.outputs_tree
             )
             same &= variant.trace.writes == trace_result.writes
+            same &= variant.trace.layouts == trace_result.layouts
             if same and same_graph(variant.trace.graph, graph):
                 return _Compiled(trace_result, variant.program, guards)
+        graph = in_memory_order(graph, trace_result.input_axes, trace_result.output_axes) or graph
         return _Compiled(trace_result, unwatched(Program, graph), guards)
 
     def _keep(
@@ -371,7 +374,16 @@ class _Compiled:
         tree, single = trace.outputs_tree, type(trace.outputs_tree) is Slot
         plain = single and len(slots) == 1
         plain |= type(tree) is tuple and len(slots) > 1 and tree == slots
-        plain = plain and not (trace.writes or trace.aliases or trace.layouts)
+        self._axes = trace.input_axes, trace.output_axes
+        self._row_major: list[int] = []
+        """The outputs that the Program may return as views in another order than NumPy's."""
+        if program.graph is trace.graph:
+            self._axes = {}, {}
+        else:
+            laid_out = {*trace.output_axes, *[layout.output for layout in trace.layouts]}
+            outputs = enumerate(program.graph.outputs)
+            self._row_major = [i for i, x in outputs if x.op is ops.permute and i not in laid_out]
+        plain = plain and not (trace.writes or trace.aliases or trace.layouts or any(self._axes))
         self.results: Callable[..., Any] = self.program if plain else self._call_structured
         converts = trace.captured or numbers or self._numbers
         self.is_direct = plain and not converts
@@ -379,6 +391,12 @@ class _Compiled:
         if trace.captured:
             self.results = partial(self._with_captured, self.results)
         self.quick: Callable[..., Any] = self._converting if self._numbers else self.results
+
+    @cached_property
+    def whole_program(self) -> Program:
+        """The Program of the trace's graph, for arrays in the program's order of axes."""
+        same = self.program.graph is self.trace.graph or not any(self._axes)
+        return self.program if same else unwatched(Program, self.trace.graph)
 
     def is_input(self, value: Any) -> bool:
         """Whether an argument suits the fast path: a plain array, a scalar, or static."""
@@ -418,8 +436,16 @@ class _Compiled:
         return results(*arrays)
 
     def _call_structured(self, *inputs: Any) -> Any:
-        result: Any = self.program(*inputs)
+        of_inputs, of_outputs = self._axes
+        arrays = list(inputs)
+        for place, axes in of_inputs.items():
+            arrays[place] = inputs[place].transpose(inverse(axes))
+        result: Any = self.program(*arrays)
         values = cast("list[Any]", [*result] if isinstance(result, tuple) else [result])
+        for place, axes in of_outputs.items():
+            values[place] = values[place].transpose(axes)
+        for place in self._row_major:
+            values[place] = np.ascontiguousarray(values[place])
         for place, at in self.trace.writes:
             np.copyto(inputs[place], values[at], "no")
         for alias in self.trace.aliases:

@@ -167,9 +167,10 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         return NotImplemented
     if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
         return NotImplemented
-    if function in UFUNCS:
-        orders.check_direction(UFUNCS[function], operands)
-    if function is MATMUL:
+    result = orders.of_loop(memory, UFUNCS[function], operands) if function in UFUNCS else None
+    if result is not None:
+        pass
+    elif function is MATMUL:
         result = _matmul(memory, operands, values)
     elif function in scalars.DIFFERING:
         result = _differing(memory, function, operands, values)
@@ -334,7 +335,10 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     value = operand(memory, other)
     if value is NotImplemented:
         return value
-    if function is MATMUL:
+    result = orders.of_loop(memory, ufunc, (x, other), (x,))
+    if result is not None:
+        pass
+    elif function is MATMUL:
         products.check_output(x)
         result = _matmul(memory, (x, other), (x.read(), value))
     else:
@@ -410,7 +414,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     values[1:2] = _second(method, inputs, values)
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    result = None if kwargs else _of_operator(memory, ufunc, inputs, values, out)
+    result = None
+    if not kwargs:
+        if method == "__call__":
+            result = orders.of_loop(memory, ufunc, inputs, outs)
+        if result is None:
+            result = _of_operator(memory, ufunc, inputs, values, out)
     if result is None:
         settings = symbols(kwargs)
         result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), settings)

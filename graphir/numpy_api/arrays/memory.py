@@ -323,6 +323,11 @@ class ArrayValue(GraphValue):
         return view is not None and view.flags.c_contiguous
 
     @property
+    def is_aligned(self) -> bool:
+        """Whether the elements lie at multiples of their alignment; arguments may lie elsewhere."""
+        return self._view is None or self._view.flags.aligned
+
+    @property
     def lies_usually(self) -> bool:
         """Whether the array is in row-major order and writable, as a new array is."""
         return self.in_order and (self._view is None or self._view.flags.writeable)

@@ -14,17 +14,28 @@ from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, OrderError, TraceMemory
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.memory import (
+    ArrayValue,
+    LayoutUse,
+    OrderError,
+    ScalarValue,
+    TraceMemory,
+)
 from graphir.numpy_api.arrays.operands import (
     VALUES,
     array_from,
     arrays_of,
     is_known,
     memory_among,
+    plains,
 )
 from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.reductions import masked
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
+from graphir.ops import control
+from graphir.semantics.numpy_loops import call_attributes, has_contiguous_bits, loop_dtypes
 from graphir.semantics.sums import SumOrder, layout_of_sum
 
 _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
@@ -32,19 +43,8 @@ _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 """The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
-_BACKWARDS = frozenset(
-    (
-        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan"),
-        *("sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
-        *("arctan2", "power", "absolute"),
-    )
-)
-"""The ufuncs whose loops over vectors that run backwards in memory have other bits."""
-_WITHOUT_OP: dict[np.ufunc, str] = {
-    np.exp2: "write np.power(2.0, x)",
-    np.float_power: "write np.power(x.astype(float), y)",
-}
-"""The ufuncs of floats that compute by other functions than any op, and what to write instead."""
+_WITHOUT_OP = frozenset((np.exp2, np.float_power))
+"""The ufuncs of floats that compute by other functions than any op."""
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
@@ -56,8 +56,6 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
         return None
     if method == "reduce" and ufunc in _SUMMING:
         return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
-    if method == "__call__":
-        check_direction(ufunc, inputs)
     if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
         for array in arrays_of(list(inputs)):
             if not array.in_order and not array.element.is_integer:
@@ -89,7 +87,7 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     if not isinstance(x, ArrayValue) or len(args) > 2:
         return None
     array, view = cast("Any", x), x.layout
-    if view is None or view.ndim < 2:
+    if view is None or (view.ndim < 2 and view.flags.aligned):
         return None
     if function.__name__ in _SUMS_OF_COPIES:
         if not array.element.is_inexact:  # without NaN, nor copies
@@ -143,10 +141,11 @@ def _strided(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
         mask, where = where.layout, where.read()
     layout = layout_of_sum(view, axes, np.asarray(mask))
     memory.reads_layouts(LayoutUse.STRIDES)
-    if layout is None:
+    buffered = not view.flags.aligned
+    if layout is None and not buffered:
         return None
     settings = {**kwargs, "axis": tuple(axes), "where": where}
-    order = SumOrder(layout=layout)
+    order = SumOrder(layout=layout, buffered=buffered)
     result = masked.reduction_in_order(
         DirectAdder(memory.graph), function.__name__, array.read(), settings, order
     )
@@ -192,26 +191,63 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
     return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
 
 
-def check_direction(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
-    """Raise OrderError where NumPy's loop runs backwards, and for a ufunc that no op computes."""
-    if ufunc is np.float_power:
-        raise OrderError(f"no op has the bits of np.{ufunc.__name__}", fix=_WITHOUT_OP[ufunc])
-    if ufunc.__name__ not in _BACKWARDS:
-        return
-    for array in arrays_of(list(inputs)):
-        view = array.layout
-        if view is None or array.element.is_integer or array.element is DType.bool:
-            continue
-        if ufunc is np.absolute and not array.element.is_complex:
-            continue
+def of_loop(
+    memory: TraceMemory, ufunc: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any] = ()
+) -> Any:
+    """Return the results of a ufunc by NumPy's own loop, where it has other bits than the op.
+
+    NumPy's loops round differently where the operands or results lie backwards, say. The result is
+    None where the op has the bits. The function raises OrderError for numbers that vary.
+    """
+    if ufunc.signature or (ufunc not in _WITHOUT_OP and all(map(_is_plain, (*inputs, *outs)))):
+        return None
+    if any(isinstance(x, ArrayValue) and x.layout is None for x in (*inputs, *outs)):
         if ufunc in _WITHOUT_OP:
-            raise OrderError(f"no op has the bits of np.{ufunc.__name__}", fix=_WITHOUT_OP[ufunc])
-        if view.ndim == 1 and view.size > 1 and view.strides[0] < 0:
             name = f"np.{ufunc.__name__}"
-            raise OrderError(
-                f"{name} of a reversed vector has other bits than that of its copy",
-                fix=f"write {name}(x)[::-1], or x[::-1].copy()",
-            )
+            raise OrderError(f"no op has the bits of {name}", fix="pass arrays of known sizes")
+        return None  # of an unknown size
+    operands, results = ([_layout_of(value) for value in values] for values in (inputs, outs))
+    dtypes = loop_dtypes(ufunc, operands)
+    if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
+        return None
+    if ufunc not in _WITHOUT_OP and has_contiguous_bits(ufunc, operands, results):
+        return None
+    if any(type(value) is TracedNumber for value in inputs):
+        raise OrderError(
+            f"np.{ufunc.__name__} of arrays that lie in memory in this way has other bits than "
+            "that of copies",
+            fix=f"write np.{ufunc.__name__}(x.copy(), y)",
+        )
+    values = [_symbol_of(memory, value) for value in inputs]
+    arguments = tuple([value for value in values if isinstance(value, Symbol)])
+    attrs = call_attributes(ufunc, operands, results)
+    parts = control.parts(memory.graph.emit(control.call, arguments, attrs))
+    return tuple(parts) if ufunc.nout > 1 else parts[0]
+
+
+def _symbol_of(memory: TraceMemory, value: Any) -> Any:
+    """Return the symbol of an operand; a Python number stays."""
+    if isinstance(value, VALUES):
+        return value.read()
+    if type(value) in (bool, int, float, complex):
+        return value
+    return memory.graph.entering(value)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, ArrayValue):
+        return value.in_order and value.is_aligned
+    return not issubclass(type(value), np.ndarray) or value.flags.c_contiguous
+
+
+def _layout_of(value: Any) -> Any:
+    if isinstance(value, ArrayValue):
+        return value.layout
+    if isinstance(value, ScalarValue):
+        return value.symbol.dtype.to_numpy().type(0)
+    if type(value) is TracedNumber:
+        return concrete(value)
+    return plains(value)
 
 
 class _Converter:

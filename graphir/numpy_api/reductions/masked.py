@@ -54,7 +54,7 @@ def reduced(
 ) -> Symbol:
     """Return a reduction with NumPy's arguments, by ops that have NumPy's bits.
 
-    `order` is how NumPy adds the operand; `buffered` follows from the dtypes. The function raises
+    `order` is how NumPy adds the operand; casts make it `buffered` too. The function raises
     GraphError for a sum or product of floats whose order no op has.
     """
     where = True if where is np.True_ else where
@@ -196,6 +196,7 @@ def spread(
     squares = [build.emit(ops.multiply, (part, part)) for part in parts]
     square = build.emit(ops.add, tuple(squares)) if to.is_complex else squares[0]
     freedom = true_count(build, x, where, axis, keepdims, correction)
+    order = order._replace(buffered=False)
     if order.layout is not None:
         sizes = tuple(int(str(size)) for size in x.shape)
         order = order._replace(layout=layout_of_result(order.layout, sizes))
@@ -270,7 +271,7 @@ def _sum_of_floats(
     order: SumOrder,
 ) -> Symbol:
     """Return a sum in a dtype of floats: the op `sum`, or numpy_sum if NumPy's order is another."""
-    order = order._replace(buffered=_is_buffered(x, settings["axis"], to))
+    order = order._replace(buffered=order.buffered or _is_buffered(x, settings["axis"], to))
     number = 0 if initial is UNSET else _number(ops.sum, initial, to).item()
     if number or np.signbit(np.real(number)):
         settings = {**settings, "initial": number}

@@ -18,7 +18,7 @@ from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.views.steps import Pick
-from graphir.semantics.sums import Layout, SumOrder, layout_of_sum
+from graphir.semantics.sums import SumOrder, layout_of_sum
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError, plain, plains
 
@@ -112,14 +112,12 @@ def adding(function: Any) -> Symbolic:
         settings = takes.bind(x, *args, **kwargs).arguments
         axes = axis_of(settings.get("axis"), x.rank)
         where = settings.get("where", True)
-        layout = sum_layout(values, axes, where) if x.rank > 1 else None
+        addition = sum_order(values, axes, where)
         order = memory_order(values, x.rank)
-        if layout and (order == sorted(order) or where is not True):
+        if addition and (order == sorted(order) or where is not True):
             del settings[first]
             settings |= {"axis": axes, "where": where if where is True else recorder.symbol(where)}
-            return reduction_in_order(
-                recorder, function.__name__, x, settings, SumOrder(layout=layout)
-            )
+            return reduction_in_order(recorder, function.__name__, x, settings, addition)
         if order == sorted(order):
             return record(recorder, values, x, *args, **kwargs)
         settings.pop("axis", None)
@@ -135,9 +133,12 @@ def adding(function: Any) -> Symbolic:
     return enter
 
 
-def sum_layout(values: Any, axes: Sequence[int], where: Any) -> Layout | None:
-    """Return the layout on which NumPy's sum of an array depends; None for that of a copy."""
-    return layout_of_sum(np.asarray(plain(values)), axes, np.asarray(plain(where)))
+def sum_order(values: Any, axes: Sequence[int], where: Any) -> SumOrder | None:
+    """Return the order in which NumPy adds an array of floats; None for that of a copy."""
+    array = np.asarray(plain(values))
+    layout = None if array.ndim < 2 else layout_of_sum(array, axes, np.asarray(plain(where)))
+    buffered = not array.flags.aligned and array.dtype.kind in "fc"
+    return SumOrder(layout=layout, buffered=buffered) if layout or buffered else None
 
 
 def axis_of(axis: Any, rank: int) -> tuple[int, ...]:

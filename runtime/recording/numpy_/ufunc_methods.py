@@ -18,7 +18,7 @@ from runtime.recording.numpy_.method_ops import (
     axis_of,
     in_memory_order,
     memory_order,
-    sum_layout,
+    sum_order,
 )
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import op_of
@@ -116,19 +116,19 @@ def _reduced(
     adds = x.rank > 1 and rounds and op in (ops.sum, ops.prod)
     order = memory_order(values, x.rank) if adds else []
     plain_sum = initial is UNSET and where is True
-    layout = sum_layout(values, axes, where) if adds and op is ops.sum else None
-    if op is not None and order != sorted(order) and not (layout and not plain_sum):
+    addition = sum_order(values, axes, where) if rounds and op is ops.sum else None
+    if op is not None and order != sorted(order) and not (addition and not plain_sum):
         if not plain_sum:
             raise UnrecordedError("NumPy multiplies masked elements as they lie in memory")
 
         reduce = partial(_sum_over, recorder, op, dtype, np.transpose(values, order))
         return in_memory_order(recorder, order, x, axes, keepdims, reduce)
-    if op is not None and plain_sum and dtype is None and layout is None:
+    if op is not None and plain_sum and dtype is None and addition is None:
         return recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims))
     if op is not None:
         mask = where if where is True else recorder.symbol(where)
-        added = SumOrder(layout=layout)
-        return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask, added)
+        addition = addition or SumOrder()
+        return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask, addition)
     settings = {"axis": axes, "keepdims": bool(keepdims), "initial": initial, "where": where}
     with recorder.graph.at(recorder.here):
         return call_ufunc(recorder.graph, ufunc, "reduce", (x,), settings)
@@ -137,8 +137,8 @@ def _reduced(
 def _sum_over(
     recorder: Recorder, op: Op, dtype: Any, values: Any, x: Symbol, axes: tuple[int, ...]
 ) -> Symbol:
-    layout = sum_layout(values, axes, True) if op is ops.sum else None
-    return reduced(recorder, op, x, axes, dtype=dtype, order=SumOrder(layout=layout))
+    addition = sum_order(values, axes, True) if op is ops.sum else None
+    return reduced(recorder, op, x, axes, dtype=dtype, order=addition or SumOrder())
 
 
 _TABLES = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}

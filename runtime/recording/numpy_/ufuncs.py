@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
+from sys import getrefcount
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from graphir import DType, GraphirError, Symbol, ops
-from graphir.ir.literals import is_literal
+from graphir.ir.literals import is_literal, native
 from graphir.location import ASSIGN
+from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
+from graphir.semantics.numpy_loops import has_contiguous_bits
 from runtime.recording.builder import is_truncation
 from runtime.recording.fallback import rescued
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
@@ -39,13 +43,72 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
             operand.plain if isinstance(operand, RecordedValue) else plain(operand)
             for operand in inputs
         ]
+        counts = [getrefcount(value) for value in inputs] if ufunc in ELIDING else ()
         real = recorder.call(ufunc, values, {})
-        return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, values))
+        if counts and type(real) is np.ndarray and real.nbytes >= LEAST_BYTES:
+            real = _as_elided(ufunc, inputs, counts, values, real)
+        return recorder.outcome(
+            ufunc.__name__, real, partial(_emitted, recorder, ufunc, args, values, real)
+        )
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
     if method == "at":
         return at(recorder, ufunc, inputs)
     return method_of(recorder, ufunc, method, inputs, kwargs)
+
+
+class _Temporary(np.ndarray[Any, Any]):
+    """An array whose operators return the reference counts of their operands, as `call` sees."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _reference_counts(ufunc, method, inputs, kwargs)
+
+
+def _reference_counts(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> list[int]:
+    return [getrefcount(value) for value in inputs]
+
+
+@cache
+def _temporary_counts() -> Any:
+    """Return the counts of operands that nothing but the expression references.
+
+    The first is that of the operand whose method NumPy calls.
+    """
+    return _Temporary(1) + _Temporary(1)
+
+
+def _as_elided(
+    ufunc: np.ufunc, inputs: Sequence[Any], counts: Sequence[int], values: Sequence[Any], real: Any
+) -> Any:
+    """Return the result of an operator in the layout of a temporary into which NumPy writes it.
+
+    NumPy itself takes no recorded array for a temporary, because `plain` is a second reference.
+    """
+    if not runs_operator(getframe(4)):  # of the caller of __array_ufunc__, `rescued` and `call`
+        return real
+    caller = next(i for i, value in enumerate(inputs) if isinstance(value, RecordedValue))
+    alone = [_temporary_counts()[i != caller] for i in range(len(inputs))]
+    place = elided(ufunc, values, [a == b for a, b in zip(counts, alone, strict=True)], real.dtype)
+    if place is None or values[place].strides == real.strides:
+        return real
+    result = np.empty_like(values[place])
+    result[...] = real
+    return result
+
+
+def _emitted(
+    recorder: Recorder,
+    ufunc: np.ufunc,
+    args: tuple[Symbol, ...] | None,
+    values: Sequence[Any],
+    real: Any,
+    outs: Sequence[Any] = (),
+) -> Symbol:
+    """Return the symbol of a ufunc; note NumPy's results where its loop has other bits."""
+    result = emit(recorder, ufunc, args, values)
+    if not has_contiguous_bits(ufunc, values, outs):
+        recorder.observed[result] = np.array(native(np.asarray(real)), order="C")
+    return result
 
 
 def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
@@ -96,6 +159,8 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         if shared:
             raise UnrecordedError("its results are written over each other")
         cast_args = _in_loop(recorder, ufunc, args, values, kwargs)
+        if ufunc.nout == 1 and cast_args is args and mask is True:
+            return _emitted(recorder, ufunc, args, values, real, list(map(plain, out)))
         result = _result(recorder, ufunc, cast_args, place, values if cast_args is args else ())
         if mask is True:
             return result

@@ -119,8 +119,6 @@ REFUSED = {
     "np.vecdot(m.T, m.T)": "other bits than that of its copy",
     "np.linalg.vecdot(m, m, axis=0)": "along the last axis alone",
     "np.percentile(v, 30, overwrite_input=True)": "the order of the overwritten input",
-    "np.exp2(v)": "np.power",
-    "np.exp(v[::-1])": "has other bits than that of its copy",
     "np.unique(v)": "size of the result depends on values; call np.unique on arrays, outside",
     "np.unique(i, return_counts=True)": "outside of the traced function; the nearest: sort",
     "np.unique_values(v)": "call np.unique_values on arrays, outside",

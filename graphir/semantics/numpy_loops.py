@@ -1,0 +1,204 @@
+"""The inner loops that NumPy chooses for a ufunc, by the strides of its operands.
+
+NumPy has several loops for many functions of floats: vectors of neighbouring elements, strided
+ones, and one element at a time where a stride is negative, say. They round differently, and which
+there are depends on the processor. NumPy's own iterator tells the strides that a loop gets, and an
+experiment tells whether a function has other bits at these strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.dtypes import DType
+from graphir.ops.control import Callee
+from graphir.ops.types import TensorType, TupleType
+from graphir.semantics.products import Strides, laid_out
+
+Array = NDArray[Any]
+Steps: TypeAlias = tuple[int, ...]
+"""The distance from an element to the next, in elements, of each operand of an inner loop."""
+
+_TRIALS = 2**16
+
+
+def has_contiguous_bits(
+    ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()
+) -> bool:
+    """Whether a ufunc gives the bits that it gives of contiguous copies of the operands.
+
+    Operands are arrays, whose elements the function does not read, or NumPy scalars or numbers.
+    `outs` are the arrays of `out=`, or None in place of a new array.
+    """
+    arrays = [value for value in (*operands, *outs) if isinstance(value, np.ndarray)]
+    if ufunc.signature or all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+        return True
+    dtypes = loop_dtypes(ufunc, operands)
+    if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
+        return True
+    codes = "".join([dtype.char for dtype in dtypes[: ufunc.nin]])
+    return all(
+        _is_as_contiguous(ufunc, codes, steps)
+        for steps in inner_steps(ufunc, operands, dtypes, outs)
+        if any(step not in (0, 1) for step in steps)
+    )
+
+
+class LoopCall:
+    """A ufunc on operands and results that lie in memory with some strides, for the op `call`.
+
+    `strides` are those of each operand and result, in elements; None stands for a copy, or a new
+    array. `numbers` are the Python numbers among the operands, by their positions.
+    """
+
+    def __init__(
+        self,
+        ufunc: np.ufunc,
+        strides: Sequence[Strides | None],
+        shape: tuple[int, ...],
+        numbers: Mapping[int, Any] = MappingProxyType({}),
+    ) -> None:
+        self.ufunc, self.strides, self.shape, self.numbers = ufunc, strides, shape, numbers
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return the results of the ufunc for the operands that are arrays."""
+        rest = iter(arrays)
+        nin = self.ufunc.nin
+        operands: list[Any] = []
+        for place, steps in enumerate(self.strides[:nin]):
+            value = self.numbers[place] if place in self.numbers else next(rest)
+            operands.append(value if steps is None else laid_out(value, steps))
+        dtypes: Any = loop_dtypes(self.ufunc, operands)
+        pairs = zip(self.strides[nin:], dtypes[nin:], strict=True)
+        outs = tuple([_empty(self.shape, steps, dtype) for steps, dtype in pairs])
+        with np.errstate(all="ignore"):
+            results: Any = self.ufunc(*operands, out=outs)
+        values = results if isinstance(results, tuple) else (results,)
+        return tuple(map(np.ascontiguousarray, cast("Any", values))) if self.shape else values
+
+
+def call_attributes(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()) -> Any:
+    """Return the attributes of the op `call` that calls a ufunc on arrays as they lie in memory.
+
+    The operands of the op are the arrays and NumPy scalars among `operands`.
+    """
+    numbers = {i: x for i, x in enumerate(operands) if type(x) in _NUMBERS}
+    shape = np.broadcast_shapes(*map(np.shape, operands))
+    strides = [_strides(view) for view in (*operands, *(list(outs) or [None] * ufunc.nout))]
+    dtypes = loop_dtypes(ufunc, operands) or ()
+    types = [TensorType(DType.from_numpy(dtype), shape) for dtype in dtypes[ufunc.nin :]]
+    function = LoopCall(ufunc, strides, shape, numbers)
+    return {"callee": Callee(f"numpy.{ufunc.__name__}", function), "types": TupleType(types)}
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _strides(view: Any) -> Strides | None:
+    """Return the strides of an array in elements; None for a row-major or unaligned array.
+
+    NumPy copies an unaligned operand to a buffer. None stands for a number too.
+    """
+    if not isinstance(view, np.ndarray) or view.flags.c_contiguous or not view.flags.aligned:
+        return None
+    if any(step % view.itemsize for step in view.strides):
+        return None
+    return tuple([step // view.itemsize for step in view.strides])
+
+
+def _empty(shape: tuple[int, ...], steps: Strides | None, dtype: Any) -> Array | None:
+    return None if steps is None else laid_out(np.zeros(shape, dtype), steps)
+
+
+def inner_steps(
+    ufunc: np.ufunc, operands: Sequence[Any], dtypes: Sequence[Any], outs: Sequence[Any] = ()
+) -> set[Steps]:
+    """Return the steps of operands and results in the inner loops of a call of a ufunc.
+
+    `dtypes` are those of the loop, of operands and results.
+    """
+    arrays: list[Any] = [np.asarray(value) for value in operands]
+    results: list[Any] = list(outs) or [None] * ufunc.nout
+    flags = [["readonly", "aligned"]] * len(arrays)
+    # Arrays of out= are read, because the iterator would write its buffers to them.
+    flags += [["writeonly", "allocate"] if x is None else ["readonly", "aligned"] for x in results]
+    kinds = ["external_loop", "buffered", "grow_inner", "delay_bufalloc", "zerosize_ok"]
+    make: Any = np.nditer
+    it = make([*arrays, *results], kinds, flags, [*dtypes], order="K", casting="unsafe")
+    it.reset()
+    found: set[Steps] = set()
+    for chunk in it:
+        steps = [_step(part) for part in chunk]
+        pairs = zip(steps[ufunc.nin :], results, strict=True)
+        news = [1 if x is None else step or 1 for step, x in pairs]
+        found.add((*steps[: ufunc.nin], *news))
+    return found
+
+
+def _step(part: Array) -> int:
+    return part.strides[0] // part.itemsize if part.size > 1 else 0
+
+
+def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> tuple[np.dtype[Any], ...] | None:
+    """Return the dtypes of the loop of a ufunc; None if it has none for the operands."""
+    types: Any = [type(v) if type(v) in _NUMBERS[1:] else np.asarray(v).dtype for v in operands]
+    try:
+        return ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))
+    except TypeError:
+        return None
+
+
+@cache
+def _is_as_contiguous(ufunc: np.ufunc, codes: str, steps: Steps) -> bool:
+    """Whether a ufunc has the bits of its contiguous loop at some steps: an experiment."""
+    random = np.random.default_rng(0)
+    vectors = [_drawn(np.dtype(code), random) for code in codes]
+    laid = [_at_step(x, step) for x, step in zip(vectors, steps, strict=False)]
+    copies = [x if step else x[0] for x, step in zip(vectors, steps, strict=False)]
+    with np.errstate(all="ignore"):
+        expected: Any = ufunc(*copies)
+        results = expected if isinstance(expected, tuple) else (expected,)
+        outs = zip(cast("Any", results), steps[ufunc.nin :], strict=True)
+        return _same_bits(ufunc(*laid, out=tuple([_at_step(x, step) for x, step in outs])), expected)
+
+
+def _drawn(dtype: np.dtype[Any], random: np.random.Generator) -> Array:
+    """Return a vector of numbers of all sizes; all numbers of float16."""
+    if dtype.char == "e":
+        return random.permutation(np.arange(_TRIALS, dtype=np.uint16)).view(dtype)
+    parts = [random.standard_normal(_TRIALS) * np.exp2(random.integers(-6, 7, _TRIALS)) for _ in "ri"]
+    if dtype.kind == "c":
+        return (parts[0] + 1j * parts[1]).astype(dtype)
+    parts[0][::2] = random.uniform(-1, 1, _TRIALS // 2)  # in the domain of arcsin, say
+    return (np.abs(parts[0]) if dtype.kind == "u" else parts[0]).astype(dtype)
+
+
+def _at_step(values: Array, step: int) -> Array:
+    """Return a vector of the values with a step; of the first value for the step 0."""
+    if not step or not values.ndim:
+        return np.broadcast_to(values.flat[0], values.shape)
+    memory = np.empty(len(values) * abs(step), values.dtype)
+    vector = memory[::step]
+    vector[...] = values
+    return vector
+
+
+def _same_bits(results: Any, expected: Any) -> bool:
+    """Whether two results of a ufunc are equal, any NaN to any NaN, and 0.0 is not -0.0."""
+    pairs = zip(results, expected, strict=True) if isinstance(results, tuple) else [(results, expected)]
+    return all(_equal(a, b) for a, b in cast("Any", pairs))
+
+
+def _equal(a: Array, b: Array) -> bool:
+    if a.dtype.kind == "c":
+        return _equal(a.real, b.real) and _equal(a.imag, b.imag)
+    if a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    signs = np.signbit(a) == np.signbit(b)
+    return bool(np.all((a == b) & signs | (a != a) & (b != b)))
