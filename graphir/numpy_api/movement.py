@@ -186,6 +186,30 @@ def _broadcast_to(array: Symbol, shape: Any) -> Symbol:
     return ops.broadcast_to(array, shape)
 
 
+def _sliding_windows(
+    x: Symbol,
+    window_shape: Any,
+    axis: Any = None,
+    *,
+    subok: bool = False,
+    writeable: bool = False,
+) -> Symbol:
+    """Return all windows along axes; the last axes run within a window."""
+    window = several(window_shape)
+    over = range(x.rank) if axis is None else [axis_of(each, (x.type,)) for each in several(axis)]
+    if len(window) != len(over):
+        raise ShapeError(
+            "each axis takes the size of a window", got=f"window_shape={window_shape}, axis={axis}"
+        )
+    shape = [*x.shape]
+    for each, size in zip(over, window, strict=True):
+        shape[each] = positions = shape[each] - (size - 1)
+        if isinstance(positions, int) and positions < 1:
+            raise ShapeError(f"the window is longer than axis {each}", got=f"{size} of {x.type}")
+    steps = [[int(k == each) for k in range(x.rank)] for each in (*range(x.rank), *over)]
+    return ops.affine_view(x, shape=(*shape, *window), origin=(0,) * x.rank, steps=steps)
+
+
 # -- elements
 
 
@@ -345,6 +369,7 @@ MOVEMENT: dict[str, Callable[..., Any]] = {
     "squeeze": squeeze,
     "expand_dims": _expand_dims,
     "broadcast_to": _broadcast_to,
+    "lib.stride_tricks.sliding_window_view": _sliding_windows,
     "flip": _flip,
     "flipud": _flipud,
     "fliplr": _fliplr,

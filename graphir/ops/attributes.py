@@ -221,6 +221,18 @@ def limits(value: ShapeLike, types: Types) -> Shape:
     return dims
 
 
+def axis_steps(value: Sequence[Ints], types: Types) -> tuple[tuple[int, ...], ...]:
+    """For each axis of the result, its steps along the axes of the operand, as ints."""
+    sequence = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()
+    steps = tuple(_integers(each) for each in sequence)
+    if not isinstance(value, (list, tuple)) or any(len(each) != types[0].rank for each in steps):
+        raise ShapeError(
+            f"each axis of the result takes {types[0].rank} steps",
+            got=f"{value!r} for {types[0]}",
+        )
+    return steps
+
+
 def contracted(value: Pairs, types: Types) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes of both operands that tensordot sums over: a count, or a pair of axis lists."""
     left, right = types[0].rank, types[1].rank

@@ -333,6 +333,14 @@ slice = _movement(
     Attr("stop", at.limits),
     Attr("step", at.per_axis),
 )
+affine_view = _movement(
+    "affine_view",
+    shapes.affine_view,
+    "The elements at origin + index @ steps: windows, diagonals, any view with strides.",
+    _SHAPE,
+    Attr("origin", at.limits),
+    Attr("steps", at.axis_steps),
+)
 item = _movement("item", shapes.item, "One element, of rank 0.", Attr("index", at.limits))
 slice_update = _movement(
     "slice_update",

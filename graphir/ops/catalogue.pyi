@@ -342,6 +342,12 @@ class _x_start_stop_step(Op):
 slice: _x_start_stop_step
 """The elements from start to stop by step, on every axis."""
 
+class _x_shape_origin_steps(Op):
+    def __call__(self, x: ArrayOrNumber, shape: ShapeLike, origin: ShapeLike, steps: Sequence[Ints]) -> Symbol: ...
+
+affine_view: _x_shape_origin_steps
+"""The elements at origin + index @ steps: windows, diagonals, any view with strides."""
+
 class _x_index(Op):
     def __call__(self, x: ArrayOrNumber, index: ShapeLike) -> Symbol: ...
 

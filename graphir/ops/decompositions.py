@@ -548,6 +548,63 @@ def item(p: Any, x: Any, index: tuple[Any, ...]) -> Any:
 
 
 @exact
+def affine_view(p: Any, x: Any, shape: Any, origin: Any, steps: Any) -> Any:
+    """The elements gathered at computed indices, axis by axis, or in the flat operand.
+
+    The op is a primitive if an axis of the result runs along several axes of the operand, one of
+    which has a named size, and if a named size is part of the origin.
+    """
+    if not all(isinstance(at, int) for at in origin):
+        return None
+    if 0 in shape:
+        return p.reshape(_cleared(p, x), shape=shape)
+    if any(sum(map(bool, step)) > 1 for step in steps):
+        if not all(isinstance(n, int) for n in x.shape):
+            return None
+        strides = [math.prod(x.shape[axis + 1 :]) for axis in range(len(x.shape))]
+        dot = _dot_product
+        x = p.reshape(x, shape=(math.prod(x.shape),))
+        origin, steps = (dot(origin, strides),), tuple((dot(step, strides),) for step in steps)
+    order: list[int] = []
+    for axis in reversed(range(len(x.shape))):
+        own = [k for k, step in enumerate(steps) if step[axis]]
+        x = _gathered(p, x, axis, origin[axis], [(steps[k][axis], shape[k]) for k in own])
+        order = own + order
+    gathered = tuple(shape[k] for k in order)
+    x = _shaped(p, x, gathered)
+    if order != sorted(order):
+        x = p.permute(x, dims=tuple(map(order.index, sorted(order))))
+    ones = tuple(size if k in order else 1 for k, size in enumerate(shape))
+    return _spread(p, _shaped(p, x, ones), shape)
+
+
+def _dot_product(left: Any, right: Any) -> Any:
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def _cleared(p: Any, x: Any) -> Any:
+    """Return the slice of no elements along the first axis."""
+    x = x if len(x.shape) else p.reshape(x, shape=(1,))
+    return _sliced(p, x, 0, 0, 0)
+
+
+def _gathered(p: Any, x: Any, axis: int, first: Any, lines: list[tuple[int, Any]]) -> Any:
+    """Return x gathered along an axis at first + i * step + j * step + ... of several lines."""
+    if not lines:
+        return _sliced(p, x, axis, first, first + 1)
+    (step, size), *_ = lines
+    if len(lines) == 1 and step > 0:
+        return _sliced(p, x, axis, first, first + (size - 1) * step + 1, step)
+    sizes = tuple(size for _, size in lines)
+    indices = None
+    for k, (step, size) in enumerate(lines):
+        line = p.range(dtype=DType.int64, start=0 if k else first, step=step, size=size)
+        spread = _along(p, line, k, sizes)
+        indices = spread if indices is None else p.add(indices, spread)
+    return p.gather(x, indices, axis=axis)
+
+
+@exact
 def slice_update(p: Any, x: Any, updates: Any, start: Axes, stop: Axes, step: Axes) -> Any:
     """The elements before the updates, the updates and the elements after, axis by axis.
 

@@ -254,6 +254,31 @@ def sliced(op: Op, types: Types, attrs: Attributes) -> Shape:
     return tuple(_length(*axis) for axis in axes)
 
 
+def affine_view(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """The attribute shape; the first and the last positions must lie in the operand."""
+    shape: Shape = attrs["shape"]
+    steps: tuple[tuple[int, ...], ...] = attrs["steps"]
+    if len(steps) != len(shape):
+        raise ShapeError(
+            f"each axis of {shape_text(shape)} takes a vector of steps",
+            op=op.name,
+            got=f"{len(steps)} vectors",
+        )
+    if 0 in shape:
+        return shape
+    for axis, (first, size) in enumerate(zip(attrs["origin"], types[0].shape, strict=True)):
+        low = high = first
+        for step, count in zip(steps, shape, strict=True):
+            reach = (count - 1) * step[axis]
+            low, high = (low + reach, high) if step[axis] < 0 else (low, high + reach)
+        beyond = isinstance(low, int) and low < 0
+        if beyond or (isinstance(high - size, int) and high - size >= 0):
+            raise ShapeError(
+                f"the positions {low} to {high} exceed axis {axis} of {types[0]}", op=op.name
+            )
+    return shape
+
+
 def item(op: Op, types: Types, attrs: Attributes) -> Shape:
     """Rank 0."""
     for axis, (at, size) in enumerate(zip(attrs["index"], types[0].shape, strict=True)):

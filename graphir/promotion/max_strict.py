@@ -71,7 +71,7 @@ _PROMOTING = frozenset(
 _OF_ONE_DTYPE = frozenset({"concat", "stack", *UPDATES})
 """The ops whose operands must already share one dtype."""
 
-COMPOSED_OPS = frozenset({"item", "slice_update", "index_update"})
+COMPOSED_OPS = frozenset({"affine_view", "item", "slice_update", "index_update"})
 """Ops that MAX lacks, and whose decompositions consist of slice, concat, scatter and the like."""
 
 _MEASURED_OPS = frozenset(

@@ -6,10 +6,11 @@ Their results may be views of the operands, perhaps read-only.
 
 from __future__ import annotations
 
-from operator import index
+from operator import index, mul
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir.conversions import convert
@@ -90,6 +91,30 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
                 f"the range {low}:{high} exceeds axis {axis} of size {size}", op="slice"
             )
     return x[(*map(slice, start, stop, step), ...)]
+
+
+def affine_view(x: Array, shape: Sizes, origin: Sizes, steps: tuple[Sizes, ...]) -> Array:
+    """Return a read-only view of x: element i of the result is x[origin + i @ steps].
+
+    Raises ExecutionError unless all positions lie in x.
+    """
+    if 0 in shape:
+        return np.empty(shape, x.dtype)
+    for axis, (first, size) in enumerate(zip(origin, x.shape, strict=True)):
+        reaches = [step[axis] * (count - 1) for step, count in zip(steps, shape, strict=True)]
+        low = first + sum(reach for reach in reaches if reach < 0)
+        high = first + sum(reach for reach in reaches if reach > 0)
+        if low < 0 or high >= size:
+            raise ExecutionError(
+                f"the positions {low} to {high} exceed axis {axis} of size {size}",
+                op="affine_view",
+            )
+    strides = [sum(map(mul, step, x.strides)) for step in steps]
+    if x.dtype.isbuiltin != 1:  # whose description as_strided does not understand
+        bits = x.view(f"u{x.itemsize}")
+        return affine_view(bits, shape, origin, steps).view(x.dtype)
+    first_element = x[(*[slice(at, at + 1) for at in origin], ...)]
+    return as_strided(first_element, shape, strides, writeable=False)
 
 
 def slice_update(x: Array, updates: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:

@@ -403,6 +403,7 @@ PRIMITIVES: dict[str, Kernel] = {
     "squeeze": movement.squeeze,
     "unsqueeze": movement.unsqueeze,
     "slice": movement.sliced,
+    "affine_view": movement.affine_view,
     "slice_update": movement.slice_update,
     "flip": movement.flip,
     "roll": movement.roll,

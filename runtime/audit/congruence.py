@@ -26,6 +26,7 @@ MOVING = {
         ops.slice,
         ops.item,
         ops.flip,
+        ops.affine_view,
         ops.concat,
     ),
     *(ops.stack, ops.squeeze, ops.unsqueeze, ops.roll, ops.tile, ops.repeat),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.trace import ArgumentLayout
+from graphir.numpy_api.views.layouts import ViewLayout, overlaps
 from graphir.semantics.products import address
 
 Array = NDArray[Any]
@@ -167,10 +168,9 @@ def _alone(array: Any, is_own: bool) -> ArgumentLayout:
         return ArgumentLayout(None)
     plain: Any = np.asarray(cast("Any", array))
     twin = _twin(plain)[0]
-    repeats = any(
-        step == 0 and size > 1 for step, size in zip(twin.strides, twin.shape, strict=True)
-    )
-    twin.setflags(write=bool(writable and not repeats))
+    # A write would change all elements that share a place, of which the graph has copies.
+    shares = overlaps(ViewLayout(twin.shape, twin.strides))
+    twin.setflags(write=bool(writable and not shares))
     return ArgumentLayout(twin)
 
 

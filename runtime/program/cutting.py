@@ -65,7 +65,7 @@ UPDATES = frozenset({ops.slice_update, ops.index_update})
 VIEWS = frozenset(
     {
         *(ops.reshape, ops.rebind, ops.transpose, ops.permute, ops.squeeze, ops.unsqueeze),
-        *(ops.slice, ops.flip, ops.broadcast_to),
+        *(ops.slice, ops.flip, ops.broadcast_to, ops.affine_view),
     }
 )
 """The ops whose results may share memory with their operand, and with nothing else."""

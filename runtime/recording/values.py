@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphir import GraphirError, Symbol
 from graphir.numpy_api.arrays.operands import mapped
 from graphir.numpy_api.views import steps
-from graphir.numpy_api.views.layouts import steps_between
+from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
 
 if TYPE_CHECKING:
     from runtime.recording.recorder import Recorder
@@ -150,6 +150,8 @@ class RecordingTrace:
     def write(self, symbol: Symbol | None) -> None:
         """Note a write of a symbol's values to the array; None stands for unknown values."""
         root = self.root
+        if symbol is not None and _shares_places((root or self).plain):
+            symbol = None  # the write changes more elements than those of the symbol
         if root is None or self.parent is None:
             self.symbol = self.recorder.retaken(self.plain) if symbol is None else symbol
             self.version = self.recorder.counted()
@@ -265,8 +267,20 @@ def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:
     whole = (parent.root or parent).view_of_part(view)
     if whole is not None:
         return whole
+    while parent.parent is not None and _overlaps(parent.steps):
+        parent = parent.parent  # whose elements have one place each
     steps_found = steps_between(parent.plain, view)
     if steps_found is None and parent.root is not None:  # the view exceeds its parent
         parent = parent.root
         steps_found = steps_between(parent.plain, view)
     return RecordingTrace(parent.recorder, view, None, parent, steps_found)
+
+
+def _overlaps(view_steps: steps.Steps | None) -> bool:
+    """Whether steps lead to a view with strides, whose elements may share places in memory."""
+    return any(isinstance(step, (steps.AffineView, steps.Broadcast)) for step in view_steps or ())
+
+
+def _shares_places(array: Array) -> bool:
+    """Whether elements of an array share memory, as those of windows do."""
+    return not array.flags.c_contiguous and overlaps(ViewLayout(array.shape, array.strides))

@@ -53,6 +53,9 @@ _OF_OPERANDS: dict[str, Call] = {
     "take_along": Call((SQUARE, SQUARE), {}, {1: DType.int64}),
     "scatter": Call((SQUARE, SQUARE, SQUARE), {}, {2: DType.int64}),
     "item": Call((SQUARE,), {"index": (1, 0)}),
+    "affine_view": Call(
+        (SQUARE,), {"shape": (2, 1, 2), "origin": (0, 0), "steps": ((1, 0), (0, 1), (0, 1))}
+    ),
     "slice_update": Call((SQUARE, (2,)), {"start": (0, 0), "stop": (1, 2), "step": (1, 1)}),
     "index_update": Call((SQUARE, SQUARE, (2,)), {"axis": 0}, {2: DType.int64}),
     "numpy_sum": Call((SQUARE, SQUARE), {}, {1: DType.bool}),

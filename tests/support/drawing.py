@@ -196,6 +196,8 @@ class Drawing:
 
     def _attributes(self, op: Op, x: Symbol) -> dict[str, Any]:
         """Attributes for an op whose first operand is x, some of those with a default left out."""
+        if op is ops.affine_view:
+            return _windows(self, x.shape)
         return {
             attr.name: self._attribute(attr, x, x.dtype)
             for attr in op.attrs
@@ -306,6 +308,27 @@ def _limits(drawing: Drawing, shape: Shape, dtype: DType, name: str) -> Shape:
     if name == "start":
         return tuple(drawing.one_of(0, 0, 1, dim - 1) for dim in shape)
     return tuple(drawing.one_of(dim, dim, dim - 1, 2) for dim in shape)
+
+
+def _windows(drawing: Drawing, shape: Shape) -> dict[str, Any]:
+    """Attributes of a view with strides: windows, axes backward, a diagonal, a repeated axis."""
+    rank = len(shape)
+    sizes, steps, origin = [], [], [0] * rank
+    units = [[int(k == axis) for k in range(rank)] for axis in range(rank)]
+    windows: list[int] = []
+    for axis, dim in enumerate(shape):
+        windows.append(drawing.one_of(1, 2) if dim != 0 else 1)
+        sizes.append(dim - (windows[-1] - 1))
+        steps.append(units[axis])
+        if isinstance(dim, int) and windows[-1] == 1 and dim and drawing.one_of(False, True):
+            steps[-1], origin[axis] = [-step for step in units[axis]], dim - 1
+    if rank > 1 and known(shape) and drawing.one_of(False, False, True):
+        return {"shape": [min(shape)], "origin": [0] * rank, "steps": [[1] * rank]}
+    if drawing.one_of(False, True):
+        sizes, steps = [*sizes, *windows], [*steps, *units]
+    if drawing.one_of(False, False, True):
+        sizes, steps = [2, *sizes], [[0] * rank, *steps]
+    return {"shape": sizes, "origin": origin, "steps": steps}
 
 
 def _number(drawing: Drawing, shape: Shape, dtype: DType, name: str) -> Any:

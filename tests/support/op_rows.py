@@ -248,7 +248,7 @@ OTHERS = frozenset(
     where cast sum numpy_sum prod max min mean var std any all argmax argmin cumulative_sum
     cumulative_prod softmax logsoftmax layer_norm sort argsort searchsorted matmul tensordot
     outer reshape broadcast_to rebind transpose permute squeeze unsqueeze slice flip roll
-    pad tile repeat concat stack gather take_along scatter item slice_update
+    pad tile repeat concat stack gather take_along scatter affine_view item slice_update
     index_update input constant full range eye
     shape_of
     """.split()  # noqa: SIM905

@@ -18,6 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError
@@ -25,6 +26,7 @@ from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
+    LayoutUse,
     ScalarValue,
     TraceMemory,
     active_memory,
@@ -41,6 +43,7 @@ from graphir.numpy_api.arrays.operands import (
     plains,
 )
 from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.views.layouts import steps_between
 from graphir.ops.dims import Dim
 
 _LOCK = RLock()
@@ -233,6 +236,36 @@ def _iterated(
     return array_from(memory, values, dtype)
 
 
+def _strided(
+    memory: TraceMemory,
+    original: Any,
+    x: Any,
+    shape: Any = None,
+    strides: Any = None,
+    subok: bool = False,
+    writeable: bool = True,
+) -> Any:
+    """Return a view with other strides, all of whose elements lie in the memory of x."""
+    if not isinstance(x, ArrayValue) or not is_known(shape, strides):
+        raise GraphError(
+            "the memory layout of the view is unknown in a trace",
+            fix="use sliding_window_view, or sizes and strides that are numbers",
+            location=user_location(),
+            op="as_strided",
+        )
+    memory.reads_layouts(LayoutUse.ALL)
+    layout = plains(shape), plains(strides)
+    view = x.of_view(plainly(original, x.plain, *layout, writeable=writeable))
+    if steps_between(x.plain if x.origin is None else x.origin, view.plain) is None:
+        raise GraphError(
+            "elements of the view lie outside of the array, or between its elements",
+            fix="use x.copy() first",
+            location=user_location(),
+            op="as_strided",
+        )
+    return view
+
+
 _EMPTY = np.empty
 _ORDERS: dict[Any, str] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
 _RECORDS: dict[str, Record] = {
@@ -254,6 +287,7 @@ MAKERS: dict[str, tuple[Any, Any]] = {
     for name, record in _RECORDS.items()
 }
 """The NumPy function and its stand-in during a trace, by the function's name in numpy."""
+MAKERS["as_strided"] = as_strided, _maker(as_strided, _strided)
 
 
 class TracedNumpy(ModuleType):
@@ -322,12 +356,16 @@ class _TracedMain(TracedNumpy):
         super().__init__(np)
         for name, joiner in _JOINERS.items():
             setattr(self, name, joiner)
+        self.lib = TracedNumpy(np.lib)
+        vars(self.lib)["stride_tricks"] = TracedNumpy(np.lib.stride_tricks)
 
 
 TRACED_NUMPY = _TracedMain()
 _PAIRS = [
     *MAKERS.values(),
     (np, TRACED_NUMPY),
+    (np.lib, TRACED_NUMPY.lib),
+    (np.lib.stride_tricks, TRACED_NUMPY.lib.stride_tricks),
     *((getattr(np, name), joiner) for name, joiner in _JOINERS.items()),
 ]
 STAND_INS: dict[int, Any] = {id(original): stand_in for original, stand_in in _PAIRS}

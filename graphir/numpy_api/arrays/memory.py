@@ -30,7 +30,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.views.layouts import steps_between
+from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
 from graphir.numpy_api.views.steps import Steps, ViewBuilder, backward, forward
 from graphir.ops.op import GraphValue, Op
 
@@ -416,8 +416,11 @@ class ArrayValue(GraphValue):
                 got=str(self.read().type),
                 fix="pass the array to the function, and return its new values",
             )
-        if not reason and self._view is not None and not self._view.flags.writeable:
-            reason = "it is read-only"
+        view = self._view
+        if not reason and view is not None and not view.flags.writeable:
+            wholes = [view] if self.cell.buffer is None else [view, self.cell.buffer]
+            shares = any(overlaps(ViewLayout(x.shape, x.strides)) for x in wholes)
+            reason = "it is read-only" + (": its elements share memory" if shares else "")
         if reason:
             raise GraphError(
                 "this array refuses writes",

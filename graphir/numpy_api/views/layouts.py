@@ -2,25 +2,26 @@
 
 A view that selects a slice of each axis, in another order or broadcast, becomes flips, a cut, a
 permutation, a reshape and a broadcast. A view of parts of axes, as the heads of attention, is such
-a view of the array in another shape. Any other view becomes a Pick of elements by their addresses.
+a view of the array in another shape. Sliding windows, diagonals and other views with strides become
+an AffineView, each of whose axes runs along the array's axes in constant steps.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from graphir.numpy_api.views.steps import (
+    AffineView,
     Broadcast,
     Cut,
     Flip,
     Permute,
-    Pick,
     Reshape,
     Steps,
     ViewPart,
@@ -91,7 +92,12 @@ def _steps(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> S
     for steps in (_cut(whole, view, offset), _split(whole, view, offset, itemsize)):
         if steps is not None:
             return steps
-    return _picked(whole, view, offset)
+    affine_view = _affine(whole, view, offset)
+    if affine_view is not None:
+        return (affine_view,)
+    reorder_steps, memory_layout, offset = _in_memory_order(whole, offset)
+    affine_view = _affine(memory_layout, view, offset)
+    return None if affine_view is None else (*reorder_steps, affine_view)
 
 
 def _empty(whole: ViewLayout, view: ViewLayout) -> Steps:
@@ -113,9 +119,11 @@ def _same_elements(whole: ViewLayout, view: ViewLayout, itemsize: int) -> bool:
 
 def _cut(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
     """Return the steps of a view that slices each axis, then reorders and broadcasts; else None."""
-    starts = _starts(whole, offset)
-    axes = None if starts is None else _matched(whole, view, starts)
-    if starts is None or axes is None:
+    for starts in _origins(whole, offset):
+        axes = _matched(whole, view, starts)
+        if axes is not None:
+            break
+    else:
         return None
     flips, cut_step, shape = _spans(whole, view, starts, axes)
     order = [axis for axis in axes if axis is not None]
@@ -159,36 +167,67 @@ def _split(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> S
     return None if cut_steps is None else (Reshape(shape), *cut_steps)
 
 
-def _starts(whole: ViewLayout, offset: int) -> list[int] | None:
-    """Return the index of the view's first element, or None if the offset does not determine it.
+def _origins(whole: ViewLayout, offset: int) -> Iterator[Sizes]:
+    """Yield the indices of the element at an offset in bytes.
 
-    The offset determines the index if no two axes overlap in memory.
+    There is one at most, unless axes overlap in memory. The index along an axis that repeats one
+    element is 0.
     """
-    starts, reach = [0] * len(whole.shape), 0
-    axes = sorted(range(len(whole.shape)), key=lambda i: abs(whole.strides[i]))
-    for i in axes:  # from the innermost on
-        size, stride = whole.shape[i], abs(whole.strides[i])
-        if size > 1 and stride <= reach:
-            return None
-        reach += (size - 1) * stride
-        if whole.strides[i] < 0:
-            offset += (size - 1) * stride
-    for i in reversed(axes):
-        size, stride = whole.shape[i], whole.strides[i]
-        if size > 1:
-            at, offset = divmod(offset, abs(stride))
-            starts[i] = at if stride > 0 else size - 1 - at
-    within = all(0 <= at < size for at, size in zip(starts, whole.shape, strict=True))
-    return starts if within and not offset else None
+    axes = [*_distinct_axes(whole)]
+    sizes, strides = whole.shape, whole.strides
+    low = sum((sizes[axis] - 1) * strides[axis] for axis in axes if strides[axis] < 0)
+    spans = [(sizes[axis], abs(strides[axis])) for axis in axes]
+    for counts in itertools.islice(_counts(spans, offset - low), _ORIGINS):
+        origin = [0] * len(sizes)
+        for axis, count in zip(axes, counts, strict=True):
+            origin[axis] = count if strides[axis] > 0 else sizes[axis] - 1 - count
+        yield tuple(origin)
 
 
-def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int | None] | None:
+_ORIGINS = 1000
+"""The maximum number of indices of one element that are tried."""
+
+
+def _distinct_axes(whole: ViewLayout) -> list[int]:
+    """Return the axes along which elements differ, the outermost in memory first."""
+    both = enumerate(zip(whole.shape, whole.strides, strict=True))
+    axes = [axis for axis, (size, stride) in both if size > 1 and stride]
+    return sorted(axes, key=lambda axis: -abs(whole.strides[axis]))
+
+
+def _counts(spans: Sequence[tuple[int, int]], rest: int) -> Iterator[Sizes]:
+    """Yield the counts of strides that sum to a distance, for axes as pairs (size, stride)."""
+    if not spans:
+        if not rest:
+            yield ()
+        return
+    (size, stride), *inner = spans
+    reach = sum((n - 1) * by for n, by in inner)
+    for count in range(min(size - 1, rest // stride), max(-1, (rest - reach - 1) // stride), -1):
+        for counts in _counts(inner, rest - count * stride):
+            yield (count, *counts)
+
+
+def overlaps(layout: ViewLayout) -> bool:
+    """Whether elements share memory: along a repeated axis, or where axes overlap."""
+    reach = 0
+    for size, stride in sorted(zip(layout.shape, layout.strides, strict=True), key=_stride_size):
+        if size > 1 and abs(stride) <= reach:
+            return bool(math.prod(layout.shape))
+        reach += (size - 1) * abs(stride)
+    return False
+
+
+def _stride_size(axis: tuple[int, int]) -> int:
+    return abs(axis[1])
+
+
+def _matched(whole: ViewLayout, view: ViewLayout, starts: Sizes) -> list[int | None] | None:
     """Return for each axis of the view the axis of the whole along which it runs.
 
     An axis of size 1, or with stride 0, has None. The result is None if an axis matches no other.
     """
-    free = [i for i, size in enumerate(whole.shape) if size > 1]
-    free.sort(key=lambda i: -abs(whole.strides[i]))
+    free = _distinct_axes(whole)
     axes: list[int | None] = []
     for size, stride in zip(view.shape, view.strides, strict=True):
         if size == 1 or not stride:
@@ -206,7 +245,7 @@ def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int
 
 
 def _spans(
-    whole: ViewLayout, view: ViewLayout, starts: list[int], axes: list[int | None]
+    whole: ViewLayout, view: ViewLayout, starts: Sizes, axes: list[int | None]
 ) -> tuple[Sizes, Cut | None, Sizes]:
     """Return the axes of the cut to flip, the cut to take and the shape of the cut."""
     spans = {i: (at, at + 1, 1) for i, at in enumerate(starts)}
@@ -225,19 +264,82 @@ def _spans(
     return tuple(sorted(flips)), cut_step, shape
 
 
-def _picked(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
-    """Return the Pick of the view's elements from the whole, by their addresses; else None."""
-    whole_addresses, view_addresses = _addresses(whole), _addresses(view) + offset
-    order = np.argsort(whole_addresses.ravel(), kind="stable")
-    at = np.searchsorted(whole_addresses.ravel()[order], view_addresses.ravel())
-    places = order[np.minimum(at, whole_addresses.size - 1)]
-    if not np.array_equal(whole_addresses.ravel()[places], view_addresses.ravel()):
-        return None
-    return (Pick(places.reshape(view.shape)),)
+def _affine(whole: ViewLayout, view: ViewLayout, offset: int) -> AffineView | None:
+    """Return the view whose axes run along axes of the whole in constant steps; else None."""
+    orders = _axis_orders(whole)
+    choices: list[dict[Sizes, None]] = []
+    for size, stride in zip(view.shape, view.strides, strict=True):
+        strides = [(order, nearest) for order in orders for nearest in (False, True)]
+        stride = stride if size > 1 else 0
+        choices.append(dict.fromkeys(_along_axes(whole, stride, *way) for way in strides))
+    for origin, *steps in itertools.product(_origins(whole, offset), *choices):
+        if _is_within(whole.shape, view.shape, origin, steps):
+            return AffineView(view.shape, origin, tuple(steps))
+    return None
 
 
-def _addresses(layout: ViewLayout) -> NDArray[np.int64]:
-    addresses = np.zeros((), np.int64)
-    for size, stride in zip(layout.shape, layout.strides, strict=True):
-        addresses = addresses[..., None] + np.arange(size, dtype=np.int64) * stride
-    return np.broadcast_to(addresses, layout.shape)
+def _axis_orders(whole: ViewLayout) -> list[Sizes]:
+    """Return the orders in which axes take parts of a distance in memory.
+
+    That is from the outermost axis to the innermost, and any order if axes overlap in memory.
+    """
+    axes = _distinct_axes(whole)
+    if overlaps(whole) and len(axes) <= _PERMUTED_AXES:
+        return [*itertools.permutations(axes)]
+    return [tuple(axes)]
+
+
+_PERMUTED_AXES = 4
+"""The number of overlapping axes up to which all orders are tried: that of windows in a plane."""
+
+
+def _along_axes(whole: ViewLayout, distance: int, order: Sizes, nearest: bool = False) -> Sizes:
+    """Return a distance in bytes as counts of elements along the axes of the whole.
+
+    Each axis takes as many strides as fit into the rest, or the nearest number of them, after which
+    an inner axis may run backward. The result is () if a rest remains.
+    """
+    counts = [0] * len(whole.shape)
+    for axis in order:
+        stride = abs(whole.strides[axis])
+        count = (abs(distance) + (stride // 2 if nearest else 0)) // stride
+        counts[axis] = count if (distance < 0) == (whole.strides[axis] < 0) else -count
+        distance -= counts[axis] * whole.strides[axis]
+    return () if distance else tuple(counts)
+
+
+def _is_within(whole: Sizes, view: Sizes, origin: Sizes, steps: Sequence[Sizes]) -> bool:
+    """Whether a view has steps, and all its positions lie within the whole."""
+    if any(len(step) != len(whole) for step in steps):
+        return False
+    for axis, size in enumerate(whole):
+        reaches = [step[axis] * (count - 1) for step, count in zip(steps, view, strict=True)]
+        low = origin[axis] + sum(reach for reach in reaches if reach < 0)
+        high = origin[axis] + sum(reach for reach in reaches if reach > 0)
+        if low < 0 or high >= size:
+            return False
+    return True
+
+
+def _in_memory_order(whole: ViewLayout, offset: int) -> tuple[Steps, ViewLayout, int]:
+    """Return the steps to the elements in memory order with as few axes as possible.
+
+    The results are the steps, the layout that they lead to, and the offset from its first element.
+    """
+    both = [*zip(whole.shape, whole.strides, strict=True)]
+    flips = tuple(axis for axis, (size, stride) in enumerate(both) if size > 1 and stride < 0)
+    offset -= sum((both[axis][0] - 1) * both[axis][1] for axis in flips)
+    order = sorted(range(len(both)), key=lambda axis: -abs(both[axis][1]))
+    shape: list[int] = []
+    strides: list[int] = []
+    for size, stride in [(both[axis][0], abs(both[axis][1])) for axis in order]:
+        if shape and strides[-1] == stride * size:
+            shape[-1], strides[-1] = shape[-1] * size, stride
+        elif size > 1:
+            shape.append(size)
+            strides.append(stride)
+    steps: list[ViewStep] = [Flip(flips)] if flips else []
+    if order != sorted(order):
+        steps.append(Permute(tuple(order)))
+    steps.append(Reshape(tuple(shape)))
+    return tuple(steps), ViewLayout(tuple(shape), tuple(strides)), offset

@@ -6,8 +6,10 @@ A step is one difference between a view and its array. `forward` returns the sym
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import mul
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -178,6 +180,41 @@ def _elements(x: Symbol) -> Symbol:
     while x.op is ops.reshape:
         (x,) = x.args
     return x
+
+
+@dataclass(frozen=True, slots=True)
+class AffineView(ViewStep):
+    """The elements at `origin + index @ steps`: windows, diagonals, and other strided views."""
+
+    shape: Sizes
+    origin: Sizes
+    steps: tuple[Sizes, ...]
+
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
+        """Return the view of x."""
+        attrs = {"shape": self.shape, "origin": self.origin, "steps": self.steps}
+        return builder.emit(ops.affine_view, (x,), **attrs)
+
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
+        """Return x with `new` at the view's positions, which the graph computes."""
+        if not self._has_unique_positions(x.shape):
+            raise ViewWriteError(
+                "several elements of the view share one place in memory", fix="write to x.copy()"
+            )
+        line = builder.emit(ops.range, (), dtype=DType.int64, start=0, step=1, size=x.size)
+        places = self.forward(builder, builder.reshaped(line, x.shape))
+        return builder.emit(ops.index_update, (x, new, places), axis=None)
+
+    def _has_unique_positions(self, whole: tuple[Any, ...]) -> bool:
+        """Whether no two elements share a place: each stride exceeds the reach of smaller ones."""
+        sizes = [math.prod(whole[axis + 1 :]) for axis in range(len(whole))]
+        strides = [abs(sum(map(mul, step, sizes))) for step in self.steps]
+        reach = 0
+        for stride, size in sorted(zip(strides, self.shape, strict=True)):
+            if size > 1 and stride <= reach:
+                return False
+            reach += stride * (size - 1)
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

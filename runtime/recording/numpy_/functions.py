@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from graphir import Symbol, ops
 from graphir.numpy_api.functions import FUNCTIONS
@@ -261,7 +262,16 @@ def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **keywords: Any) ->
     return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]
 
 
+def _windows(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a view of sliding windows; NumPy's Python body would record tests of its arguments."""
+    recorder.setting("the window of sliding_window_view", [args, kwargs])
+    with recording_with(None):
+        real = recorder.call(sliding_window_view, plains((x, *args)), plains(kwargs))
+    return view_of(x, real) if isinstance(x, RecordedValue) else real
+
+
 _OWN: dict[Any, Callable[..., Any]] = {
+    sliding_window_view: _windows,
     np.copyto: _copyto,
     np.put: _put,
     np.where: _chosen,

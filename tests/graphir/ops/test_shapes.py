@@ -200,7 +200,13 @@ def test_updates_have_the_shape_of_what_they_update():
     assert ops.index_update(x, g.input("float32", (3, 2, 5)), i, axis=0).type is x.type
     assert ops.index_update(x, g.input("float32", (3, 1)), i).type is x.type
     assert ops.item(x, ("n-1", 4)).type is TensorType("float32", ())
+    windows = {"origin": (0, 1), "steps": ((1, 0), (1, 0), (0, 2))}
+    assert ops.affine_view(x, ("n-2", 3, 2), **windows).type is TensorType("float32", ("n-2", 3, 2))
     for call, message in [
+        (lambda: ops.affine_view(x, (2, 2, 3), **windows), "positions 1 to 5 exceed axis 1 of"),
+        (lambda: ops.affine_view(x, ("n", 2, 2), **windows), "positions 0 to n exceed axis 0 of"),
+        (lambda: ops.affine_view(x, (2, 2), **windows), r"axis of \[2, 2\] takes a vector"),
+        (lambda: ops.affine_view(x, (2,), (0, 0), ((1,),)), "takes 2 steps; got .*1,"),
         (lambda: ops.slice_update(x, x, **rows), r"n meets n-2"),
         (lambda: ops.slice_update(v, x, start=0, stop=5, step=1), "do not broadcast to"),
         (

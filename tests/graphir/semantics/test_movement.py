@@ -44,6 +44,10 @@ CASES = {
     "unsqueeze": ({"axis": 1}, [[[0, 1, 2]], [[3, 4, 5]]]),
     "slice": ({"start": (1, 0), "stop": (2, 3), "step": (1, 2)}, [[3, 5]]),
     "item": ({"index": (1, 2)}, 5),
+    "affine_view": (
+        {"shape": (2, 2, 2), "origin": (0, 2), "steps": ((1, 0), (0, -1), (0, -1))},
+        [[[2, 1], [1, 0]], [[5, 4], [4, 3]]],
+    ),
     "flip": ({"axis": (0, 1)}, [[5, 4, 3], [2, 1, 0]]),
     "roll": ({"shift": -4, "axis": 1}, [[1, 2, 0], [4, 5, 3]]),
     "tile": ({"repeats": (1, 2)}, [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]),
@@ -153,6 +157,7 @@ def test_movement_of_scalars_and_of_nothing(dtype):
         "permute": {"dims": ()},
         "slice": {"start": (), "stop": (), "step": ()},
         "flip": {"axis": ()},
+        "affine_view": {"shape": (), "origin": (), "steps": ()},
         "tile": {"repeats": ()},
         "pad": {"padding": (), "value": zero},
     }.items():
@@ -163,6 +168,7 @@ def test_movement_of_scalars_and_of_nothing(dtype):
         ("repeat", {"repeats": 2, "axis": 0}, (0, 3)),
         ("tile", {"repeats": (2, 0)}, (0, 0)),
         ("flip", {"axis": (0,)}, (0, 3)),
+        ("affine_view", {"shape": (0, 2), "origin": (9, 9), "steps": ((1, 0), (0, 0))}, (0, 2)),
         ("pad", {"padding": ((1, 1), (0, 0)), "value": zero}, (2, 3)),
         ("slice", {"start": (0, 1), "stop": (0, 3), "step": (1, 1)}, (0, 2)),
     ]:
