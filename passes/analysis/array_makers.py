@@ -59,13 +59,17 @@ def _in_dtype(value: ast.expr, dtype: DType, syntax: CastSyntax) -> str:
     return f"{text} in line {value.lineno}"
 
 
-@lru_cache(maxsize=64)
 def _tree(file: str) -> ast.Module | None:
     lines: list[str] = []
     while len(lines) < MOST_LINES and (line := source_line(file, len(lines) + 1)):
         lines.append(line)
+    return _parsed("".join(lines)) if lines else None
+
+
+@lru_cache(maxsize=64)
+def _parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse("".join(lines)) if lines else None
+        return ast.parse(source)
     except (SyntaxError, ValueError):
         return None
 

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from ctypes import Structure
 from enum import Enum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from functools import cache
+from types import FunctionType
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir.ir.foreign_arrays import to_numpy_array
+from runtime.jit.loads import is_library_module
 from runtime.jit.statics import identity_key
 
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
@@ -130,22 +135,63 @@ class Contents:
     def holds(self) -> bool:
         """Whether the container has the same elements now."""
         present = elements(self._container)
-        if isinstance(present, frozenset):
-            return present == self._elements
         return len(present) == len(self._elements) and all(map(alike, present, self._elements))
 
 
-def elements(container: Any) -> tuple[Any, ...] | frozenset[Any]:
-    """Return the elements of a builtin container; for a dict, its keys and then its values."""
+def elements(container: Any) -> tuple[Any, ...]:
+    """Return the elements of a builtin container; for a dict, its keys and then its values.
+
+    The order counts for a set too, since code can iterate over it.
+    """
     if isinstance(container, dict):
         table = dict(cast("dict[Any, Any]", container))  # a subclass may iterate otherwise
         return (*table.keys(), *table.values())
-    if isinstance(container, (set, frozenset)):
-        return frozenset(map(identity_key, cast("set[Any]", container)))
     return tuple(cast("list[Any]", container))
 
 
 CONTAINERS = list, tuple, dict, set, frozenset, deque
+
+
+def _buffer(value: Any) -> bytes:
+    return memoryview(value).tobytes()
+
+
+def _present(variable: ContextVar[Any]) -> Any:
+    return variable.get(None)
+
+
+_READERS: dict[type, Callable[[Any], Any]] = {
+    bytearray: _buffer,
+    memoryview: _buffer,
+    cast("Any", Structure).__mro__[1]: _buffer,  # all types of ctypes
+    ContextVar: _present,
+}
+
+
+def reader_of(kind: type) -> Callable[[Any], Any] | None:
+    """Return the function that reads the value of a compiled mutable type; None for others."""
+    return next((read for base, read in _READERS.items() if issubclass(kind, base)), None)
+
+
+class Reading:
+    """A guard on the value that a compiled mutable object holds."""
+
+    def __init__(self, owner: Any, read: Callable[[Any], Any]) -> None:
+        self._owner, self._read = owner, read
+        self._value = read(owner)
+
+    def holds(self) -> bool:
+        """Whether the object holds the same value now."""
+        return alike(self._read(self._owner), self._value)
+
+
+@cache
+def is_consumed(kind: type) -> bool:
+    """Whether a look at a value of a library's type changes it: an iterator, a file or a queue."""
+    step = getattr(kind, "__next__", None)
+    if step is None:
+        return kind.__module__ in ("queue", "_queue", "multiprocessing.queues")
+    return not isinstance(step, FunctionType) or is_library_module(step.__module__)
 
 
 class ArrayContent:
@@ -190,6 +236,9 @@ def _is_frozen(array: Any) -> bool:
     return base is None or isinstance(base, bytes)
 
 
+ContentGuard: TypeAlias = Contents | Reading | ArrayContent
+
+
 # -- the guards of a trace
 
 
@@ -200,7 +249,7 @@ class Guards:
     """
 
     def __init__(
-        self, loads: Iterable[Guard], contents: Iterable[Contents | ArrayContent], lasting: bool
+        self, loads: Iterable[Guard], contents: Iterable[ContentGuard], lasting: bool
     ) -> None:
         self._loads, self._contents = tuple(loads), tuple(contents)
         self._lasting = lasting

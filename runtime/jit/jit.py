@@ -116,9 +116,10 @@ def jit(
     state, and jit traces the function again after a change. The guards cover globals, closure
     cells, and attributes of these and of arguments to a depth of two; scalars and strings compare
     by value, other objects by identity. They also cover the elements of lists, dicts and sets
-    reached in this way. Arrays reached in this way are inputs, read at every call. A trace freezes
-    deeper state, computed attribute names, containers of more than 1000 elements, files, clocks and
-    environment variables.
+    reached in this way, and the code and defaults of called functions. A function that reaches an
+    iterator, a file or a queue from outside is traced at every call. Arrays reached in this way are
+    inputs, read at every call. A trace freezes deeper state, computed attribute names, containers
+    of more than 1000 elements, clocks and environment variables.
 
     A call returns the structure that the function returns, with arrays for symbols and numbers. A
     call on symbols runs the function itself. Raises GraphError if the trace draws random numbers or

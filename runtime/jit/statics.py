@@ -36,7 +36,10 @@ class Fixed(Static):
 
 
 def identity_key(value: Any) -> Any:
-    """Return a key that distinguishes equal values: 1 from 1.0 and True, 0.0 from -0.0."""
+    """Return a key that distinguishes equal values: 1 from 1.0 and True, 0.0 from -0.0.
+
+    Equal sets differ by their order, and equal times and decimals by their text.
+    """
     kind: Any = cast("object", type(value))
     if kind is str or kind is int:
         return kind, value
@@ -44,14 +47,24 @@ def identity_key(value: Any) -> Any:
     if inside is not None:
         return kind, tuple((identity_key(name), identity_key(item)) for name, item in inside)
     if issubclass(kind, frozenset):
-        return kind, value, frozenset(map(identity_key, cast("frozenset[Any]", value)))
+        return kind, tuple(map(identity_key, cast("frozenset[Any]", value)))
     if is_dataclass(value) and cast("Any", value).__dataclass_params__.frozen:
         fields_apart = _of_fields(value)
         return kind, value, id(value) if fields_apart is None else fields_apart
     if _is_equal_by_own_code(kind):
         # The class's own __eq__ may ignore fields that a function reads.
         return kind, value, id(value)
-    return kind, repr(value) if issubclass(kind, (float, complex, np.inexact)) else value
+    if issubclass(kind, (float, complex, np.inexact)):
+        return kind, repr(value)
+    return (kind, value, repr(value)) if _has_equal_values(kind) else (kind, value)
+
+
+@cache
+def _has_equal_values(kind: type) -> bool:
+    """Whether values of a library's class can be equal and differ: Decimal("1.0") and "1.00"."""
+    if kind.__eq__ is object.__eq__:
+        return False
+    return not issubclass(kind, (bool, bytes, np.generic, type)) and kind is not type(None)
 
 
 @cache

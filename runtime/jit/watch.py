@@ -14,7 +14,7 @@ import gc
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from threading import get_ident
 from types import (
     BuiltinFunctionType,
@@ -23,6 +23,7 @@ from types import (
     FrameType,
     FunctionType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import Any, cast
@@ -36,7 +37,18 @@ from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, Symbol
 from graphir.numpy_api.arrays.makers import original_of, replace_makers
 from graphir.numpy_api.traced_numbers import TracedNumber
 from runtime.jit.attributes import lookups, own_variables
-from runtime.jit.guards import CONTAINERS, ArrayContent, Contents, Guard, Guards, Way, is_scalar
+from runtime.jit.guards import (
+    CONTAINERS,
+    ArrayContent,
+    Contents,
+    Guard,
+    Guards,
+    Reading,
+    Way,
+    is_consumed,
+    is_scalar,
+    reader_of,
+)
 from runtime.jit.loads import Loads, is_library, is_library_module, is_ours, loads_of
 from runtime.jit.randomness import (
     GENERATORS,
@@ -53,6 +65,8 @@ WATCHING: dict[int, list[Watch]] = {}
 """The active traces by thread identifier; inner traces come from jitted calls on arrays."""
 
 _DEPTH = 2
+_PARTS = "__code__", "__defaults__", "__kwdefaults__"
+"""The parts of a function that a program can replace; its cells are loaded by name."""
 _LONGEST = 1000
 """The most elements of a guarded container; a larger container counts as frozen."""
 
@@ -64,7 +78,7 @@ class Watch:
         self.name = name
         self.arrays: dict[int, tuple[str, ArrayContent]] = {}
         self._loads: dict[tuple[int, Way, str], Guard] = {}
-        self._contents: dict[int, Contents] = {}
+        self._contents: dict[int, Contents | Reading] = {}
         self._updates: dict[tuple[int, Way, str], Guard] = {}
         self._containers: dict[int, Contents] = {}
         self._functions: dict[int, list[FunctionType]] = {}
@@ -72,9 +86,9 @@ class Watch:
         self._visited_keys: dict[tuple[int, int, int], Any] = {}
         self._entered_frames: set[tuple[int, int]] = set()
         self._codes: set[int] = set()
-        self._code_objects: list[
-            CodeType
-        ] = []  # so that the ids of code stay its own while tracing
+        self._code_objects: list[tuple[CodeType, Any]] = []
+        """The code of each entered frame, with its globals, whose ids stay theirs meanwhile."""
+        self._in_arguments = False
         self._incomplete = self._writes = False
         self._random: Randomness
         self._generators: list[str] = []
@@ -155,9 +169,10 @@ class Watch:
         self._codes.update(
             id(constant) for constant in code.co_consts if type(constant) is type(code)
         )
+        is_first = not self._entered_frames
         if (id(code), id(frame.f_globals)) not in self._entered_frames:
             self._entered_frames.add((id(code), id(frame.f_globals)))
-            self._code_objects.append(code)
+            self._code_objects.append((code, frame.f_globals))
             replace_makers(frame.f_globals)
             self._enter_module(frame.f_globals, loads)
         if code.co_freevars:
@@ -167,15 +182,26 @@ class Watch:
         if code.co_name == "__init__" and arguments:
             new = arguments.pop(0)[1]
             self._new_objects[id(new)] = new
+            self._note_method(type(new), code.co_name, Way.ATTRIBUTE, type(new))
         elif _is_special(code.co_name) and arguments:  # Python calls it without a name in the code
             self._note_special(arguments[0][1], code.co_name)
+        # An iterator that the traced code passes on is its own, or has a name where it comes from.
+        self._in_arguments = not is_first
         for name, value in arguments:
             self._reach(value, loads, _DEPTH, name)
+        self._in_arguments = False
 
     def _note_special(self, owner: Any, name: str) -> None:
-        kind: Any = cast("object", type(owner))
-        if hasattr(kind, name) and id(owner) not in self._new_objects:
-            self._note(Way.PROPERTY, owner, name, getattr(kind, name))
+        if id(owner) not in self._new_objects:
+            self._note_method(type(owner), name, Way.PROPERTY, owner)
+
+    def _note_method(self, kind: Any, name: str, way: Way, owner: Any) -> None:
+        """Record a method that Python calls without a name in the code."""
+        method = getattr(kind, name, None)
+        if method is not None:
+            self._note(way, owner, name, method)
+        if isinstance(method, FunctionType):
+            self._functions.setdefault(id(method.__code__), []).append(method)
 
     def _enter_module(self, variables: dict[str, Any], loads: Loads) -> None:
         for name in loads.updates & variables.keys():
@@ -226,7 +252,9 @@ class Watch:
         if type(value) in _OF_TRACE or id(value) in self._new_objects:
             return
         self._note(way, owner, name, value)
+        outer, self._in_arguments = self._in_arguments, False
         self._reach(value, loads, depth, label)
+        self._in_arguments = outer
 
     def _note(self, way: Way, owner: Any, name: str, value: Any) -> None:
         guard = Guard(way, owner, name, original_of(value))
@@ -255,10 +283,13 @@ class Watch:
         kind: Any = cast("object", type(value))
         if is_scalar(value) or kind in _OF_TRACE or id(value) in self._new_objects:
             return
+        if is_consumed(kind):
+            self._incomplete |= not self._in_arguments
+            return
         key = id(value), id(loads), depth
         if key in self._visited_keys:
             return
-        self._visited_keys[key] = value  # keeps value alive: unique id
+        self._visited_keys[key] = value, loads  # keeps them alive: unique ids
         try:
             self._reach_into(value, kind, loads, depth, label)
         except Exception:  # a look-up on an unusual object failed: no guard covers it
@@ -271,8 +302,14 @@ class Watch:
             self._random.add(value, label)
         elif isinstance(value, CONTAINERS):
             self._reach_elements(value, loads, depth, label)
-        elif isinstance(value, BuiltinFunctionType):
+        elif isinstance(value, (BuiltinFunctionType, MethodWrapperType)):
             self._random.add_function(value)
+            self._reach(value.__self__, loads, depth, label)
+        elif isinstance(value, (property, cached_property)):
+            getter = value.fget if isinstance(value, property) else cast("Any", value).func
+            self._reach(getter, loads, depth, label)
+        elif (read := reader_of(kind)) is not None:
+            self._contents.setdefault(id(value), Reading(value, read))
         elif isinstance(value, MethodType):
             self._reach(value.__func__, loads, depth, label)
             self._reach(value.__self__, loads, depth, label)
@@ -317,6 +354,23 @@ class Watch:
             if name in loads.attributes:
                 self._load(way, owner, name, value, loads, depth - 1, f"{label}.{name}")
 
+    def _note_parts(self) -> None:
+        """Record the code and the defaults of the functions that the trace has called."""
+        codes = {id(code): code for code, _ in self._code_objects if id(code) not in self._codes}
+        unknown = [code for key, code in codes.items() if not self._functions.get(key)]
+        if unknown:  # called by compiled code, say
+            for user in gc.get_referrers(*unknown):
+                if type(user) is FunctionType and id(user.__code__) in codes:
+                    self._functions.setdefault(id(user.__code__), []).append(user)
+        for key in codes:
+            for function in self._functions.get(key, ()):
+                for name in _PARTS:
+                    part = getattr(function, name)
+                    if part is not None:
+                        self._note(Way.ATTRIBUTE, function, name, part)
+                    if isinstance(part, dict):
+                        self._contents.setdefault(id(cast("Any", part)), Contents(part))
+
     # -- the guards of the trace
 
     def guards(self, constants: Iterable[ArrayContent]) -> Guards:
@@ -339,6 +393,7 @@ class Watch:
                 "later calls would not repeat",
                 fix="return the new array, and assign it outside",
             )
+        self._note_parts()
         loads = list(self._loads.values())
         contents = list(self._contents.values())
         # Arrays that this code does not write to are those of another thread; the trace may have

@@ -42,13 +42,13 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
             recorder = active()
             if recorder is None:
                 return plainly(*args, **kwargs)
-            outer, recorder.call_result, recorder.error_id = recorder.call_result, UNDONE, 0
+            outer, recorder.call_result, recorder.error = recorder.call_result, UNDONE, None
             recorder.arguments.append((args, kwargs))
             try:
                 try:
                     return handle(*args, **kwargs)
                 except Exception as error:
-                    if recorder.error_id == id(error):
+                    if error is cast("Any", recorder).error:
                         raise
                     fault = error
                 name = getattr(args[0], "__name__", handle.__name__)
@@ -61,7 +61,7 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
                 recorder.failed(fault)  # the plain call succeeded: the fault is the recording's
                 return result
             finally:
-                recorder.call_result = outer
+                recorder.call_result, recorder.error = outer, None
                 recorder.arguments.pop()
 
         return call

@@ -68,8 +68,8 @@ class Recorder(NotingBuilder):
         self.sites = sites
         self.enter()
         self.call_result: Any = UNDONE
-        self.error_id = 0
-        """The id of the error that the current call raised; `call_result` is its result."""
+        self.error: Exception | None = None
+        """The error that the current call raised; `call_result` is its result."""
         self.faults: list[Exception] = []
         """Errors of the recording itself, for tests."""
         self.calls: list[str] = []
@@ -120,7 +120,7 @@ class Recorder(NotingBuilder):
         try:
             real = self.call_result = self._call(function, args, kwargs)
         except Exception as error:
-            self.error_id = id(error)
+            self.error = error
             raise
         return real
 

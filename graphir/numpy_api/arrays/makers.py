@@ -8,6 +8,7 @@ code reads it too. On a thread without a trace the stand-ins behave as NumPy doe
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
@@ -377,8 +378,8 @@ ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _P
 BODY_PARTS: dict[str, Callable[[Any], Any]] = {}
 """By the name of a private function of NumPy, which is compiled or branches on values: the function
 that takes it and returns its stand-in."""
-_BODIES: dict[int, dict[str, Any]] = {}
-"""By the id of a NumPy module's globals: a copy of the globals with stand-ins."""
+_BODIES: dict[int, tuple[Any, dict[str, Any], dict[str, Any]]] = {}
+"""By the id of a NumPy module's globals: these, as they were, and their copy with stand-ins."""
 
 
 def traced_body(function: Any) -> Callable[..., Any] | None:
@@ -399,9 +400,10 @@ def _in_space(function: FunctionType, space: dict[str, Any]) -> FunctionType:
 
 
 def _body_space(space: dict[str, Any]) -> dict[str, Any]:
-    body_space = _BODIES.get(id(space))
-    if body_space is None:
-        body_space = _BODIES[id(space)] = dict(space, __name__="traced_numpy")
+    _, before, body_space = _BODIES.get(id(space), (space, {}, {}))
+    if len(before) != len(space) or not all(map(operator.is_, before.values(), space.values())):
+        body_space = dict(space, __name__="traced_numpy")
+        _BODIES[id(space)] = space, dict(space), body_space
         for name, value in space.items():
             if id(value) in STAND_INS:
                 body_space[name] = STAND_INS[id(value)]

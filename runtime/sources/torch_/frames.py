@@ -127,7 +127,10 @@ class TorchSites:
         frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         while frame is not None and frame.f_code.co_filename.startswith(_INNER):
             frame = frame.f_back
-        return frame is not None and frame.f_lineno in _check_lines(frame.f_code.co_filename)
+        if frame is None:
+            return False
+        source = "".join(linecache.getlines(frame.f_code.co_filename))
+        return frame.f_lineno in _check_lines(source)
 
     def add_modules(self, module: Any) -> None:
         """Record the names of a module's parts, its layers."""
@@ -197,10 +200,10 @@ def _lower(to: Any, tensor: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _check_lines(file: str) -> frozenset[int]:
-    """Return the lines of a file that have conditions by which it only raises an error."""
+def _check_lines(source: str) -> frozenset[int]:
+    """Return the lines of a source that have conditions by which it only raises an error."""
     try:
-        nodes = ast.walk(ast.parse("".join(linecache.getlines(file))))
+        nodes = ast.walk(ast.parse(source))
     except (SyntaxError, ValueError):
         return frozenset()
     return frozenset(
