@@ -159,7 +159,10 @@ def _where(condition: Any, *values: Any) -> Symbol:
         raise GraphError(
             "where of a condition alone has a shape that depends on values", fix="give x, y"
         )
-    return ops.where(condition, *values)
+    if not isinstance(condition, Symbol):
+        condition = np.asarray(condition).astype(np.bool)
+    x, y = [np.asarray(value) if type(value) in (list, tuple) else value for value in values]
+    return ops.where(condition, x, y)
 
 
 def _clip(

@@ -79,7 +79,7 @@ class ResultAlias(NamedTuple):
     """A result that is an argument, or a view of one: its output and the argument's input.
 
     `shape`, `strides` and `offset`, in bytes, are those of the view; the shape is None for the
-    argument itself.
+    argument itself. A view is read-only if the argument is, or if the view alone is.
     """
 
     output: int
@@ -87,6 +87,7 @@ class ResultAlias(NamedTuple):
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] = ()
     offset: int = 0
+    is_readonly: bool = False
 
     def of(self, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the view of the caller's array."""
@@ -101,7 +102,7 @@ class ResultAlias(NamedTuple):
             owner = np.asarray(_Bytes(owner, low, high - low))
         offset = self.offset + address(array) - address(owner)
         view: Any = np.ndarray(self.shape, dtype, owner, offset, self.strides)
-        view.setflags(write=array.flags.writeable)
+        view.setflags(write=array.flags.writeable and not self.is_readonly)
         return view
 
 
@@ -199,7 +200,9 @@ class Trace(NamedTuple):
             axes = layout.axes(math.prod(type_.shape) * type_.dtype.storage.itemsize)
             if axes is not None and axes != tuple(range(len(axes))):
                 found[layout.output] = axes
-        found |= {at: self.input_axes[place] for place, at in self.writes if place in self.input_axes}
+        found |= {
+            at: self.input_axes[place] for place, at in self.writes if place in self.input_axes
+        }
         return found
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
@@ -630,7 +633,8 @@ def _alias(value: ArrayValue, output: int, place: int) -> ResultAlias:
         return ResultAlias(output, place)
     value.memory.reads_layouts(LayoutUse.ALL)
     offset = address(view) - address(whole)
-    return ResultAlias(output, place, view.shape, view.strides, offset)
+    is_readonly = whole.flags.writeable and not view.flags.writeable
+    return ResultAlias(output, place, view.shape, view.strides, offset, is_readonly)
 
 
 def _may_differ(value: ArrayValue) -> bool:
@@ -638,7 +642,9 @@ def _may_differ(value: ArrayValue) -> bool:
     return not value.lies_usually or value.read().op in _VIEWS
 
 
-_VIEWS = frozenset((ops.transpose, ops.permute, ops.flip, ops.slice, ops.broadcast_to))
+_VIEWS = frozenset(
+    (ops.transpose, ops.permute, ops.flip, ops.slice, ops.broadcast_to, ops.affine_view)
+)
 """The ops whose results a Program may return as views of another result."""
 
 

@@ -65,7 +65,7 @@ _TAKES = {
     "equal not_equal where scatter slice_update index_update flip roll pad imag": (_USUAL),
     "conj": _ALL[1:],
     "tile repeat": tuple(dtype for dtype in _USUAL if dtype is not DType.uint16),
-    "gather take_along broadcast_to transpose permute slice item concat stack": (
+    "gather take_along broadcast_to transpose permute slice affine_view item concat stack": (
         *(*_USUAL, DType.float8_e4m3fn, DType.float8_e5m2),
     ),
 }

@@ -28,9 +28,7 @@ Steps: TypeAlias = tuple[int, ...]
 _TRIALS = 2**16
 
 
-def has_contiguous_bits(
-    ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()
-) -> bool:
+def has_contiguous_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()) -> bool:
     """Whether a ufunc gives the bits that it gives of contiguous copies of the operands.
 
     Operands are arrays, whose elements the function does not read, or NumPy scalars or numbers.
@@ -165,14 +163,18 @@ def _is_as_contiguous(ufunc: np.ufunc, codes: str, steps: Steps) -> bool:
         expected: Any = ufunc(*copies)
         results = expected if isinstance(expected, tuple) else (expected,)
         outs = zip(cast("Any", results), steps[ufunc.nin :], strict=True)
-        return _same_bits(ufunc(*laid, out=tuple([_at_step(x, step) for x, step in outs])), expected)
+        return _same_bits(
+            ufunc(*laid, out=tuple([_at_step(x, step) for x, step in outs])), expected
+        )
 
 
 def _drawn(dtype: np.dtype[Any], random: np.random.Generator) -> Array:
     """Return a vector of numbers of all sizes; all numbers of float16."""
     if dtype.char == "e":
         return random.permutation(np.arange(_TRIALS, dtype=np.uint16)).view(dtype)
-    parts = [random.standard_normal(_TRIALS) * np.exp2(random.integers(-6, 7, _TRIALS)) for _ in "ri"]
+    parts = [
+        random.standard_normal(_TRIALS) * np.exp2(random.integers(-6, 7, _TRIALS)) for _ in "ri"
+    ]
     if dtype.kind == "c":
         return (parts[0] + 1j * parts[1]).astype(dtype)
     parts[0][::2] = random.uniform(-1, 1, _TRIALS // 2)  # in the domain of arcsin, say
@@ -191,7 +193,9 @@ def _at_step(values: Array, step: int) -> Array:
 
 def _same_bits(results: Any, expected: Any) -> bool:
     """Whether two results of a ufunc are equal, any NaN to any NaN, and 0.0 is not -0.0."""
-    pairs = zip(results, expected, strict=True) if isinstance(results, tuple) else [(results, expected)]
+    pairs = (
+        zip(results, expected, strict=True) if isinstance(results, tuple) else [(results, expected)]
+    )
     return all(_equal(a, b) for a, b in cast("Any", pairs))
 
 

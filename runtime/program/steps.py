@@ -22,6 +22,7 @@ from graphir.ops.dims import evaluate
 from graphir.semantics import data_movement as movement
 from graphir.semantics import integer_products, products
 from graphir.semantics.evaluation import contiguous, settings_of
+from graphir.semantics.sums import layout_of_sum
 from runtime.program.blocks import (
     Entering,
     FlatSpace,
@@ -282,7 +283,8 @@ class CallStep:
     def call(self, *operands: Any) -> Array:
         """Return the result of the kernel for some operands."""
         if self.symbol.op.computes and "layout" not in self.settings:
-            operands = tuple(map(contiguous, operands))
+            if not self._reduces_windows(operands):
+                operands = tuple(map(contiguous, operands))
         if self.in_place:
             write = WRITERS[self.symbol.op]
             try:
@@ -290,6 +292,25 @@ class CallStep:
             except REFUSAL_ERRORS as error:
                 raise refused(error, self.symbol) from None
         return self.kernel(*operands)
+
+    def _reduces_windows(self, operands: Sequence[Array]) -> bool:
+        """Whether the step reduces elements that overlap, with the bits of a contiguous copy.
+
+        The copy of windows has many times the elements of their array.
+        """
+        op, x = self.symbol.op, operands[0]
+        if op.kind != "reduction" or x.flags.c_contiguous or not x.flags.aligned:
+            return False
+        low, high = np.lib.array_utils.byte_bounds(x)
+        if x.nbytes <= high - low:
+            return False
+        return op in _ORDERLESS or (
+            op is ops.sum and layout_of_sum(x, self.settings["axis"], np.array(True)) is None
+        )
+
+
+_ORDERLESS = frozenset({ops.max, ops.min, ops.any, ops.all})
+"""The reductions whose results do not depend on the order of the elements."""
 
 
 def _call_in(kernel: Callable[..., Array], dtype: Storage, *operands: Array) -> Array:

@@ -213,3 +213,30 @@ def test_views_between_the_elements_of_an_array_are_refused() -> None:
     assert ops.affine_view in {
         symbol.op for symbol in record(lambda x: x.diagonal() * 2, gapped).graph.symbols
     }
+
+
+@pytest.mark.parametrize("owner", ["y", "(y * 2)"])
+def test_results_that_are_windows_lie_in_memory_as_numpys_do(owner: str) -> None:
+    for view in [
+        "windows(Y, 4)",
+        "windows(Y, 4, writeable=True)[::2]",
+        "np.broadcast_to(Y, (2, 20))",
+    ]:
+        program = eval(f"lambda y: {view.replace('Y', owner)}", dict(SPACE))
+        y = np.arange(20.0)
+        expected, result = program(y), jit(program)(y)
+        assert same(result, expected) and result.strides == expected.strides
+        assert result.flags.writeable == expected.flags.writeable
+        assert np.shares_memory(result, y) == np.shares_memory(expected, y)
+
+
+def test_reductions_of_windows_make_no_copies_of_them() -> None:
+    for text in ("windows(y, 512).max(0)", "windows(y, 512).sum(0)"):
+        program = jit(eval(f"lambda y: {text}", dict(SPACE)))
+        y = RANDOM.normal(size=5000)
+        program(y)
+        tracemalloc.start()
+        program(y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 10 * y.nbytes  # 18 MB as copies

@@ -24,6 +24,8 @@ VIEWS = [
     *("{v}.reshape(-1, order='F')", "np.asarray({v})", "{v}[1:, None]", "np.split({v}, 2)[1]"),
     *("np.rot90({v})", "{v}[1, ..., None]", "{v}.mT", "{v}[:, ::-2]", "{v}.astype({v}.dtype)"),
     *("{v}.astype({v}.dtype, copy=False)", "np.lib.stride_tricks.sliding_window_view({v}, 2, 0)"),
+    *("np.lib.stride_tricks.sliding_window_view({v}, 2, -1, writeable=True)[..., ::2, :]",),
+    *("np.einsum('...i->i...', {v})", "np.einsum('ii->i', {v})", "np.einsum('ij->ji', {v})"),
 ]
 COPIES = [
     *("{v}.copy()", "{v} + 1", "{v} * {w}", "np.where({v} > 1, {v}, {w})", "{v} - {w}"),

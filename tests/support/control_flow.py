@@ -17,6 +17,7 @@ from tests.support.drawing import (
     Drawing,
     MisfitError,
     Program,
+    allowed,
     inputs_of,
 )
 from tests.support.strategies import NAMES, arrays, count, known, literals, pool, shapes_of
@@ -84,13 +85,17 @@ class FlowDrawing(Drawing):
         return carries
 
     def rows(self) -> list[Symbol]:
-        """Arrays of one length."""
-        scanned = [x for x in self.live if x.rank]
+        """Arrays of one length, whose rows the rules can slice, as audits of their loops do."""
+        scanned = [x for x in self.live if x.rank and self._is_sliced(x)]
         if not scanned:
             raise MisfitError
         first = self.one_of(*scanned)
         fitting = [x for x in scanned if x.shape[0] == first.shape[0]]
         return [first, *self.draw(st.lists(st.sampled_from(fitting), max_size=1))]
+
+    def _is_sliced(self, x: Symbol) -> bool:
+        bounds = {"start": (0,), "stop": (1,), "step": (1,)}
+        return allowed(self.graph, ops.slice, [TensorType(x.dtype, (2,))], bounds)
 
     # -- bodies
 

@@ -174,7 +174,7 @@ class Drawing:
         for to in (None, operands[0].dtype, *drawn, DType.bool):
             wanted = [_suited(op, i, x, to) for i, x in enumerate(operands)]
             types = [x.type.cast(to) for x, to in zip(operands, wanted, strict=True) if to]
-            if _allowed(self.graph, op, types, attrs):
+            if allowed(self.graph, op, types, attrs):
                 before = len(self.graph)
                 cast = [_cast(x, to) for x, to in zip(operands, wanted, strict=True)]
                 made = op(cast, **attrs) if op.variadic else op(*cast, **attrs)
@@ -219,7 +219,7 @@ def _broadcast(*all_shapes: Shape) -> bool:
         return False
 
 
-def _allowed(graph: Graph, op: Op, types: list[TensorType], attrs: dict[str, Any]) -> bool:
+def allowed(graph: Graph, op: Op, types: list[TensorType], attrs: dict[str, Any]) -> bool:
     """Whether operands of these types are; a literal that is left out will have such a type too."""
     try:
         op.infer(graph.rules, types + types[:1] * (len(op.operands) - len(types)), attrs)

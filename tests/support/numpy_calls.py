@@ -108,6 +108,10 @@ FUNCTION_CALLS: dict[str, Callable[..., Any]] = {
     "reshape": lambda x: (np.reshape(x, (3, 2)), np.reshape(x, -1), np.ravel(x)),
     "axes": lambda x: (np.transpose(x), np.transpose(x, (1, 0)), np.swapaxes(x, 0, 1)),
     "matrix_transpose": lambda x: (np.matrix_transpose(x), np.permute_dims(x, (1, 0))),
+    "sliding_window_view": lambda x: (
+        np.lib.stride_tricks.sliding_window_view(x, (1, 2)),
+        np.lib.stride_tricks.sliding_window_view(x, 2, axis=1),
+    ),
     "moveaxis": lambda x: (np.moveaxis(x[None], 0, -1), np.moveaxis(x[None], (0, 2), (2, 0))),
     "squeeze": lambda x: (np.squeeze(x[None]), np.squeeze(x[None, None], axis=(0, 1))),
     "expand_dims": lambda x: (np.expand_dims(x, 0), np.expand_dims(x, (0, -1))),

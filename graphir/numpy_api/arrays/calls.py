@@ -56,6 +56,7 @@ from graphir.numpy_api.arrays.operands import (
     plains,
     storable,
     symbols,
+    where_mask,
 )
 from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
@@ -525,7 +526,7 @@ def _write_outputs(
             symbol = broadcast(memory, symbol, into.dims)
         new = cast_to_out(memory, into, symbol, casting)
         if where is not True:
-            mask = operand(memory, where)
+            mask = operand(memory, where_mask(memory, where))
             new = memory.graph.apply(ops.where, (mask, new, into.read()), {})
         into.write(new)
         outputs.append(into)
@@ -553,6 +554,8 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     for leaf in leaves([args, kwargs]):
         if isinstance(leaf, SelectionValue):
             return _of_selection(memory, function, leaf, args, kwargs)
+    if function in _CHECKED and not is_known(args, kwargs):
+        _raise_as_numpy(function, args, kwargs)
     writer = writers.WRITERS.get(function)
     if writer is not None:
         return writer(memory, *args, **kwargs)
@@ -560,13 +563,22 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return _full_like(memory, *args, **kwargs)
     if is_known(args, kwargs):
         return _filling(memory, function, _plain_call(memory, function, args, kwargs))
-    name = function.__name__
-    if name in _VIEWING and all(array.layout is not None for array in arrays_of(args, kwargs)):
+    if function in _RETURNING and (same := _RETURNING[function](*args, **kwargs)) is not None:
+        return same
+    is_placed = all(array.layout is not None for array in arrays_of(args, kwargs))
+    if function.__name__ in _VIEWING and is_placed:
         return _viewed(memory, function, args, kwargs)
-    kwargs = dict(kwargs)
+    return _compute(memory, function, args, dict(kwargs))
+
+
+def _compute(memory: TraceMemory, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Return the result of a NumPy function that computes, in `out` if that is given."""
+    name = function.__name__
     out, where = kwargs.pop("out", None), kwargs.get("where", True)
     if where is True:
         kwargs.pop("where", None)
+    elif name in _MASKED or isinstance(where, (ArrayValue, np.ndarray)):
+        kwargs["where"] = where_mask(memory, where)
     if name == "astype":
         return args[0].astype(*args[1:], **kwargs)
     if out is not None and function not in FUNCTIONS:
@@ -669,6 +681,28 @@ def _as_numpy(function: Any, args: Any, kwargs: Any) -> Callable[[], Array | Non
     return allocate
 
 
+_CHECKED = frozenset((np.place, np.putmask, np.copyto, np.select, np.compress, np.extract))
+"""The functions of masks, whose errors for types and shapes NumPy itself raises."""
+_MASKED = frozenset(("sum", "prod", "max", "min", "amax", "amin", "any", "all"))
+"""The reductions whose `where=` counts by its truth alone."""
+
+
+def _raise_as_numpy(function: Any, args: Any, kwargs: Any) -> None:
+    """Raise the error that NumPy raises for arguments of these types, layouts and known values."""
+    if any(array.layout is None for array in arrays_of(args, kwargs)):
+        return
+    samples = mapped(_sample, [args, kwargs])
+    plainly(function, *samples[0], **samples[1])
+
+
+def _sample(value: Any) -> Any:
+    """Return a copy of known values, and zeros in place of others."""
+    if isinstance(value, ArrayValue) and not value.is_known:
+        return _zeros(value.plain)
+    plain: Any = layouts(value)
+    return plain.copy() if type(plain) is np.ndarray else plain
+
+
 def _materialized(value: Any) -> Any:
     return value.plain if isinstance(value, ArrayValue) else value
 
@@ -690,6 +724,10 @@ def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
     name = function.__name__
     if name in _FACTS:
         return real
+    if name == "reshape" and isinstance(args[0], ArrayValue):
+        order = {"order": args[2]} if len(args) > 2 else {}
+        array: Any = args[0]
+        return array.reshape(*args[1:2], **order, **kwargs)
     if name in _LIKE:
         return _filling(memory, function, memory.plain_array(real))
     sources = arrays_of(args, kwargs)
@@ -711,6 +749,38 @@ def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
     if not several:
         return outputs[0]
     return tuple(outputs) if isinstance(real, tuple) else outputs
+
+
+def _einsum_view(*args: Any, **kwargs: Any) -> ArrayValue | None:
+    """Return np.einsum of one array without a sum, which is a view as NumPy makes it; else None."""
+    sources = arrays_of(args, kwargs)
+    if len(sources) != 1 or sources[0].layout is None or kwargs.get("out") is not None:
+        return None
+    real = plainly(np.einsum, *layouts(args), **layouts(kwargs))
+    is_view = type(real) is np.ndarray and np.may_share_memory(real, sources[0].plain)
+    return sources[0].of_view(real) if is_view else None
+
+
+def _cleared_of_nan(x: Any, copy: bool = True, **values: Any) -> ArrayValue | None:
+    """Return the array in which np.nan_to_num(x, copy=False) replaces elements; else None."""
+    if copy or not isinstance(x, ArrayValue):
+        return None
+    x.check_writable()
+    x.write(call_function(np.nan_to_num, (x,), values).read())
+    return x
+
+
+def _undifferenced(a: Any, n: Any = 1, **_: Any) -> Any:
+    """Return the operand of np.diff(a, n=0); else None."""
+    return a if not isinstance(n, (ArrayValue, ScalarValue)) and n == 0 else None
+
+
+_RETURNING: dict[Any, Callable[..., Any]] = {
+    np.einsum: _einsum_view,
+    np.nan_to_num: _cleared_of_nan,
+    np.diff: _undifferenced,
+}
+"""The functions that return their array, or a view of it, for some arguments."""
 
 
 def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:

@@ -120,6 +120,28 @@ def operand(memory: TraceMemory, value: Any) -> Any:
     return value if may_be_operand(value) else NotImplemented
 
 
+def truth_of(memory: TraceMemory, mask: Any) -> Any:
+    """Return the truth of each value of a mask: a symbol, or an array if the values are known."""
+    if is_known(mask):
+        return np.asarray(plains(mask)).astype(np.bool)
+    symbol = mask.read() if isinstance(mask, VALUES) else array_from(memory, mask).read()
+    return symbol if symbol.dtype is DType.bool else symbol.cast(DType.bool)
+
+
+def where_mask(memory: TraceMemory, where: Any) -> Any:
+    """Return the mask of `where=`: the truth of a list or a scalar, or the array of bools itself.
+
+    NumPy casts no array to bools here: the function raises its TypeError.
+    """
+    if not isinstance(where, (ArrayValue, np.ndarray)):
+        return truth_of(memory, where)
+    array = cast("Any", where)
+    dtype = array.element.to_numpy() if isinstance(where, ArrayValue) else array.dtype
+    if dtype != np.bool:
+        plainly(np.add, 0.0, 0.0, out=np.zeros(()), where=np.zeros((), dtype))
+    return array
+
+
 def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> Any:
     """Return NumPy's result on known values with symbolic arrays in place of its arrays.
 

@@ -14,7 +14,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.indexing import flat_places, keys_of, put
-from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, ScalarValue, TraceMemory, plainly
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TraceMemory, plainly
 from graphir.numpy_api.arrays.operands import (
     VALUES,
     array_from,
@@ -24,6 +24,8 @@ from graphir.numpy_api.arrays.operands import (
     is_known,
     operand,
     plains,
+    truth_of,
+    where_mask,
 )
 from graphir.numpy_api.counting import joined_at
 
@@ -63,7 +65,8 @@ def _copyto(
         symbol = cast_to_out(memory, into, broadcast(memory, value.read(), into.dims), casting)
     symbol = broadcast(memory, symbol, into.dims)
     if where is not True:
-        symbol = memory.graph.apply(ops.where, (operand(memory, where), symbol, into.read()), {})
+        mask = operand(memory, where_mask(memory, where))
+        symbol = memory.graph.apply(ops.where, (mask, symbol, into.read()), {})
     into.write(symbol)
 
 
@@ -117,26 +120,31 @@ def _repeated(memory: TraceMemory, values: Any, size: int) -> Any:
 
 
 def _putmask(memory: TraceMemory, a: Any, mask: Any, values: Any) -> None:
+    """Set the elements at which a mask is true to the values at these places, repeated."""
     x = _target(a, "putmask")
-    where: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
-    if _is_number(values) or isinstance(values, ScalarValue):
-        put(x, where, values)
-        return
-    several = _repeated(memory, values, x.plain.size).reshape(x.dims)
-    _copyto(memory, x, several.astype(x.plain.dtype), where=where.reshape(x.dims))
+    if not _is_number(values):
+        values = _repeated(memory, values, x.plain.size).reshape(x.dims)
+    _put_true(memory, x, mask, values)
 
 
 def _place(memory: TraceMemory, arr: Any, mask: Any, vals: Any) -> None:
-    """Set the true elements of a mask to the values in turn, repeated from the first on."""
+    """Set the elements at which a mask is true to the values in turn, repeated as needed."""
     x = _target(arr, "place")
-    where: Any = mask if isinstance(mask, ArrayValue) else np.asarray(mask, bool)
-    if _is_number(vals):
-        put(x, where, vals)
-        return
-    several = array_from(memory, vals).reshape(-1).astype(x.plain.dtype)
-    count: Any = np.cumsum(where.astype(bool).reshape(-1)) - 1
-    values = several[np.maximum(count, 0) % several.size].reshape(x.dims)
-    _copyto(memory, x, values, where=where.astype(bool).reshape(x.dims))
+    if not _is_number(vals):
+        several = array_from(memory, vals).reshape(-1)
+        mask = _array_of(memory, truth_of(memory, mask)).reshape(-1)
+        count: Any = np.cumsum(mask) - 1
+        vals = several[np.maximum(count, 0) % several.size].reshape(x.dims)
+    _put_true(memory, x, mask, vals)
+
+
+def _put_true(memory: TraceMemory, x: ArrayValue, mask: Any, values: Any) -> None:
+    where = _array_of(memory, truth_of(memory, mask)).reshape(x.dims)
+    _copyto(memory, x, values, "unsafe", where)
+
+
+def _array_of(memory: TraceMemory, value: Any) -> Any:
+    return memory.value_of(value) if isinstance(value, Symbol) else value
 
 
 def _put_along_axis(

@@ -92,11 +92,14 @@ def _steps(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> S
     for steps in (_cut(whole, view, offset), _split(whole, view, offset, itemsize)):
         if steps is not None:
             return steps
+    reorder_steps, memory_layout, low = _in_memory_order(whole, offset)
+    cut_steps = _cut(memory_layout, view, low)
+    if cut_steps is not None:
+        return (*reorder_steps, *cut_steps)
     affine_view = _affine(whole, view, offset)
     if affine_view is not None:
         return (affine_view,)
-    reorder_steps, memory_layout, offset = _in_memory_order(whole, offset)
-    affine_view = _affine(memory_layout, view, offset)
+    affine_view = _affine(memory_layout, view, low)
     return None if affine_view is None else (*reorder_steps, affine_view)
 
 

@@ -21,6 +21,7 @@ from graphir.errors import GraphirError
 from graphir.ir.symbol import Symbol
 from graphir.ops.attribute_record import array_content
 from graphir.ops.op import Op
+from graphir.semantics.data_movement import affine_view
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -196,13 +197,22 @@ class AffineView(ViewStep):
         return builder.emit(ops.affine_view, (x,), **attrs)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Return x with `new` at the view's positions, which the graph computes."""
+        """Return x with `new` at the view's positions.
+
+        The positions are a constant if they are few; otherwise the graph computes them.
+        """
         if not self._has_unique_positions(x.shape):
             raise ViewWriteError(
                 "several elements of the view share one place in memory", fix="write to x.copy()"
             )
-        line = builder.emit(ops.range, (), dtype=DType.int64, start=0, step=1, size=x.size)
-        places = self.forward(builder, builder.reshaped(line, x.shape))
+        sizes: tuple[Any, ...] = x.shape
+        size = math.prod(sizes)
+        if math.prod(self.shape) * _FEW <= size:
+            whole = np.arange(size).reshape(sizes)
+            places = builder.constant_array(affine_view(whole, self.shape, self.origin, self.steps))
+        else:
+            line = builder.emit(ops.range, (), dtype=DType.int64, start=0, step=1, size=size)
+            places = self.forward(builder, builder.reshaped(line, sizes))
         return builder.emit(ops.index_update, (x, new, places), axis=None)
 
     def _has_unique_positions(self, whole: tuple[Any, ...]) -> bool:
@@ -215,6 +225,10 @@ class AffineView(ViewStep):
                 return False
             reach += stride * (size - 1)
         return True
+
+
+_FEW = 8
+"""Positions are few if an array has this many times as many elements."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
