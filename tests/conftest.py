@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -69,6 +70,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     for reason in sorted(reason for reason in reasons if not re.search(allowed, reason)):
         reporter.write_line(f"\nnot among the skips allowed: {reason}", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_collection_finish() -> None:
+    """Freeze what the collection made: each run of the garbage collector would walk all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -97,9 +97,7 @@ def outputs(page: Path) -> dict[int, str]:
     ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("GRAPHIR", "PYTHON"))}
     environment |= {"PYTHONPATH": str(ROOT), "GRAPHIR_NATIVE_CACHE": "0", "NO_COLOR": "1"}
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = (
-        "1"  # plugins load longer than a page's tests run
-    )
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # which takes longer than tests of pages
     if not described:
         return {}
     with tempfile.TemporaryDirectory() as folder:

@@ -13,6 +13,7 @@ import pytest
 from graphir import Graph, GraphError, ops
 from graphir.ops.op import Op
 from tests import ROOT
+from tests.support import forks
 
 MODULE = """
 import sys
@@ -97,13 +98,20 @@ def declare(folder: Path, name: str, entry_points: str) -> None:
 @pytest.fixture(scope="module")
 def printed(site: Path) -> str:
     """What the program prints; it saves its graph as g.gir, too."""
-    return run(site, "program.py").stdout
+    return run(site, "program.py", python=sys.executable).stdout
 
 
-def run(site: Path, *command: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+def run(
+    site: Path, *command: str, status: int = 0, python: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, in a fork of a process that has imported graphir unless `python` is given."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
     done = subprocess.run(
-        [sys.executable, *command], cwd=site, env=environ, capture_output=True, text=True
+        [python or forks.executable(), *command],
+        cwd=site,
+        env=environ,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == status, done.stderr
     return done
@@ -254,7 +262,7 @@ g.output(ops.sin(x.cast("float32")) + 1)
 runtime.execute(g, __import__("numpy").ones(3, "int8"))
 assert "scratch" not in sys.modules
 """
-    assert "imported" not in run(site, "-c", code).stderr
+    assert "imported" not in run(site, "-c", code, python=sys.executable).stderr
 
 
 def test_an_op_registers_without_a_distribution() -> None:

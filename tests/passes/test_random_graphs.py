@@ -34,7 +34,7 @@ from runtime import execute, interpret
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import FUNCTIONS, agree, evaluate, outcome
-from tests.support.strategies import MAX_DTYPES
+from tests.support.strategies import MAX_DTYPES, draws
 
 MACHINE = {
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -174,8 +174,7 @@ def test_passes_in_any_order(program: Program, steps: list[Any]) -> None:
     assert agree(outcome(interpret, found, *program.inputs), meaning), str(found)
 
 
-@settings(max_examples=settings().max_examples * 2)
-@given(flow_programs())
+@draws(20, 100, flow_programs())
 def test_graphs_with_control_flow(program: Program) -> None:
     graph = program.graph.verify()
     note(str(graph))

@@ -7,7 +7,9 @@ import pytest
 from tests.runtime.fuzz_views import EQUAL, check
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.exhaustive) for first in (20, 40))]
+)
 @pytest.mark.parametrize("front_end", ["jit", "record", "array_api"])
 def test_drawn_programs_of_views_leave_what_numpy_leaves(front_end: str, first: int) -> None:
     kinds: list[str] = []

@@ -28,10 +28,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_IMPORTED = """
-    pytest numpy networkx graphir.public graphir.pytest_plugin passes.reports.html runtime.audit
-    runtime.cli.main runtime.jit runtime.recording runtime.testing.run
-""".split()
+_IMPORTED = (
+    *("pytest", "numpy", "networkx", "graphir.public", "graphir.pytest_plugin"),
+    *("passes.reports.html", "runtime.audit", "runtime.cli.main", "runtime.jit"),
+    *("runtime.recording", "runtime.testing.run"),
+)
 
 
 @cache
@@ -96,8 +97,9 @@ def _serve(listener: socket.socket) -> None:
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -27,6 +27,8 @@ ELEMENTWISE = [op for op in ops.CATALOGUE.values() if op.kind == "elementwise"]
 
 
 _TIER, _WHY = tier("now")
+TIERS = ("off", *["now"] * (_TIER is not None))
+"""The tiers that differ here: without llvmlite, NumPy runs all regions."""
 needs_llvmlite = pytest.mark.skipif(_TIER is None, reason=_WHY)
 needs_sums = pytest.mark.skipif(
     not sums_by_halves(), reason="this NumPy adds 8,192 elements at a time: sums take whole arrays"

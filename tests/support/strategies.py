@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import DType
@@ -16,6 +18,20 @@ STRONG = [d for d in DType if not d.weak]
 WEAK = [d for d in DType if d.weak]
 MAX_DTYPES = [d for d in STRONG if not d.narrow and not d.is_complex]
 NAMES = ("n", "m")
+
+
+def draws(few: int, many: int, *strategies: st.SearchStrategy[Any]) -> Callable[..., Any]:
+    """Decorator: a test draws few examples, and as an exhaustive test of the same name many."""
+
+    def decorate(test: Callable[..., None]) -> Callable[[int], None]:
+        def drawn(examples: int) -> None:
+            settings(max_examples=examples)(given(*strategies)(test))()
+
+        drawn.__name__, drawn.__doc__ = test.__name__, test.__doc__
+        counts = [few, pytest.param(many, marks=pytest.mark.exhaustive)]
+        return pytest.mark.parametrize("examples", counts)(drawn)
+
+    return decorate
 
 
 # -- values

@@ -14,6 +14,7 @@ from passes.reports.sarif import report_sarif
 from passes.reports.text import report_details, report_text
 from passes.rewriter import bodies_of, origins_of
 from tests.support.control_flow import flow_graphs
+from tests.support.strategies import draws
 
 
 def all_symbols(graph: Graph) -> Iterator[Symbol]:
@@ -39,8 +40,7 @@ def test_every_cast_in_every_body_is_a_row(graph: Graph) -> None:
     assert all(row.user is None or row.user.graph is row.symbol.graph for row in rows)
 
 
-@settings(deadline=None, max_examples=40)
-@given(flow_graphs())
+@draws(10, 40, flow_graphs())
 def test_all_formats_write_drawn_graphs(graph: Graph) -> None:
     report = cast_report(graph)
     document = json.loads(report.to_json())

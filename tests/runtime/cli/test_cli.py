@@ -13,6 +13,7 @@ import pytest
 
 import graphir
 from runtime.value_files import number
+from tests.support import forks
 from tests.support.commands import cli, refused
 
 ROOT = Path(graphir.__file__).parent.parent
@@ -22,9 +23,10 @@ COMMANDS = [
 ]
 
 
-def process(*argv, code=0, **kwargs):
+def process(*argv, code=0, python=sys.executable, **kwargs):
+    """Run the command line as a program, in an interpreter of its own or `forks.executable()`."""
     done = subprocess.run(
-        [sys.executable, "-m", "graphir", *map(str, argv)],
+        [python, "-m", "graphir", *map(str, argv)],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -206,9 +208,9 @@ def test_the_module_runs_as_a_program(tmp_path):
     done = process("promote", "int16", "float32")
     assert done.stdout.startswith("int16 and float32 promote to float32 under 'max'\n")
     assert done.stderr == ""
-    done = process("promote", "int8", "flot32", code=2)
+    done = process("promote", "int8", "flot32", code=2, python=forks.executable())
     assert done.stdout == "" and done.stderr.count("\n") == 1
-    done = process("casts", tmp_path / "missing.gir", code=3)
+    done = process("casts", tmp_path / "missing.gir", code=3, python=forks.executable())
     assert done.stdout == "" and "Traceback" not in done.stderr and done.stderr.count("\n") == 1
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import note
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphError, ShapeError, control, trace
 from graphir.control import cond, fori_loop, scan, while_loop
 from runtime import jit, record
 from tests.support.evaluator import same
+from tests.support.strategies import draws
 
 
 def copied(value: Any) -> Any:
@@ -196,8 +197,9 @@ def put(x: Any, key: Any, value: Any) -> Any:
     return x
 
 
-@settings(max_examples=settings().max_examples * 3)
-@given(
+@draws(
+    12,
+    150,
     st.lists(st.sampled_from(list(STATEMENTS)), min_size=1, max_size=5),
     st.sampled_from(("fori", "scan", "nested")),
     st.integers(0, 4),

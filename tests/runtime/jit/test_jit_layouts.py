@@ -11,6 +11,7 @@ import pytest
 from graphir import DType, ExecutionError, Graph, GraphirError, ShapeError, ops
 from runtime import Program, interpret, jit, record, targets
 
+DTYPES = ["f4", *(pytest.param(dtype, marks=pytest.mark.exhaustive) for dtype in ("f8", "c16"))]
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "C": lambda x: x,
     "F": lambda x: np.asfortranarray(x),
@@ -91,7 +92,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_products_have_numpys_bits_in_every_layout(name: str, dtype: str) -> None:
     for where, function, x, w, expected in calls(PRODUCTS[name], dtype):
         try:
@@ -103,7 +104,7 @@ def test_products_have_numpys_bits_in_every_layout(name: str, dtype: str) -> Non
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_functions_have_numpys_bits_in_every_layout_or_a_reason(name: str, dtype: str) -> None:
     for where, function, x, w, expected in calls(FUNCTIONS[name], dtype):
         try:

@@ -18,6 +18,7 @@ import numpy as np
 
 from runtime import Program, record
 from tests.support.evaluator import same
+from tests.support.native_runs import TIERS
 
 DTYPES = ["f8", "f8", "f4", "i4", "c16"]
 SHAPES: list[tuple[int, ...]] = [(9,), (40,), (5, 7), (8, 3), (2, 33), (3, 4, 5)]
@@ -97,7 +98,7 @@ def check(seed: int) -> str | None:
         return None
     # No value decides about the control flow: the recordings differ in their values alone.
     recordings = [record(names["f"], *inputs) for inputs in calls]
-    for native, block in product(("off", "now"), (None, 7)):
+    for native, block in product(TIERS, (None, 7)):
         replay = Program(recordings[0].graph, native=native, block=block)
         for recording in recordings * 2:
             inputs = [np.copy(x) for x in recording.inputs]

@@ -18,9 +18,9 @@ from runtime.program.batches import BatchStep, parts
 from runtime.program.cost_model import COST
 from runtime.program.steps import CallStep
 from tests.support.evaluator import same
-from tests.support.native_runs import needs_llvmlite
+from tests.support.native_runs import TIERS, needs_llvmlite
 
-NATIVE = ("off", "now")
+NATIVE = TIERS
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_parts_cover_a_batch_once_in_order() -> None:
             assert [*order] == [*range(numbers.size)]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_attention_takes_no_memory_for_the_scores_of_all_heads(threads: int) -> None:
     inputs = normal(*[(160, 256, 8)] * 3)  # the scores have 42 MB, scratch memory 12 MB at most
     program = Program(attention(160, 256, 8), threads=threads, native="off")
@@ -307,7 +307,9 @@ LARGE = [
 """Shapes of batches for each of whose matrices OpenBLAS uses its threads."""
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", pytest.param("float64", marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("shapes", LARGE, ids=str)
 def test_large_matrices_of_a_batch_each_by_one_thread(
     shapes: Any, dtype: str, monkeypatch: pytest.MonkeyPatch

@@ -15,8 +15,9 @@ from runtime.program.cost_model import COST
 from runtime.program.rewrites import columns
 from runtime.program.rewrites.columns import ColumnsStep
 from tests.support.evaluator import same
+from tests.support.native_runs import TIERS
 
-NATIVE = ("off", "now")
+NATIVE = TIERS
 SPACES = (
     ((2000, 50), (0,)),
     ((30, 4, 40, 5), (0, 1)),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, TensorType, control, ops
@@ -20,6 +20,7 @@ from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program as Drawn
 from tests.support.evaluator import agree, outcome
 from tests.support.program_calls import BLOCKS
+from tests.support.strategies import draws
 
 
 def is_interpreted(program: Program, graph: Graph, *inputs: Any) -> None:
@@ -46,8 +47,7 @@ def is_interpreted(program: Program, graph: Graph, *inputs: Any) -> None:
     assert [x.tobytes() for x in inputs] == before
 
 
-@settings(max_examples=settings().max_examples * 2)
-@given(flow_programs(), st.sampled_from(BLOCKS), st.sampled_from((1, 3)))
+@draws(20, 100, flow_programs(), st.sampled_from(BLOCKS), st.sampled_from((1, 3)))
 def test_graphs_with_control_flow(drawn: Drawn, block: int | None, threads: int) -> None:
     note(f"{drawn.graph}\n{block=}, {threads=}, {drawn.inputs}")
     program = Program(drawn.graph, threads=threads, block=block, native="off")

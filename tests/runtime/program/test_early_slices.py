@@ -13,7 +13,7 @@ from graphir import Graph, Symbol, ops
 from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
 from tests.support.evaluator import same
-from tests.support.native_runs import needs_llvmlite
+from tests.support.native_runs import TIERS, needs_llvmlite
 
 SIZE = 48
 
@@ -48,7 +48,7 @@ def grey(img: Any) -> Any:
     return (0.299 * f[..., 0] + 0.587 * f[..., 1] + 0.114 * f[..., 2]).astype(np.uint8)
 
 
-@pytest.mark.parametrize("native", ["off", "now"])
+@pytest.mark.parametrize("native", TIERS)
 def test_channels_are_cast_where_they_are_read(native: Any) -> None:
     assert arrays(check(grey, image(), native=native)) == {(SIZE, 40)}
 
@@ -143,7 +143,7 @@ def test_a_power_refuses_exponents_that_no_slice_reads() -> None:
     g.output(power[:, :32] * power[:, 32:63][:, :1])
     inputs = image("int64", SIZE, 64), np.full((SIZE, 64), 2)
     inputs[1][0, 63] = -1
-    for native in ("off", "now"):
+    for native in TIERS:
         with pytest.raises(Exception, match="is a fraction"):
             Program(g, native=native)(*inputs)
 
@@ -212,7 +212,7 @@ class Drawn:
         return [x[(*lead, slice(k * part, (k + 1) * part))] for k in range(count)]
 
 
-@pytest.mark.parametrize("native", ["off", "now"])
+@pytest.mark.parametrize("native", TIERS)
 def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
     before = after = 0
     for seed in range(120):

@@ -15,8 +15,9 @@ from runtime.native import phases as native_phases
 from runtime.program.cost_model import COST
 from runtime.program.phases import PhasesStep
 from tests.support.evaluator import same
+from tests.support.native_runs import TIERS
 
-NATIVE = ("off", "now")
+NATIVE = TIERS
 UNARY = (ops.exp, ops.tanh, ops.negative, ops.abs, ops.square, ops.sqrt)
 BINARY = (ops.add, ops.subtract, ops.multiply, ops.divide, ops.maximum)
 

@@ -12,7 +12,7 @@ from passes import lower
 from runtime import Program, interpret
 from runtime.program.graph_rewrites.expansion import expanded
 from tests.support.evaluator import same
-from tests.support.native_runs import needs_llvmlite
+from tests.support.native_runs import TIERS, needs_llvmlite
 
 DTYPES = [DType.float16, DType.bfloat16, DType.float32, DType.float64]
 SHAPES = [(7,), (3, 70), (2, 5, 129), (4, 3, 1), (0, 8), (3, 0), (40, 1000)]
@@ -70,7 +70,7 @@ def test_same_bits(case: str, dtype: DType) -> None:
             with np.errstate(all="ignore"):
                 wanted = interpret(graph, *inputs)
                 assert same(interpret(expanded(lower(graph)), *inputs), wanted)
-            for native in ("now", "off"):
+            for native in TIERS:
                 assert same(Program(graph, native=native)(*inputs), wanted), (shape, axis, native)
 
 

@@ -13,6 +13,7 @@ from runtime import Program, interpret
 from runtime.program.graph_rewrites.reduction_axes import split_reductions
 from runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
+from tests.support.native_runs import TIERS
 
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((3, 4, 5, 6), (0, 2, 3)),
@@ -52,7 +53,7 @@ def test_two_reductions_have_the_bits_of_one(
             operand = x.astype(graph.inputs[0].dtype.storage)
             meant = interpret(graph, operand)
             assert same(interpret(split_reductions(lower(graph)), operand), meant)
-            for native in ("off", "now"):
+            for native in TIERS:
                 assert same(Program(graph, native=native)(operand), meant)
 
 

@@ -13,6 +13,7 @@ from runtime import Program, interpret
 from runtime.program.cost_model import COST
 from runtime.program.graph_rewrites import short_axes
 from tests.support.evaluator import same
+from tests.support.native_runs import TIERS
 
 BINARY = (ops.add, ops.subtract, ops.multiply, ops.divide)
 
@@ -66,7 +67,7 @@ class Drawn:
         return op(x, axis=axis, keepdims=self.draw.random() < 0.3)
 
 
-@pytest.mark.parametrize("native", ["off", "now"])
+@pytest.mark.parametrize("native", TIERS)
 def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
     apart = 0
     for seed in range(80):
@@ -119,15 +120,16 @@ SIZES = (2, 3, 7, 8, 9, 15, 16, 17, 20, 31, 32, 33)
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32", "uint8", "bool"])
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.exhaustive)])
 def test_reductions_of_short_rows_have_the_bits_of_the_interpreter(
-    dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
+    seeds: tuple[int, ...], dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(COST, "SPLIT_ROWS", 1)
     monkeypatch.setattr(COST, "SPLIT_INSTRUCTIONS", 400)
-    for seed in range(3):
+    for seed in seeds:
         pairs = Pairs(dtype, size, seed)
         meant = interpret(pairs.graph, *pairs.inputs)
-        for native in ("off", "now"):
+        for native in TIERS:
             program = Program(pairs.graph, native=native, threads=1)
             for each, wanted in zip(program(*pairs.inputs), meant, strict=True):
                 assert same(each, wanted)
@@ -179,7 +181,7 @@ def test_arrays_in_memory_that_only_short_rows_read(
     values = values if x.dtype.is_float else np.abs(np.nan_to_num(values))
     array = values.astype(x.dtype.storage)
     meant = interpret(g, array)
-    for native in ("off", "now"):
+    for native in TIERS:
         program = Program(g, native=native)
         for operand in (array, np.asfortranarray(array)):
             assert all(map(same, program(operand), meant))
@@ -226,5 +228,5 @@ def test_the_further_operands_of_rows_lie_in_memory() -> None:
     places = ops.searchsorted(x * 2.0, chosen.cast("float32"))
     g.output(places + places)
     inputs = np.arange(9).astype(np.float32), np.arange(9) % 2 == 0
-    for native in ("off", "now"):
+    for native in TIERS:
         assert same(Program(g, native=native)(*inputs), interpret(g, *inputs))

@@ -16,7 +16,8 @@ from runtime.program.cost_model import COST, scaled
 from runtime.program.rewrites.ownership import UPDATES
 from runtime.program.steps import CallStep, RegionStep
 from tests.support.evaluator import same
-from tests.support.strategies import arrays
+from tests.support.native_runs import TIERS
+from tests.support.strategies import arrays, draws
 
 DTYPES = [dtype for dtype in DType if not dtype.weak]
 
@@ -42,7 +43,7 @@ def agree(graph, *inputs):
     """
     before = [x.copy() for x in inputs]
     expected = interpret(graph, *inputs)
-    for native, block in product(("off", "now"), (None, 3)):
+    for native, block in product(TIERS, (None, 3)):
         program = Program(graph, native=native, block=block)
         for _ in range(3):
             results = program(*inputs)
@@ -137,8 +138,7 @@ def imperative(draw):
     return graph, [draw(arrays(dtype, shape)) for _ in range(2)]
 
 
-@given(imperative())
-@settings(max_examples=250, deadline=None)
+@draws(50, 250, imperative())
 def test_regions_that_write_into_slices_read_old_values(drawn):
     graph, inputs = drawn
     agree(graph, *inputs)

@@ -14,6 +14,7 @@ from runtime import Program, interpret
 from runtime.native import is_installed
 from runtime.program.cutting import Call
 from tests.support.evaluator import same
+from tests.support.native_runs import TIERS
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 SHAPES: list[tuple[Any, Any]] = [
@@ -62,7 +63,7 @@ def test_large_ones_on_threads(shapes: Any) -> None:
     graph = Graph("vectors", rules="numpy")
     graph.output(graph.input("int8", shapes[0]).cast("int32") @ graph.input("int32", shapes[1]))
     inputs = [numbers(random, *pair, {}) for pair in zip(("int8", "int32"), shapes, strict=True)]
-    for native in ("off", "now"):
+    for native in TIERS:
         program = Program(graph, threads=2, native=native)
         assert same(program(*inputs), interpret(graph, *inputs))
 
