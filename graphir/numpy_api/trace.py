@@ -196,10 +196,12 @@ class Trace(NamedTuple):
         found: dict[int, tuple[int, ...]] = {}
         for layout in self.layouts:
             type_ = self.graph.outputs[layout.output].type
-            axes = layout.axes(math.prod(type_.shape) * type_.dtype.storage.itemsize)
+            axes = layout.axes(math.prod(cast("Any", type_.shape)) * type_.dtype.storage.itemsize)
             if axes is not None and axes != tuple(range(len(axes))):
                 found[layout.output] = axes
-        found |= {at: self.input_axes[place] for place, at in self.writes if place in self.input_axes}
+        found |= {
+            at: self.input_axes[place] for place, at in self.writes if place in self.input_axes
+        }
         return found
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:

@@ -53,7 +53,7 @@ from runtime.jit.statics import Fixed, Statics, identity_key
 from runtime.jit.watch import WATCHING, unwatched
 from runtime.jit.watched_graph import WatchedGraph, same_graph
 from runtime.program import Program
-from runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
+from runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
 
 CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
@@ -375,7 +375,10 @@ class _Compiled:
         tree, single = trace.outputs_tree, type(trace.outputs_tree) is Slot
         plain = single and len(slots) == 1
         plain |= type(tree) is tuple and len(slots) > 1 and tree == slots
-        self._axes = trace.input_axes, trace.output_axes
+        self._axes: tuple[Mapping[int, Axes], Mapping[int, Axes]] = (
+            trace.input_axes,
+            trace.output_axes,
+        )
         self._row_major: list[int] = []
         """The outputs that the Program may return as views in another order than NumPy's."""
         if program.graph is trace.graph:
