@@ -61,7 +61,7 @@ from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.elision import ELIDING, elided, runs_operator
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
-from graphir.numpy_api.python_operators import MATMUL, MUL, UFUNCS
+from graphir.numpy_api.python_operators import MATMUL, MUL, POW, UFUNCS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
@@ -294,6 +294,8 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
         else:
             return None
     if memory is None or function is MATMUL or function is divmod:
+        return None
+    if function is POW and memory.runs_here and isinstance(operands[1], ArrayValue):
         return None
     if function in scalars.DIFFERING:
         return memory.value_of(_differing(memory, function, operands, values), scalar=True)
