@@ -39,11 +39,13 @@ def elided(
     if ufunc not in ELIDING or not any(temporary):
         return None
     for place in (0, 1) if ufunc in _EITHER else (0,):
-        into, other = operands[place], operands[1 - place]
-        if not temporary[place] or not isinstance(into, np.ndarray) or into.dtype != dtype:
+        if not temporary[place] or not isinstance(operands[place], np.ndarray):
             continue
-        array: Array = into
-        if array.nbytes < LEAST_BYTES or not (array.flags.owndata and array.flags.writeable):
+        array: Array = operands[place]
+        other = operands[1 - place]
+        if array.nbytes < LEAST_BYTES or array.dtype != dtype:
+            continue
+        if not (array.flags.owndata and array.flags.writeable):
             continue
         if np.shape(other) in ((), array.shape) and _casts_safely(other, dtype):
             return place if _numpy_elides() else None

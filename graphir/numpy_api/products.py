@@ -29,18 +29,45 @@ def strong(x: Any) -> Any:
 def _dot(a: Any, b: Any) -> Symbol:
     a, b = strong(a), strong(b)
     ranks = np.ndim(a), np.ndim(b)
-    if 0 in ranks:
-        return ops.multiply(a, b)
+    product = _scaled(a, b)
+    if product is not None:
+        return product
     if max(ranks) < 3:
         return ops.matmul(a, b)
     return ops.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] - 2, 0),)))
 
 
+def _scaled(a: Any, b: Any) -> Symbol | None:
+    """Return np.dot of an array and a number, or of two arrays of one element; None for others.
+
+    NumPy adds the products of a number to zeros by BLAS, which makes 0.0 of -0.0. A single product
+    of floats it does not add to zero, as np.matmul does.
+    """
+    shapes = np.shape(a), np.shape(b)
+    ranks = [len(shape) for shape in shapes]
+    if 0 not in ranks:
+        if max(ranks) > _MATRIX or any(size != 1 for shape in shapes for size in shape):
+            return None
+        product = ops.multiply(ops.reshape(a, ()), ops.reshape(b, ()))
+        shape = (1,) * (sum(ranks) - 2)
+        return ops.reshape(product, shape) if product.dtype in _OF_BLAS else None
+    product = ops.multiply(a, b)
+    is_single = all(size == 1 for size in product.shape)
+    if is_single or max(ranks) > _MATRIX or product.dtype not in _OF_BLAS:
+        return product
+    return ops.add(product, ops.full(product.dtype, 0, ()))
+
+
+_MATRIX = 2
+_OF_BLAS = (DType.float32, DType.float64, DType.complex64, DType.complex128)
+
+
 def _inner(a: Any, b: Any) -> Symbol:
     a, b = strong(a), strong(b)
     ranks = np.ndim(a), np.ndim(b)
-    if 0 in ranks:
-        return ops.multiply(a, b)
+    product = _scaled(a, b)
+    if product is not None:
+        return product
     if max(ranks) < 3:
         return ops.matmul(a, np.transpose(b) if ranks[1] == 2 else b)
     return ops.tensordot(a, b, axes=((ranks[0] - 1,), (ranks[1] - 1,)))

@@ -197,7 +197,7 @@ class Trace(NamedTuple):
         found: dict[int, tuple[int, ...]] = {}
         for layout in self.layouts:
             type_ = self.graph.outputs[layout.output].type
-            axes = layout.axes(math.prod(type_.shape) * type_.dtype.storage.itemsize)
+            axes = layout.axes(math.prod(cast("Any", type_.shape)) * type_.dtype.storage.itemsize)
             if axes is not None and axes != tuple(range(len(axes))):
                 found[layout.output] = axes
         found |= {
@@ -263,12 +263,12 @@ def trace_into(
     types: Sequence[Any],
     keywords: Mapping[str, Any],
     graph: Graph,
-    layouts: Sequence[ArgumentLayout] = (),
+    layouts: Sequence[ArgumentLayout] | None = None,
 ) -> Trace:
     """Trace a function into an empty graph, for callers that report the location of a refusal.
 
-    `layouts` are the layouts of the arrays among the types, in their order. Without layouts, arrays
-    are in row-major order and share no memory.
+    `layouts` are the layouts of the arrays among the types, in their order, if the graph is for
+    calls in this process. Without layouts, arrays are in row-major order and share no memory.
     """
     args = _name_arguments(function, types, keywords)
     slots: list[Any] = []
@@ -538,14 +538,15 @@ class ArgumentLayout(NamedTuple):
 class Arguments:
     """The arguments of a traced function: inputs as symbols, or as symbolic arrays of a memory."""
 
-    def __init__(self, graph: Graph, layouts: Sequence[ArgumentLayout]) -> None:
+    def __init__(self, graph: Graph, layouts: Sequence[ArgumentLayout] | None) -> None:
         self.graph = graph
         self.memory: TraceMemory | None = None
         if graph.rules.in_place and graph.rules.has_scalars:  # arrays are mutable, as in NumPy
             from graphir.numpy_api.arrays.array import memory_of
 
             self.memory = memory_of(graph)
-        self._layouts = iter(layouts)
+            self.memory.runs_here = layouts is not None
+        self._layouts = iter(layouts or ())
         self._cells: list[tuple[Cell, Symbol]] = []
 
     def entered(self, value: Any, path: str) -> Any:

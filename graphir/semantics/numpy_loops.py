@@ -34,8 +34,7 @@ def has_contiguous_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence
     Operands are arrays, whose elements the function does not read, or NumPy scalars or numbers.
     `outs` are the arrays of `out=`, or None in place of a new array.
     """
-    arrays = [value for value in (*operands, *outs) if isinstance(value, np.ndarray)]
-    if ufunc.signature or all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+    if ufunc.signature or all(map(_is_in_order, (*operands, *outs))):
         return True
     dtypes = loop_dtypes(ufunc, operands)
     if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
@@ -45,6 +44,12 @@ def has_contiguous_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence
         _is_as_contiguous(ufunc, codes, steps)
         for steps in inner_steps(ufunc, operands, dtypes, outs)
         if any(step not in (0, 1) for step in steps)
+    )
+
+
+def _is_in_order(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) or bool(
+        value.flags.c_contiguous and value.flags.aligned
     )
 
 
@@ -77,8 +82,7 @@ class LoopCall:
         outs = tuple([_empty(self.shape, steps, dtype) for steps, dtype in pairs])
         with np.errstate(all="ignore"):
             results: Any = self.ufunc(*operands, out=outs)
-        values = results if isinstance(results, tuple) else (results,)
-        return tuple(map(np.ascontiguousarray, cast("Any", values))) if self.shape else values
+        return tuple([np.asarray(value, order="C") for value in _several(results)])
 
 
 def call_attributes(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()) -> Any:
@@ -156,19 +160,18 @@ def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> tuple[np.dtype[Any]
 def _is_as_contiguous(ufunc: np.ufunc, codes: str, steps: Steps) -> bool:
     """Whether a ufunc has the bits of its contiguous loop at some steps: an experiment."""
     random = np.random.default_rng(0)
-    vectors = [_drawn(np.dtype(code), random) for code in codes]
+    vectors = [_random_vector(np.dtype(code), random) for code in codes]
     laid = [_at_step(x, step) for x, step in zip(vectors, steps, strict=False)]
     copies = [x if step else x[0] for x, step in zip(vectors, steps, strict=False)]
     with np.errstate(all="ignore"):
         expected: Any = ufunc(*copies)
-        results = expected if isinstance(expected, tuple) else (expected,)
-        outs = zip(cast("Any", results), steps[ufunc.nin :], strict=True)
+        outs = zip(_several(expected), steps[ufunc.nin :], strict=True)
         return _same_bits(
             ufunc(*laid, out=tuple([_at_step(x, step) for x, step in outs])), expected
         )
 
 
-def _drawn(dtype: np.dtype[Any], random: np.random.Generator) -> Array:
+def _random_vector(dtype: np.dtype[Any], random: np.random.Generator) -> Array:
     """Return a vector of numbers of all sizes; all numbers of float16."""
     if dtype.char == "e":
         return random.permutation(np.arange(_TRIALS, dtype=np.uint16)).view(dtype)
@@ -191,17 +194,19 @@ def _at_step(values: Array, step: int) -> Array:
     return vector
 
 
+def _several(results: Any) -> Sequence[Any]:
+    return cast("Any", results) if isinstance(results, tuple) else (results,)
+
+
 def _same_bits(results: Any, expected: Any) -> bool:
     """Whether two results of a ufunc are equal, any NaN to any NaN, and 0.0 is not -0.0."""
-    pairs = (
-        zip(results, expected, strict=True) if isinstance(results, tuple) else [(results, expected)]
-    )
-    return all(_equal(a, b) for a, b in cast("Any", pairs))
+    pairs = zip(_several(results), _several(expected), strict=True)
+    return all(_is_equal(a, b) for a, b in pairs)
 
 
-def _equal(a: Array, b: Array) -> bool:
+def _is_equal(a: Any, b: Any) -> bool:
     if a.dtype.kind == "c":
-        return _equal(a.real, b.real) and _equal(a.imag, b.imag)
+        return _is_equal(a.real, b.real) and _is_equal(a.imag, b.imag)
     if a.dtype.kind != "f":
         return bool(np.array_equal(a, b))
     signs = np.signbit(a) == np.signbit(b)

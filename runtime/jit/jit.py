@@ -53,7 +53,7 @@ from runtime.jit.statics import Fixed, Statics, identity_key
 from runtime.jit.watch import WATCHING, unwatched
 from runtime.jit.watched_graph import WatchedGraph, same_graph
 from runtime.program import Program
-from runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
+from runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
 
 CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
@@ -223,7 +223,8 @@ class Jitted(Generic[P, R]):
         if reader.symbols:
             return None
         groups: list[MemoryGroup] = []
-        if self._layout_use:
+        use = self._layout_use  # another thread may raise it
+        if use:
             groups = self._groups(reader.inputs)
             key = *key, self._layout_key(reader, groups)
         try:
@@ -237,8 +238,9 @@ class Jitted(Generic[P, R]):
         if leaf is None:
             layouts = argument_layouts(reader.inputs, reader.sources, groups)
             leaf = self._compile_trace(rules, args, keywords, variants or (), layouts)
-            if leaf.trace.layout_use > self._layout_use:
-                self._layout_use = leaf.trace.layout_use
+            with self._lock:
+                self._layout_use = max(self._layout_use, leaf.trace.layout_use)
+            if self._layout_use > use:
                 if self._groups(reader.inputs):
                     return self._lookup_or_compile(args, keywords)
                 key = *key[:_PLAIN_KEY], self._layout_key(reader, groups)
@@ -298,7 +300,10 @@ class Jitted(Generic[P, R]):
                 if len(key) == _PLAIN_KEY:
                     self._quick[quick] = self._quick_call(quick, node, compiled, args)
                 elif key[-1] is None:
-                    inner = _PLAIN_KEY, *quick
+                    before = self._quick.get(quick)
+                    if isinstance(before, partial) and before.func == self._usually:
+                        self._quick.pop(before.args[0], None)
+                    inner = object()  # a key with a cheap hash
                     self._quick[inner] = self._quick_call(inner, node, compiled, args)
                     lies_usually = USUAL[compiled.trace.layout_use]
                     self._quick[quick] = partial(self._usually, inner, lies_usually)
@@ -375,7 +380,10 @@ class _Compiled:
         tree, single = trace.outputs_tree, type(trace.outputs_tree) is Slot
         plain = single and len(slots) == 1
         plain |= type(tree) is tuple and len(slots) > 1 and tree == slots
-        self._axes = trace.input_axes, trace.output_axes
+        self._axes: tuple[Mapping[int, Axes], Mapping[int, Axes]] = (
+            trace.input_axes,
+            trace.output_axes,
+        )
         self._row_major: list[int] = []
         """The outputs that the Program may return as views in another order than NumPy's."""
         if program.graph is trace.graph:

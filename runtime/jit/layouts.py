@@ -76,7 +76,7 @@ def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[M
     usual = True
     for array, source in zip(arrays, sources, strict=True):
         writable = array is source and isinstance(array, np.ndarray) and array.flags.writeable
-        in_order = writable and _is_plain(array)
+        in_order = writable and _is_plain(cast("Array", array))
         key.append(in_order or (_strides(array), writable))
         usual &= in_order
     for whole, places in groups:
@@ -111,7 +111,7 @@ def strides_key(arrays: Sequence[Any]) -> Any:
 
 def lie_in_order(args: Sequence[Any]) -> bool:
     """Whether all arrays among the arguments are C-contiguous and aligned."""
-    for arg in args:
+    for arg in args:  # noqa: SIM110 -- a generator would cost more than the loop
         if type(arg) is np.ndarray and arg.flags.num & _PLAIN != _PLAIN:
             return False
     return True
@@ -164,7 +164,7 @@ def argument_layouts(
 
 def _alone(array: Any, is_own: bool) -> ArgumentLayout:
     writable = is_own and isinstance(array, np.ndarray) and array.flags.writeable
-    if writable and _is_plain(array):
+    if writable and _is_plain(cast("Array", array)):
         return ArgumentLayout(None)
     plain: Any = np.asarray(cast("Any", array))
     twin = _twin(plain)[0]

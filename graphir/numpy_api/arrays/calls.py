@@ -62,7 +62,7 @@ from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.elision import ELIDING, elided, runs_operator
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
-from graphir.numpy_api.python_operators import MATMUL, MUL, UFUNCS
+from graphir.numpy_api.python_operators import MATMUL, MUL, POW, UFUNCS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
@@ -168,15 +168,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         return NotImplemented
     if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
         return NotImplemented
-    result = orders.of_loop(memory, UFUNCS[function], operands) if function in UFUNCS else None
-    if result is not None:
-        pass
-    elif function is MATMUL:
-        result = _matmul(memory, operands, values)
-    elif function in scalars.DIFFERING:
-        result = _differing(memory, function, operands, values)
-    else:
-        result = function(*values)
+    result = _of_operands(memory, function, operands, values)
     if result is NotImplemented:
         return result
     if function is MATMUL:
@@ -185,6 +177,20 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         into = _elided(UFUNCS[function], operands, counts, result.dtype.to_numpy())
         operands = operands if into is None else (into,)
     return elementwise(memory, result, operands, scalar=True)
+
+
+def _of_operands(
+    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+) -> Any:
+    """Return the symbols of an operator's result, for operands whose symbols are `values`."""
+    result = orders.of_loop(memory, UFUNCS[function], operands)
+    if result is not None:
+        return result
+    if function is MATMUL:
+        return _matmul(memory, operands, values)
+    if function in scalars.DIFFERING:
+        return _differing(memory, function, operands, values)
+    return function(*values)
 
 
 def _reference_counts(operands: Sequence[Any]) -> list[int]:
@@ -214,7 +220,12 @@ def set_experiment(method: Callable[[Any], Any], dispatched: Callable[[Any], Any
     """
     experiment: Any = _Temporary
     experiment.__add__ = method(_reference_counts)
-    experiment.__array_ufunc__ = dispatched(lambda _, __, inputs, ___: _reference_counts(inputs))
+    experiment.__array_ufunc__ = dispatched(_counts_in_ufunc)
+
+
+def _counts_in_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Any) -> list[int]:
+    """Return the reference counts of a ufunc's operands, as `call_ufunc` gets them."""
+    return _reference_counts(inputs)
 
 
 def _elided(
@@ -285,6 +296,8 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
             return None
     if memory is None or function is MATMUL or function is divmod:
         return None
+    if function is POW and memory.runs_here and isinstance(operands[1], ArrayValue):
+        return None
     if function in scalars.DIFFERING:
         return memory.value_of(_differing(memory, function, operands, values), scalar=True)
     return memory.value_of(function(*values), scalar=True)
@@ -336,13 +349,12 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     value = operand(memory, other)
     if value is NotImplemented:
         return value
-    result = orders.of_loop(memory, ufunc, (x, other), (x,))
-    if result is not None:
-        pass
-    elif function is MATMUL:
+    if function is MATMUL:
         products.check_output(x)
+    result = orders.of_loop(memory, ufunc, (x, other), (x,))
+    if result is None and function is MATMUL:
         result = _matmul(memory, (x, other), (x.read(), value))
-    else:
+    elif result is None:
         result = function(x.read(), value)
     if result is NotImplemented:
         return result
@@ -387,13 +399,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if method == "at":
         return writers.add_at(memory, ufunc, *inputs)
     if any(isinstance(value, SelectionValue) for value in inputs):
-        if method != "__call__" or kwargs or ufunc.signature:
-            raise GraphError(
-                "the size of x[mask] depends on values",
-                op=f"np.{ufunc.__name__}",
-                fix="use np.where(mask, x, 0)",
-            )
-        return _selected(memory, ufunc, inputs)
+        return _ufunc_of_selection(memory, ufunc, method, inputs, kwargs)
     inputs = tuple(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
@@ -413,14 +419,13 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if any(value is NotImplemented for value in values):
         return NotImplemented
     values[1:2] = _second(method, inputs, values)
+    result = None
+    if method == "__call__" and not kwargs:
+        result = orders.of_loop(memory, ufunc, inputs, outs)
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    result = None
-    if not kwargs:
-        if method == "__call__":
-            result = orders.of_loop(memory, ufunc, inputs, outs)
-        if result is None:
-            result = _of_operator(memory, ufunc, inputs, values, out)
+    if result is None and not kwargs:
+        result = _of_operator(memory, ufunc, inputs, values, out)
     if result is None:
         settings = symbols(kwargs)
         result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), settings)
@@ -430,17 +435,34 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if out is not None and any(array is not None for array in out):
         return _write_outputs(memory, out, result, where, casting, method == "__call__")
     if where is not True:
-        raise GraphError(
-            "elements where the mask is false are not set",
-            op=f"np.{ufunc.__name__}",
-            fix="use out=np.zeros_like(x)",
-            got="where= without out=",
-        )
+        raise _unset_elements(ufunc)
     if method == "__call__" and not ufunc.signature:
         if type(inputs[0]) is np.ndarray and ufunc in ELIDING and not kwargs:
             inputs = _operands_of_layout(ufunc, inputs, counts, result)
         return elementwise(memory, result, inputs, scalar=True)
     return results(memory, result, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
+
+
+def _ufunc_of_selection(
+    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
+) -> Any:
+    """Return an elementwise function of x[mask]."""
+    if method != "__call__" or kwargs or ufunc.signature:
+        raise GraphError(
+            "the size of x[mask] depends on values",
+            op=f"np.{ufunc.__name__}",
+            fix="use np.where(mask, x, 0)",
+        )
+    return _selected(memory, ufunc, inputs)
+
+
+def _unset_elements(ufunc: np.ufunc) -> GraphError:
+    return GraphError(
+        "elements where the mask is false are not set",
+        op=f"np.{ufunc.__name__}",
+        fix="use out=np.zeros_like(x)",
+        got="where= without out=",
+    )
 
 
 def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:

@@ -130,6 +130,8 @@ class TraceMemory(ViewBuilder):
         super().__init__()
         self.graph, self.array, self.scalar, self.selection = graph, array, scalar, selection
         self.layout_use, self._constants_of = LayoutUse.NONE, graph
+        self.runs_here = False
+        """Whether the graph runs in this process alone, as that of `jit`: it may call NumPy."""
         self.bodies: set[Any] = set()
         """The NumPy functions whose Python bodies are running."""
         self.refusal: GraphirError | None = None

@@ -199,7 +199,8 @@ def of_loop(
     NumPy's loops round differently where the operands or results lie backwards, say. The result is
     None where the op has the bits. The function raises OrderError for numbers that vary.
     """
-    if ufunc.signature or (ufunc not in _WITHOUT_OP and all(map(_is_plain, (*inputs, *outs)))):
+    own_loop = ufunc in _WITHOUT_OP or (memory.runs_here and _squares(ufunc, inputs))
+    if ufunc.signature or (not own_loop and all(map(_is_plain, (*inputs, *outs)))):
         return None
     if any(isinstance(x, ArrayValue) and x.layout is None for x in (*inputs, *outs)):
         if ufunc in _WITHOUT_OP:
@@ -210,7 +211,7 @@ def of_loop(
     dtypes = loop_dtypes(ufunc, operands)
     if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
         return None
-    if ufunc not in _WITHOUT_OP and has_contiguous_bits(ufunc, operands, results):
+    if not own_loop and has_contiguous_bits(ufunc, operands, results):
         return None
     if any(type(value) is TracedNumber for value in inputs):
         raise OrderError(
@@ -223,6 +224,21 @@ def of_loop(
     attrs = call_attributes(ufunc, operands, results)
     parts = control.parts(memory.graph.emit(control.call, arguments, attrs))
     return tuple(parts) if ufunc.nout > 1 else parts[0]
+
+
+def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
+    """Whether a power may have exponents 2 in an array, for which the op `pow` gives x * x.
+
+    NumPy takes that short cut for an exponent without axes alone.
+    """
+    if ufunc is not np.power or len(inputs) < 2:
+        return False
+    exponent = inputs[1]
+    if isinstance(exponent, ArrayValue):
+        if not exponent.dims or exponent.element is DType.bool:
+            return False
+        return not exponent.is_known or bool((exponent.plain == 2).any())
+    return issubclass(type(exponent), np.ndarray) and bool(exponent.ndim and (exponent == 2).any())
 
 
 def _symbol_of(memory: TraceMemory, value: Any) -> Any:

@@ -53,6 +53,21 @@ def check_output(out: Any) -> None:
         )
 
 
+def _check_scaled(memory: TraceMemory, name: str, args: Sequence[Any]) -> None:
+    """Raise OrderError for products with one complex number, which BLAS rounds once, not twice."""
+    values = [operand(memory, value) for value in args]
+    shapes = [np.shape(value) for value in values]
+    scales = () in shapes or all(size == 1 for shape in shapes for size in shape)
+    kinds = [
+        x.dtype.to_numpy().kind if isinstance(x, Symbol) else np.asarray(x).dtype.kind
+        for x in values
+    ]
+    if scales and "c" in kinds and max(map(len, shapes)) <= _MATRIX:
+        raise OrderError(
+            f"np.{name} by a complex number has other bits than the product", fix="write x * y"
+        )
+
+
 def _is_argument(value: Any) -> bool:
     """Whether a value views an argument, which the caller may pass twice."""
     symbol = value.cell.symbol if isinstance(value, ArrayValue) else None
@@ -72,11 +87,15 @@ def of_function(
     if kwargs or len(args) != 2 or name not in ("dot", "inner", "vdot", "matmul"):
         return None
     operands = [*args]
+    if name in ("dot", "inner"):
+        _check_scaled(memory, name, args)
     left, right = map(_view, args)
     if left is None or right is None or not (left.ndim and right.ndim):
         return None
     if name in ("dot", "inner"):
         blas = uses_blas(np.result_type(left, right))
+        if blas and left.size == right.size == 1 and max(left.ndim, right.ndim) <= _MATRIX:
+            return None  # a single product
         if right.ndim > _MATRIX:
             if not blas:
                 return None

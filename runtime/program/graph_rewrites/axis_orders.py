@@ -44,13 +44,18 @@ def _permuted(values: Sequence[Any], axes: Axes) -> tuple[Any, ...]:
     return tuple([values[axis] for axis in inverse(axes)])
 
 
+def _in_memory(places: Sequence[int], axes: Axes) -> tuple[int, ...]:
+    """Return axes of the program by their places in memory, in ascending order."""
+    return tuple(sorted([axes[place] for place in places]))
+
+
 class _Orders:
     """A new graph under construction: for each old symbol, a value and its order of axes."""
 
     def __init__(self, old: Graph) -> None:
         self.old, self.new = old, old.like()
         self._values: list[tuple[Symbol, Axes]] = []
-        self._moved: dict[tuple[int, Axes], Symbol] = {}
+        self._permutations: dict[tuple[int, Axes], Symbol] = {}
         self.computes_along_memory = False
 
     def rewritten(self, inputs: Mapping[int, Axes], outputs: Mapping[int, Axes]) -> Graph:
@@ -100,8 +105,8 @@ class _Orders:
                 attrs = {name: _permuted(value, axes) for name, value in symbol.attrs.items()}
                 return self._on_memory(symbol, axes, attrs), axes
             if op is ops.flip:
-                flipped = tuple(sorted([axes[axis] for axis in symbol.attrs["axis"]]))
-                return self._on_memory(symbol, axes, {"axis": flipped}), axes
+                attrs = {"axis": _in_memory(symbol.attrs["axis"], axes)}
+                return self._on_memory(symbol, axes, attrs), axes
             if op in _ORDERLESS:
                 return self._reduced(symbol, axes)
         return self._emitted(symbol, self._in_program_order(symbol.args), plain), plain
@@ -138,20 +143,20 @@ class _Orders:
         if order == axes:
             return value
         key = value.index, (dims := tuple([order[i] for i in inverse(axes)]))
-        if key not in self._moved:
-            self._moved[key] = self.new.emit(ops.permute, (value,), {"dims": dims})
-        return self._moved[key]
+        if key not in self._permutations:
+            self._permutations[key] = self.new.emit(ops.permute, (value,), {"dims": dims})
+        return self._permutations[key]
 
     def _on_memory(self, symbol: Symbol, axes: Axes, attrs: Mapping[str, Any]) -> Symbol:
         return self._emitted(symbol, (self._values[symbol.args[0].index][0],), axes, attrs)
 
     def _reduced(self, symbol: Symbol, axes: Axes) -> tuple[Symbol, Axes]:
         """Return a reduction whose result does not depend on the order of elements."""
-        reduced = sorted([axes[axis] for axis in symbol.attrs["axis"]])
-        attrs = {**symbol.attrs, "axis": tuple(reduced)}
+        reduced = _in_memory(symbol.attrs["axis"], axes)
+        attrs = {**symbol.attrs, "axis": reduced}
         if not symbol.attrs["keepdims"]:
-            kept = [place for place in range(len(axes)) if place not in reduced]
-            axes = tuple([kept.index(place) for place in axes if place in kept])
+            places = [place for place in range(len(axes)) if place not in reduced]
+            axes = tuple([places.index(place) for place in axes if place in places])
         return self._on_memory(symbol, axes, attrs), axes
 
     def _emitted(

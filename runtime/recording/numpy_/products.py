@@ -29,7 +29,7 @@ def product(function: Any) -> Callable[..., Symbol]:
 
     def enter(recorder: Recorder, _: Any, a: Any, b: Any, **kwargs: Any) -> Symbol:
         x, y = np.asarray(plain(a)), np.asarray(plain(b))
-        if kwargs or not (x.ndim and 0 < y.ndim <= _MATRIX):
+        if kwargs or not _is_matmul(x, y):
             return by_table(recorder, _, a, b, **kwargs)
         right = recorder.symbol(b)
         if function is np.inner and y.ndim == _MATRIX:
@@ -39,10 +39,17 @@ def product(function: Any) -> Callable[..., Symbol]:
     return enter
 
 
+def _is_matmul(x: Any, y: Any) -> bool:
+    """Whether np.dot of two arrays is a product of vectors or matrices of several elements."""
+    return (
+        bool(x.ndim) and 0 < y.ndim <= _MATRIX and not (x.size == y.size == 1 and x.ndim <= _MATRIX)
+    )
+
+
 def dot_method(recorder: Recorder, x: Any, symbol: Symbol, other: Any) -> Symbol:
     """Record the method `dot` of an array x, whose symbol is given."""
     y = np.asarray(plain(other))
-    if not (x.ndim and 0 < y.ndim <= _MATRIX):
+    if not _is_matmul(x, y):
         return in_ops(np.dot, 2)(recorder, x, symbol, other)
     return _emitted(recorder, x, symbol, y, recorder.symbol(other))
 
