@@ -14,7 +14,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType, numpy_code
-from graphir.errors import GraphError, GraphirError, PromotionError
+from graphir.errors import GraphError, GraphirError, MissingOpError, PromotionError
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
@@ -341,24 +341,24 @@ def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
 
 def _refuse(name: str, argument: str) -> NoReturn:
     fix = _FIXES.get(argument, "leave it out")
-    raise GraphError(f"a call with symbols takes no {argument}=", fix=fix)
+    raise MissingOpError(f"a call with symbols takes no {argument}=", fix=fix)
 
 
 def _has_none(name: str) -> NoReturn:
     module, _, last = name.rpartition(".")
     if last in _WRITERS:
-        raise GraphError(
+        raise MissingOpError(
             "writes to an array, and a symbol never changes", fix=f"write {_WRITERS[last]}"
         )
     near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
     near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
     hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)
     if last in _OF_UNKNOWN_SIZE:
-        raise GraphError(
+        raise MissingOpError(
             "no op does this: the size of the result depends on values",
             fix=f"call np.{name} on arrays, outside of the traced function; the nearest: {hint}",
         )
-    raise GraphError("no op does this", fix=f"the nearest: {hint}")
+    raise MissingOpError("no op does this", fix=f"the nearest: {hint}")
 
 
 # -- a call of a ufunc, and its methods
