@@ -121,8 +121,8 @@ def jit(
 
     A call returns the structure that the function returns, with arrays for symbols. Under NumPy's
     rules it has NumPy scalars and Python numbers where the function returns them, under others
-    arrays. A call on symbols runs the function itself. Raises GraphError if the trace draws random numbers or
-    writes to an outside array, and the errors of Program. Threads may call the function
+    arrays. A call on symbols runs the function itself. Raises GraphError if the trace draws random
+    numbers or writes to an outside array, and the errors of Program. Threads may call the function
     concurrently; threads that meet a new signature at the same time may each trace the function.
     """
     if function is None:

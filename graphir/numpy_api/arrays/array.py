@@ -11,7 +11,7 @@ import numpy as np
 from graphir.errors import GraphError
 from graphir.ir.graph import Graph
 from graphir.ir.operators.in_place import WRITING, refuse_write
-from graphir.ir.symbol import Symbol
+from graphir.ir.symbol import Symbol, ValuelessError
 from graphir.numpy_api.arrays import calls
 from graphir.numpy_api.arrays.boundary import (
     asks_in_trace,
@@ -201,7 +201,10 @@ class _Unknown:
         return _plain_attribute(self, "tobytes")()
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(_plain_attribute(self, "__array__")())
+        value: Any = self
+        if not value.is_known:
+            _refuse_conversion(value)
+        return memoryview(value.__array__())
 
     def __dlpack__(self, *_: Any, **__: Any) -> Any:
         return _plain_attribute(self, "__dlpack__")
@@ -236,14 +239,32 @@ class _Unknown:
         if value.is_known and name in _OF_MEMORY:
             return getattr(value.__array__(), name)
         if name in ("__array_struct__", "__array_interface__"):
-            return Symbol.__array__(value.read())
+            _refuse_conversion(value)
         if name in WRITING:
             refuse_write(name)
         raise _refusal()
 
 
+_CLASS = type
 _OF_MEMORY = frozenset(("__array_struct__", "__array_interface__", "data", "ctypes"))
 """The attributes of an ndarray that tell where its memory is; it is read-only."""
+
+
+def _refuse_conversion(value: Any) -> NoReturn:
+    """Raise ValuelessError: compiled code asks for the values of an array, as `np.float64(x)`."""
+    try:
+        Symbol.__array__(value.read())
+    except ValuelessError as error:
+        raise error.having(fixes=_CONVERSIONS) from None
+    raise AssertionError  # which has raised
+
+
+_CONVERSIONS = (
+    "use x.astype(np.float64) for np.float64(x)",
+    "np.empty(shape) for np.ndarray(shape)",
+    "np.stack(list) for an array of a list",
+    "and pass an array that x indexes as an argument",
+)
 
 
 def _plain_attribute(value: Any, name: str) -> Any:
@@ -479,7 +500,10 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
     def view(self, dtype: Any = None, type: Any = np.ndarray) -> Any:  # noqa: A002 -- NumPy's name
         """Return another view of the same elements; raise GraphError for another dtype."""
         dtype = None if dtype is np.ndarray else dtype
-        if type is not np.ndarray or (dtype is not None and np.dtype(dtype) != self.dtype):
+        kind: Any = dtype if isinstance(dtype, _CLASS) else object
+        if type is not np.ndarray or issubclass(kind, np.ndarray):
+            raise GraphError("graphs have no subclasses of ndarray", fix="use an ndarray")
+        if dtype is not None and np.dtype(dtype) != self.dtype:
             raise GraphError(
                 "a view in another dtype reads bytes, which have no op", fix="use .astype(...)"
             )
@@ -590,8 +614,7 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
         return real
 
     def _values(self) -> NoReturn:
-        Symbol.__array__(self.read())
-        raise AssertionError  # which has raised
+        _refuse_conversion(self)
 
     def __contains__(self, item: object) -> bool:
         return bool((self == item).any())  # pyright: ignore
@@ -692,8 +715,7 @@ class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
     tolist = item
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        Symbol.__array__(self.read())
-        raise AssertionError  # which has raised
+        _refuse_conversion(self)
 
     def __round__(self, digits: Any = None) -> Any:
         if digits is None:

@@ -160,7 +160,9 @@ def _leaving(
     if is_users(error):
         return error
     name = label if isinstance(label, str) else label(*args)
-    if isinstance(error, GraphirError) and not is_numpy(caller):
+    memory = active_memory()
+    in_body = is_numpy(caller) and memory is not None and memory.bodies
+    if isinstance(error, GraphirError) and not in_body:  # else the function of the body is named
         error = error.at(user_location(), name)
     graph = None if is_internal(caller) else tracing_graph()
     if graph is None or graph.refusal is not None:

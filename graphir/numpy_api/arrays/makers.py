@@ -23,6 +23,7 @@ import numpy as np
 from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
+from graphir.location import user_location
 from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, bounded, numpy_class
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
@@ -237,6 +238,21 @@ def _from_values(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) 
     return _of_known(memory, original, args, kwargs)
 
 
+def _by_python_code(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run the Python code of a function that does not dispatch, with stand-ins in its globals."""
+    if is_known(args, kwargs):
+        return _of_known(memory, original, args, kwargs)
+    body = _in_space(original, _body_space(original.__globals__))
+    with memory.graph.at(user_location()):
+        return body(*args, **kwargs)
+
+
+def _of_bytes(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_known(args, kwargs):
+        return _of_known(memory, original, args, kwargs)
+    raise GraphError("the bytes of an array are known when the graph runs", fix="use x.astype(...)")
+
+
 def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Record np.sum and similar functions of a list of symbolic values.
 
@@ -267,6 +283,8 @@ _ORDERS: dict[Any, str] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
 _RECORDS: dict[str, Record] = {
     **dict.fromkeys(("array", "asarray", "asanyarray"), _record_conversion),
     **dict.fromkeys(("ascontiguousarray", "asfortranarray"), _record_conversion),
+    **dict.fromkeys(("require", "asarray_chkfinite"), _by_python_code),
+    "frombuffer": _of_bytes,
     "zeros": _of_one_value(0),
     "empty": _of_one_value(0),
     "ones": _of_one_value(1),

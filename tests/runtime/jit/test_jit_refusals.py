@@ -17,7 +17,7 @@ import pytest
 
 from graphir import GraphError, GraphirError, ShapeError, trace
 from graphir.control import fori_loop
-from runtime import jit
+from runtime import jit, record
 
 A = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
 X = np.array([3.0, 1.0, 2.0, 2.0])
@@ -355,6 +355,7 @@ def test_attributes_are_those_of_numpys_values(kind: str) -> None:
         return x * (there == has) * (absent == [5.0] * len(absent))
 
     assert np.array_equal(jit(probes)(A), A)
+    assert np.array_equal(record(probes, A).result, A)
 
 
 def test_every_attribute_is_right_or_refused() -> None:
@@ -399,6 +400,7 @@ def test_the_class_of_a_value_is_numpys() -> None:
         )
 
     assert np.array_equal(jit(program)(X, 3), program(X, 3))
+    assert np.array_equal(record(program, X, 3).result, program(X, 3))
     assert "type" not in globals() and "hasattr" not in globals()
     jitted = jit(program)
     assert jitted.traced(X, 3) is jitted.traced(X, 4)
@@ -455,3 +457,42 @@ def test_text_of_symbols_outside_of_the_trace() -> None:
     with pytest.raises(GraphirError, match="known when the graph runs"):
         jit(lambda x: print(x) or x)(X)
     assert jit(lambda x: x + len(str(np.ones(3))))(X)[0] == X[0] + len(str(np.ones(3)))
+
+
+def _writes_to_a_plain_array(x: Any) -> Any:
+    a = np.ndarray(4)
+    a[:] = x
+    return a
+
+
+def _adds_to_a_plain_array(x: Any) -> Any:
+    a = np.ndarray(4)
+    a += x
+    return a
+
+
+FIXES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "np.float64": (np.float64, "x.astype"),
+    "np.int32 of an element": (lambda x: np.int32(x[0]), "x.astype"),
+    "np.ndarray": (_writes_to_a_plain_array, r"np\.empty\(shape\)"),
+    "out of np.ndarray": (_adds_to_a_plain_array, "use np.empty inside"),
+    "asarray_chkfinite": (np.asarray_chkfinite, "has no value in Python"),
+    "vectorize": (lambda x: np.vectorize(lambda v: v)(x), "has no value in Python"),
+    "frombuffer": (lambda x: np.frombuffer(x), "bytes of an array"),
+    "view": (lambda x: x.view(np.matrix), "no subclasses of ndarray"),
+    "det": (lambda x: np.linalg.det(np.outer(x, x)), "call np.linalg.det on arrays, outside of"),
+    "cholesky": (lambda x: np.linalg.cholesky(np.outer(x, x)), "call np.linalg.cholesky on arrays"),
+    "choose": (lambda x: np.choose(x.astype(int), [x, x]), "call np.choose on arrays"),
+    "unique": (np.unique, "the nearest: sort$"),
+}
+
+
+def test_refusals_name_the_users_line_and_a_way_out() -> None:
+    for name, (call, fix) in FIXES.items():
+        with pytest.raises(GraphirError, match=f"^{__name__.replace('.', '/')}.*{fix}") as raised:
+            jit(lambda x, call=call: call(x), static="call")(X)
+        text = str(raised.value)
+        assert "site-packages" not in text and "cos" not in text, name
+    x = np.arange(4)
+    for way in (lambda x: np.require(x, int, "C"), lambda x: np.asarray_chkfinite(x)):
+        assert np.array_equal(jit(lambda x, way=way: way(x) + 1, static="way")(x), x + 1)
