@@ -263,6 +263,13 @@ class GraphError(GraphirError, ValueError):
     """A graph built, named or combined in a way that has no meaning."""
 
 
+class MissingOpError(GraphError):
+    """No op does what the program asks of a library's function.
+
+    It ends a trace even if the program catches it, since the library itself would not raise it.
+    """
+
+
 class ParseError(GraphirError, ValueError):
     """Malformed text, with the position where the parser stopped.
 

@@ -31,6 +31,14 @@ def is_internal(frame: FrameType) -> bool:
     return name.partition(".")[0] == _PACKAGE or name in CALLERS
 
 
+def is_numpy(frame: FrameType) -> bool:
+    """Answer whether a frame runs NumPy's own Python code, which the user's line has called."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] in _NUMPY_MODULES
+
+
+_NUMPY_MODULES = frozenset(("numpy", "traced_numpy"))
+
 _PACKAGE = __name__.partition(".")[0]
 
 CALLERS: set[str] = set()
@@ -41,9 +49,9 @@ A symbol's location is the line of that caller, so these modules count as intern
 
 
 def user_frame() -> FrameType:
-    """Return the innermost frame that is not internal, from the caller's caller outwards."""
+    """Return the innermost frame of the user's code, from the caller's caller outwards."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while is_internal(frame) and frame.f_back is not None:
+    while (is_internal(frame) or is_numpy(frame)) and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

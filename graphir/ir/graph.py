@@ -84,6 +84,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
         self.tracing = False  # true while tracing a function, whose arrays may have aliases
+        self.refusal: GraphirError | None = None  # the first that left for the traced function
         self.in_place_sites: dict[int, tuple[Location, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         self.numbers: NumberTrace | None = None

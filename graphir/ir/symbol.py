@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, Never, NoReturn
 
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike, numpy_code
-from graphir.errors import GraphError, OperandInfo
+from graphir.errors import GraphError, MissingOpError, OperandInfo
 from graphir.hints import ArrayOrNumber, Indices, Ints, NumPyCode
 from graphir.ir.operators.arithmetic import SymbolOperators
 from graphir.ir.operators.in_place import WRITING, refuse_write
@@ -14,7 +15,7 @@ from graphir.ir.operators.indexing import index, pieces
 from graphir.location import Location, Origin, Source, placing, user_location
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import DimLike, Shape, ShapeLike, Size
-from graphir.ops.op import Inference, Op
+from graphir.ops.op import Inference, Op, keep_refusal
 from graphir.promotion.operands import Operand
 
 if TYPE_CHECKING:
@@ -303,12 +304,18 @@ class Symbol(SymbolOperators):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from graphir.numpy_api.dispatch import call_ufunc
 
-        return self.graph.numpy_call(call_ufunc, ufunc, method, inputs, kwargs)
+        try:
+            return self.graph.numpy_call(call_ufunc, ufunc, method, inputs, kwargs)
+        except MissingOpError as error:
+            raise keep_refusal(error, _getframe(1)) from None
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         from graphir.numpy_api.dispatch import call_function
 
-        return self.graph.numpy_call(call_function, function, args, kwargs)
+        try:
+            return self.graph.numpy_call(call_function, function, args, kwargs)
+        except MissingOpError as error:
+            raise keep_refusal(error, _getframe(1)) from None
 
     # -- protocols that need a value, which a symbol does not have before the graph runs
 
@@ -366,13 +373,14 @@ class Symbol(SymbolOperators):
             self._valueless("in", "use (x == item).any()")
 
     def _valueless(self, what: str, fix: str) -> NoReturn:
-        raise ValuelessError(
+        error = ValuelessError(
             f"a symbol of op {self.op.name} has no value in Python",
             fix=fix,
             op=what,
             operands=(OperandInfo(self.name, self.type, self.location),),
             location=user_location(),
         )
+        raise keep_refusal(error, _getframe(2))
 
 
 class MissingAttributeError(GraphError, AttributeError):

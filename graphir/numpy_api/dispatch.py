@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any, NoReturn, cast
@@ -14,7 +13,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType, numpy_code
-from graphir.errors import GraphError, GraphirError, PromotionError
+from graphir.errors import GraphError, GraphirError, MissingOpError, PromotionError
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
@@ -57,8 +56,6 @@ _FIXES = {
 }
 _NEAR = {
     "spacing": "nextafter",
-    "fft": "matmul",
-    "linalg": "matmul",
     "nonzero": "where",
     **dict.fromkeys(("argwhere", "flatnonzero", "extract"), "where"),
     **dict.fromkeys(
@@ -78,7 +75,7 @@ _NEAR = {
     "gradient": "subtract, concat",
     "unique": "sort",
 }
-"""The ops to suggest where the spelling of a function or of its module suggests none."""
+"""The ops to suggest for functions that have none: what a program can write them with."""
 
 
 _OF_UNKNOWN_SIZE = frozenset(
@@ -341,24 +338,21 @@ def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
 
 def _refuse(name: str, argument: str) -> NoReturn:
     fix = _FIXES.get(argument, "leave it out")
-    raise GraphError(f"a call with symbols takes no {argument}=", fix=fix)
+    raise MissingOpError(f"a call with symbols takes no {argument}=", fix=fix)
 
 
 def _has_none(name: str) -> NoReturn:
-    module, _, last = name.rpartition(".")
+    last = name.rpartition(".")[2]
     if last in _WRITERS:
-        raise GraphError(
+        raise MissingOpError(
             "writes to an array, and a symbol never changes", fix=f"write {_WRITERS[last]}"
         )
-    near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
-    near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
-    hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)
+    outside = f"call np.{name} on arrays, outside of the traced function"
+    fix = f"{outside}; the nearest: {_NEAR[name]}" if name in _NEAR else outside
+    problem = "no op does this"
     if last in _OF_UNKNOWN_SIZE:
-        raise GraphError(
-            "no op does this: the size of the result depends on values",
-            fix=f"call np.{name} on arrays, outside of the traced function; the nearest: {hint}",
-        )
-    raise GraphError("no op does this", fix=f"the nearest: {hint}")
+        problem += ": the size of the result depends on values"
+    raise MissingOpError(problem, fix=fix)
 
 
 # -- a call of a ufunc, and its methods

@@ -31,6 +31,8 @@ from graphir.ir.symbol import Symbol
 from graphir.location import Location, user_location
 from graphir.numpy_api.arrays.makers import makers_traced
 from graphir.numpy_api.arrays.memory import (
+    PYTHON_NUMBERS,
+    SHUFFLING,
     ArrayValue,
     Cell,
     LayoutUse,
@@ -49,9 +51,20 @@ from graphir.semantics.products import address
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """In a tree: the position of a value among the inputs or outputs of a graph."""
+    """In a tree: the position of a value among the inputs or outputs of a graph.
+
+    `form` says what the function returns for an output: None for an array, np.generic for a NumPy
+    scalar, or the class of a Python number.
+    """
 
     index: int
+    form: type | None = None
+
+    def of(self, value: Any) -> Any:
+        """Return a run's output in the form in which the function returns it."""
+        if self.form is None:
+            return value
+        return value[()] if self.form is np.generic else value.item()
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +294,18 @@ def trace_into(
     graph.tracing = True
     outputs: list[Symbol] = []
     try:
-        with makers_traced(function), tracing_with(arguments.memory), graph, _no_shuffles():
+        with makers_traced(function), graph, _no_shuffles(), tracing_with(arguments.memory):
             result = function(*operands_tree[0].values(), **operands_tree[1])
-        if arguments.memory is not None and arguments.memory.refusal is not None:
-            raise arguments.memory.refusal  # which the function caught: NumPy would not raise there
+        if graph.refusal is not None:
+            raise graph.refusal
         outputs_tree = mapped(
             lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
         )
         aliases, result_layouts = arguments.memory_of_results(outputs_tree, result)
+    except (Exception, SystemExit) as error:
+        if graph.refusal is None or _is_same(error, graph.refusal):
+            raise
+        raise graph.refusal from None  # which the function has caught
     finally:
         graph.tracing = False
         if numbers is not None:
@@ -305,6 +322,11 @@ def trace_into(
     layout_use = LayoutUse.NONE if arguments.memory is None else arguments.memory.layout_use
     tail = layout_use, aliases, result_layouts, arguments.axes_of_inputs()
     return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, *tail)
+
+
+def _is_same(error: BaseException, refusal: GraphirError) -> bool:
+    """Whether an error is a refusal, of which the graph keeps a copy."""
+    return isinstance(error, GraphirError) and error.location is refusal.location
 
 
 _RAISING = frozenset((ops.gather, ops.take_along, ops.scatter, ops.index_update))
@@ -334,11 +356,11 @@ def _no_shuffles() -> Generator[None]:
     The generators swap rows, and rows that are views would be copied twice.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", _SHUFFLING, UserWarning)
+        warnings.filterwarnings("error", SHUFFLING, UserWarning)
         try:
             yield
         except UserWarning as error:
-            if not str(error).startswith(_SHUFFLING):
+            if not str(error).startswith(SHUFFLING):
                 raise
             place = error.__traceback__
             assert place is not None
@@ -349,9 +371,6 @@ def _no_shuffles() -> Generator[None]:
             )
             here = Location(place.tb_frame.f_code, place.tb_lasti)
             raise refusal.at(here, "shuffle") from None
-
-
-_SHUFFLING = "you are shuffling"
 
 
 def _is_compiled(frame: FrameType) -> bool:
@@ -444,7 +463,7 @@ def like(value: Any, values: Iterable[Any]) -> Any:
 def filled(tree: Any, values: Sequence[Any]) -> Any:
     """Return a tree with values for its Slots, and with the values of its Statics."""
     return mapped(
-        lambda leaf, _: values[leaf.index] if type(leaf) is Slot else leaf.value, tree, ""
+        lambda leaf, _: leaf.of(values[leaf.index]) if type(leaf) is Slot else leaf.value, tree, ""
     )
 
 
@@ -674,6 +693,7 @@ def _no_name(value: Any, path: str) -> None:
 def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | Static:
     if value is None:
         return Static(None)
+    form = _form_of(value) if graph.rules.in_place and graph.rules.has_scalars else None
     if type(value) is TracedNumber:
         value = value.symbol()
     if isinstance(value, (ArrayValue, ScalarValue)):
@@ -681,7 +701,19 @@ def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | 
     if not isinstance(value, Symbol):
         value = _constant(graph, value, path)
     outputs.append(value)
-    return Slot(len(outputs) - 1)
+    return Slot(len(outputs) - 1, form)
+
+
+def _form_of(value: Any) -> type | None:
+    """Return the form of a result under the rules of NumPy, whose scalars are no arrays."""
+    if isinstance(value, ScalarValue):
+        return value.number_class or np.generic
+    if isinstance(value, np.generic):
+        return np.generic
+    if type(value) is TracedNumber:
+        value = value.trace.values[value.index]
+    kind: Any = cast("object", type(value))
+    return kind if kind in PYTHON_NUMBERS else None
 
 
 def _constant(graph: Graph, value: Any, path: str) -> Symbol:

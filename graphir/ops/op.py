@@ -6,12 +6,13 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from graphir.dtypes import DType
 from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError, GraphirError
-from graphir.location import user_location
+from graphir.location import is_internal, user_location
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.decompositions import DECOMPOSITIONS, Decomposition
 from graphir.ops.description import OfInstance, call_signature, op_help
@@ -211,6 +212,26 @@ class Inference:
     operands: tuple[DType, ...]
     attrs: AttributeRecord
     outputs: tuple[tuple[DType, ...], ...] = ()
+
+
+def tracing_graph() -> Graph | None:
+    """Return the graph of the innermost trace of a function on this thread, or None."""
+    graphs = reversed(CURRENT.get())
+    return next((graph for graph in graphs if graph.tracing and not graph.is_body), None)
+
+
+Error = TypeVar("Error", bound=GraphirError)
+
+
+def keep_refusal(refusal: Error, caller: FrameType) -> Error:
+    """Return an error that no library would raise; a trace keeps it if its function may catch it.
+
+    `caller` is the frame that gets the error. `trace_into` raises the error again at the end.
+    """
+    graph = None if is_internal(caller) else tracing_graph()
+    if graph is not None and graph.refusal is None:
+        graph.refusal = refusal.having()  # without the traceback, which would hold the trace
+    return refusal
 
 
 class GraphValue:

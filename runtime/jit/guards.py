@@ -281,17 +281,24 @@ class Guards:
         return names["guarding"]
 
     def direct(
-        self, program: Any, condition: str, values: Mapping[str, Any], fits: str = "True"
+        self,
+        program: Any,
+        condition: str,
+        values: Mapping[str, Any],
+        fits: str = "True",
+        finish: str | None = "outputs",
     ) -> Callable[..., Any]:
         """Return a function of arguments that are inputs of a Program: its results, or None.
 
         The answer is None if a guard or the `condition` does not hold, and for arguments of other
         types. Machine code checks that they are contiguous, and the Program's Python function runs
         if `fits`. Both are expressions, with the names of `values`; `fits` has the name `args` too.
+        `finish` is the expression of the results, with the name `outputs`.
         """
         text, names = self._expression()
         names |= {"program": program, "attempt": program.attempt, **values}
-        exec(_DIRECT.format(text=f"{condition} and {text}", fits=fits), names)
+        text = f"{condition} and {text}"
+        exec(_DIRECT.format(text=text, fits=fits, finish=finish), names)
         return names["direct"]
 
     def _compile(self) -> Callable[[], bool]:
@@ -333,10 +340,11 @@ def direct(*args):
         return None
     native = program.machine_code
     if native is not None:
-        results = native(*args)
-        if results is not None:
-            return results
-    return attempt(*args) if {fits} else None
+        outputs = native(*args)
+        if outputs is not None:
+            return {finish}
+    outputs = attempt(*args) if {fits} else None
+    return None if outputs is None else {finish}
 """
 
 

@@ -121,9 +121,10 @@ def jit(
     inputs, read at every call. A trace freezes deeper state, computed attribute names, containers
     of more than 1000 elements, clocks and environment variables.
 
-    A call returns the structure that the function returns, with arrays for symbols and numbers. A
-    call on symbols runs the function itself. Raises GraphError if the trace draws random numbers or
-    writes to an outside array, and the errors of Program. Threads may call the function
+    A call returns the structure that the function returns, with arrays for symbols. Under NumPy's
+    rules it has NumPy scalars and Python numbers where the function returns them, under others
+    arrays. A call on symbols runs the function itself. Raises GraphError if the trace draws random
+    numbers or writes to an outside array, and the errors of Program. Threads may call the function
     concurrently; threads that meet a new signature at the same time may each trace the function.
     """
     if function is None:
@@ -346,7 +347,7 @@ class Jitted(Generic[P, R]):
         names: dict[str, Any] = {"default": default, "rules": default()}
         names["lie_usually"] = USUAL[compiled.trace.layout_use]
         fits = "True" if compiled.trace.layout_use is LayoutUse.NONE else "lie_usually(args)"
-        return compiled.guards.direct(compiled.program, condition, names, fits)
+        return compiled.guards.direct(compiled.program, condition, names, fits, compiled.finish)
 
     def _call_guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
         """Run the first call after a trace; compile its guards into the fast path."""
@@ -376,10 +377,6 @@ class _Compiled:
             for place, symbol in enumerate(trace.graph.inputs)
             if symbol.dtype.weak and not trace.numbers
         ]
-        slots = tuple(map(Slot, range(len(trace.graph.outputs))))
-        tree, single = trace.outputs_tree, type(trace.outputs_tree) is Slot
-        plain = single and len(slots) == 1
-        plain |= type(tree) is tuple and len(slots) > 1 and tree == slots
         self._axes: tuple[Mapping[int, Axes], Mapping[int, Axes]] = (
             trace.input_axes,
             trace.output_axes,
@@ -392,8 +389,14 @@ class _Compiled:
             laid_out = {*trace.output_axes, *[layout.output for layout in trace.layouts]}
             outputs = enumerate(program.graph.outputs)
             self._row_major = [i for i, x in outputs if x.op is ops.permute and i not in laid_out]
-        plain = plain and not (trace.writes or trace.aliases or trace.layouts or any(self._axes))
-        self.results: Callable[..., Any] = self.program if plain else self._call_structured
+        rearranged = trace.writes or trace.aliases or trace.layouts or any(self._axes)
+        self.finish = None if rearranged else _finish(trace)
+        """The expression of the results, if these are the Program's `outputs`, in their order."""
+        plain = self.finish is not None
+        self.results: Callable[..., Any] = program if plain else self._call_structured
+        if plain and self.finish != "outputs":
+            finish = eval(f"lambda outputs: {self.finish}")
+            self.results = lambda *args: finish(program(*args))
         converts = trace.captured or numbers or self._numbers
         self.is_direct = plain and not converts
         """Whether the arguments are the Program's inputs, and its outputs the results."""
@@ -462,6 +465,27 @@ class _Compiled:
         for layout in self.trace.layouts:
             values[layout.output] = layout.laid_out(values[layout.output])
         return self.trace.outputs(tuple(values))
+
+
+def _finish(trace: Trace) -> str | None:
+    """Return the expression of the results of `outputs`, or None if they have another structure."""
+    tree, count = trace.outputs_tree, len(trace.graph.outputs)
+    if type(tree) is Slot:
+        return _in_form(tree, "outputs") if count == 1 else None
+    if type(tree) is not tuple or len(tree) != count or count < 2:  # pyright: ignore
+        return None
+    slots = cast("tuple[Any, ...]", tree)
+    if any(type(slot) is not Slot or slot.index != place for place, slot in enumerate(slots)):
+        return None
+    if all(slot.form is None for slot in slots):
+        return "outputs"
+    return f"({', '.join(_in_form(slot, f'outputs[{slot.index}]') for slot in slots)})"
+
+
+def _in_form(slot: Slot, output: str) -> str:
+    if slot.form is None:
+        return output
+    return f"{output}[()]" if slot.form is np.generic else f"{output}.item()"
 
 
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:

@@ -34,7 +34,7 @@ from graphir import GraphError, Symbol
 from graphir.ir.foreign_arrays import is_foreign_array
 from graphir.location import CALLERS
 from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, SymbolicSelection
-from graphir.numpy_api.arrays.makers import original_of, replace_makers
+from graphir.numpy_api.arrays.makers import is_added, original_of, replace_makers
 from graphir.numpy_api.traced_numbers import TracedNumber
 from runtime.jit.attributes import lookups, own_variables
 from runtime.jit.guards import (
@@ -173,7 +173,7 @@ class Watch:
         if (id(code), id(frame.f_globals)) not in self._entered_frames:
             self._entered_frames.add((id(code), id(frame.f_globals)))
             self._code_objects.append((code, frame.f_globals))
-            replace_makers(frame.f_globals)
+            replace_makers(frame.f_globals, loads.globals)
             self._enter_module(frame.f_globals, loads)
         if code.co_freevars:
             for function in self._functions_of(frame):
@@ -207,7 +207,7 @@ class Watch:
         for name in loads.updates & variables.keys():
             self._note_update(Way.GLOBAL, variables, name, variables[name])
         for name in loads.globals:
-            if name in variables:
+            if name in variables and not is_added(variables, name):
                 self._load(Way.GLOBAL, variables, name, variables[name], loads, _DEPTH, name)
             else:
                 self._note(Way.BUILTIN, variables, name, False)

@@ -11,11 +11,11 @@ from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphir import ops
-from graphir.errors import GraphError, GraphirError, PromotionError, ShapeError
+from graphir.errors import GraphError, GraphirError, MissingOpError, PromotionError, ShapeError
 from graphir.ir.operators.powers import power
 from graphir.location import ASSIGN, InPlaceLocation, Location, Origin, user_location
 from graphir.ops.attribute_record import TO_DTYPE
-from graphir.ops.op import Op
+from graphir.ops.op import Op, keep_refusal
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
 
@@ -46,7 +46,7 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
         return result
     try:
         if graph.tracing and not is_scalar(x):
-            raise GraphError(
+            raise MissingOpError(
                 "a traced function writes to no array in place: other names of the array, and the "
                 "caller's, would keep their old values",
                 fix=f"write {_written_out(op)}",
@@ -54,7 +54,8 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
         return assigned(op, x, result)
     except GraphirError as error:
         inner.withdraw(before)
-        raise graph.builder.refuse(error, op, (x, other), _getframe(1)) from None
+        error = graph.builder.refuse(error, op, (x, other), _getframe(1))
+        raise (keep_refusal(error, _getframe(2)) if graph.tracing else error) from None
 
 
 def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
@@ -171,6 +172,7 @@ WRITING = {
     "resize": "x = x.reshape(shape)",
     "shape": "x = x.reshape(shape)",
     "dtype": "x = x.astype(dtype)",
+    "strides": "x = x[::step]",
     "real": "x = ops.as_complex(real, x.imag)",
     "imag": "x = ops.as_complex(x.real, imag)",
 }

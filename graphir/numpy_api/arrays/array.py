@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from functools import wraps
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError
 from graphir.ir.graph import Graph
 from graphir.ir.operators.in_place import WRITING, refuse_write
-from graphir.ir.symbol import Symbol
-from graphir.location import user_location
+from graphir.ir.symbol import Symbol, ValuelessError
 from graphir.numpy_api.arrays import calls
+from graphir.numpy_api.arrays.boundary import (
+    asks_in_trace,
+    at_boundary,
+    attributes_of,
+    bounded,
+    numpy_class,
+)
 from graphir.numpy_api.arrays.indexing import get, put
+from graphir.numpy_api.arrays.makers import TRACED_NUMPY
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
     ArrayTypeError,
@@ -31,32 +37,8 @@ from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.writers import WRITERS
 from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
+from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.views.steps import Pick
-
-
-def at_user_line(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: attach the user's source line and the operation `name` to a method's errors."""
-
-    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def placed_method(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return method(*args, **kwargs)
-            except GraphirError as error:
-                raise error.at(user_location(), name) from None
-
-        return placed_method
-
-    return decorate
-
-
-def _ask(x: Any, question: Callable[[Any], Any]) -> Any:
-    """What a symbol answers for a value; the trace remembers its refusal, which code may catch."""
-    try:
-        return question(x.read())
-    except GraphirError as error:
-        x.memory.refusal = error
-        raise
 
 
 def _operator(function: Any) -> Any:
@@ -84,8 +66,7 @@ def _operators(cls: Any, in_place: bool) -> Any:
     """Add NumPy's operators to a class and return the class."""
 
     def define(name: str, method: Any) -> None:
-        method.__name__ = f"__{name}__"
-        setattr(cls, f"__{name}__", at_user_line(name)(method))
+        setattr(cls, f"__{name}__", method)
 
     for name, (function, _) in (*UNARY.items(), *COMPARISONS.items()):
         define(name, _operator(function))
@@ -94,12 +75,10 @@ def _operators(cls: Any, in_place: bool) -> Any:
         define(f"r{name}", _reflected(function))
         if in_place and name != "divmod":
             define(f"i{name}", _in_place(function, ufunc))
-    cls.__hash__ = None
     return cls
 
 
 def _dispatched(call: Callable[..., Any]) -> Any:
-    @at_user_line("np")
     def __array_ufunc__(  # noqa: N807 -- NumPy's name
         self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
@@ -108,6 +87,7 @@ def _dispatched(call: Callable[..., Any]) -> Any:
     return __array_ufunc__
 
 
+@bounded
 class _Dispatching:
     """NumPy's dispatch protocols, `__array_ufunc__` and `__array_function__`."""
 
@@ -116,22 +96,12 @@ class _Dispatching:
     __array_ufunc__ = _dispatched(calls.call_ufunc)
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        try:
-            return calls.call_like(self, function, args, kwargs)
-        except GraphirError as error:
-            if cast(
-                "SymbolicArray", self
-            ).memory.bodies:  # the user's line is that of the function whose body runs
-                raise
-            raise error.at(user_location(), f"np.{function.__name__}") from None
+        return calls.call_like(self, function, args, kwargs)
 
 
 def _method(function: Any) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return calls.call_function(function, (self, *args), kwargs)
-        except GraphirError as error:
-            raise error.at(user_location(), f".{function.__name__}") from None
+        return calls.call_function(function, (self, *args), kwargs)
 
     return method
 
@@ -140,11 +110,12 @@ def _number(kind: Any) -> Callable[[Any], Any]:
     """Return the conversion to a Python number, which an array with known values has."""
 
     def convert(self: Any) -> Any:
-        return kind(self.plain) if self.is_known else _ask(self, kind)
+        return kind(self.plain if self.is_known else self.read())
 
     return convert
 
 
+@bounded
 class _Methods:
     """The methods of ndarrays and scalars that call the NumPy function of the same name."""
 
@@ -162,13 +133,11 @@ class _Methods:
     argmax = _method(np.argmax)
     argmin = _method(np.argmin)
     argsort = _method(np.argsort)
-    argpartition = _method(np.argpartition)
     cumsum = _method(np.cumsum)
     cumprod = _method(np.cumprod)
     clip = _method(np.clip)
     round = _method(np.round)
     trace = _method(np.trace)
-    dot = _method(np.dot)
     take = _method(np.take)
     repeat = _method(np.repeat)
     searchsorted = _method(np.searchsorted)
@@ -188,7 +157,6 @@ class _Methods:
         """Return the slices at which a condition is true."""
         return calls.call_function(np.compress, (condition, self, *args), kwargs)
 
-    @at_user_line(".conj")
     def conj(self) -> Any:
         """Return the complex conjugate; of real numbers the array itself, as NumPy does."""
         x: Any = self
@@ -199,15 +167,136 @@ class _Methods:
     conjugate = conj
 
 
+@bounded
+class _Unknown:
+    """What a program can ask of a value that exists when the graph runs: text, bytes, memory.
+
+    Known values answer. Other questions end the trace.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _text(self, repr)
+
+    def __str__(self) -> str:
+        return _text(self, str)
+
+    def __format__(self, how: str) -> str:
+        return _text(self, format, how)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _plain_attribute(self, "__reduce_ex__")(protocol)
+
+    def __reduce__(self) -> Any:
+        return _plain_attribute(self, "__reduce__")()
+
+    def __getstate__(self) -> Any:
+        return _plain_attribute(self, "__getstate__")()
+
+    def __sizeof__(self) -> int:
+        return _plain_attribute(self, "__sizeof__")()
+
+    def __bytes__(self) -> bytes:
+        return _plain_attribute(self, "tobytes")()
+
+    def __buffer__(self, flags: int) -> memoryview:
+        value: Any = self
+        if not value.is_known:
+            _refuse_conversion(value)
+        return memoryview(value.__array__())
+
+    def __dlpack__(self, *_: Any, **__: Any) -> Any:
+        return _plain_attribute(self, "__dlpack__")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # NumPy's: the CPU
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        plainly(np.empty(()).__array_namespace__, api_version=api_version)
+        return TRACED_NUMPY
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        is_scalar = return_scalar and isinstance(array, ArrayValue) and not array.dims
+        return cast("Any", array)[()] if is_scalar else array
+
+    device = property(lambda _: "cpu", doc="The device of the memory.")
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """Return the value itself, which is on the CPU."""
+        plainly(np.empty(()).to_device, device, stream=stream)
+        return self
+
+    def __dir__(self) -> list[str]:
+        return dir(numpy_class(self))
+
+    def __getattr__(self, name: str) -> Any:
+        value: Any = self
+        if name not in attributes_of(value):
+            kind = numpy_class(value)
+            text = f"{kind.__module__}.{kind.__name__!s} object has no attribute {name!r}"
+            raise ArrayAttributeError(text)
+        if value.is_known and name in _OF_MEMORY:
+            return getattr(value.__array__(), name)
+        if name in ("__array_struct__", "__array_interface__"):
+            _refuse_conversion(value)
+        if name in WRITING:
+            refuse_write(name)
+        raise _refusal()
+
+
+_CLASS = type
+_OF_MEMORY = frozenset(("__array_struct__", "__array_interface__", "data", "ctypes"))
+"""The attributes of an ndarray that tell where its memory is; it is read-only."""
+
+
+def _refuse_conversion(value: Any) -> NoReturn:
+    """Raise ValuelessError: compiled code asks for the values of an array, as `np.float64(x)`."""
+    try:
+        Symbol.__array__(value.read())
+    except ValuelessError as error:
+        raise error.having(fixes=_CONVERSIONS) from None
+    raise AssertionError  # which has raised
+
+
+_CONVERSIONS = (
+    "use x.astype(np.float64) for np.float64(x)",
+    "np.empty(shape) for np.ndarray(shape)",
+    "np.stack(list) for an array of a list",
+    "and pass an array that x indexes as an argument",
+)
+
+
+def _plain_attribute(value: Any, name: str) -> Any:
+    """Return an attribute of the ndarray of a known value."""
+    if not value.is_known:
+        raise _refusal()
+    return getattr(value.plain, name)
+
+
+def _text(value: Any, function: Any, *how: str) -> str:
+    if value.is_known:
+        return function(value.plain, *how)
+    if asks_in_trace(value.memory):
+        raise _refusal()
+    return repr(value.read())
+
+
+def _refusal() -> GraphError:
+    return GraphError(
+        "the values of an array are known when the graph runs",
+        fix="do this outside of the traced function",
+    )
+
+
 def _moving(name: str) -> Callable[..., Any]:
     """Return a method that gives a view where NumPy gives a view, else a copy of the elements."""
 
-    @at_user_line(f".{name}")
     def method(self: SymbolicArray, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = plains(args), plains(kwargs)
         memory = self.memory
         if self.layout is None:
-            return self.unplaced(name, args, kwargs)
+            return _unplaced(self, name, args, kwargs)
         real = plainly(getattr(self.plain, name), *args, **kwargs)
         if np.may_share_memory(real, self.plain) and real.size:
             return self.of_view(real)
@@ -229,7 +318,21 @@ def _moving(name: str) -> Callable[..., Any]:
     return method
 
 
-class SymbolicArray(_Dispatching, _Methods, ArrayValue):
+def _unplaced(x: SymbolicArray, name: str, args: Any, kwargs: Any) -> Any:
+    """Call a method on an array of unknown layout, and forbid later writes to the array.
+
+    A view of unknown layout may share the memory, so a write could not update the view.
+    """
+    x.cell.frozen = x.cell.frozen or "it has views of unknown layout"
+    method: Any = _method(getattr(np, name, np.ravel))
+    if name == "reshape":
+        return x.memory.value_of(x.read().reshape(*args))
+    array = method(x, *args, **kwargs)
+    array.cell.frozen = x.cell.frozen
+    return array
+
+
+class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
     """An ndarray of a traced function, with NumPy's views, writes and dtypes.
 
     `isinstance(x, np.ndarray)` is true. Compiled code still cannot use the object as an ndarray: it
@@ -237,6 +340,8 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     """
 
     __slots__ = ()
+    __array_priority__ = 0.0
+    __array_finalize__ = None
 
     @property
     def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
@@ -259,7 +364,6 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return self.dims
 
     @shape.setter
-    @at_user_line(".shape")
     def shape(self, value: Any) -> None:
         if self.is_argument:
             raise GraphError(
@@ -298,6 +402,10 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         self.memory.reads_layouts(LayoutUse.ALL)
         return self.plain.strides
 
+    @strides.setter
+    def strides(self, value: Any) -> NoReturn:
+        refuse_write("strides")
+
     @property
     def flags(self) -> Any:
         """NumPy's flags of the memory layout."""
@@ -305,7 +413,6 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return self.plain.flags
 
     @property
-    @at_user_line(".base")
     def base(self) -> Any:
         """The array whose memory this array views; None for an array with its own memory."""
         if self.is_argument:
@@ -321,11 +428,9 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     # -- elements
 
-    @at_user_line("[]")
     def __getitem__(self, key: Any) -> Any:
         return get(self, key)
 
-    @at_user_line("[] =")
     def __setitem__(self, key: Any, value: Any) -> None:
         put(self, key, value)
 
@@ -359,7 +464,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     def item(self, *args: Any) -> Any:
         """Return an element as a Python number; raise GraphError if the values are unknown."""
-        return plainly(self.plain.item, *args) if self.is_known else _ask(self, float)
+        return plainly(self.plain.item, *args) if self.is_known else float(cast("Any", self.read()))
 
     def tolist(self) -> Any:
         """Return the elements as Python numbers; raise GraphError if the values are unknown."""
@@ -371,6 +476,9 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     # -- views and copies
 
+    dot = _method(np.dot)
+    argpartition = _method(np.argpartition)
+
     reshape = _moving("reshape")
     ravel = _moving("ravel")
     flatten = _moving("flatten")
@@ -378,19 +486,6 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     swapaxes = _moving("swapaxes")
     squeeze = _moving("squeeze")
     diagonal = _moving("diagonal")
-
-    def unplaced(self, name: str, args: Any, kwargs: Any) -> Any:
-        """Call a method on an array of unknown layout, and forbid later writes to the array.
-
-        A view of unknown layout may share the memory, so a write could not update the view.
-        """
-        self.cell.frozen = self.cell.frozen or "it has views of unknown layout"
-        method: Any = _method(getattr(np, name, np.ravel))
-        if name == "reshape":
-            return self.memory.value_of(self.read().reshape(*args))
-        array = method(self, *args, **kwargs)
-        array.cell.frozen = self.cell.frozen
-        return array
 
     @property
     def T(self) -> Any:  # noqa: N802 -- NumPy's name
@@ -402,11 +497,13 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         """The array with its last two axes exchanged."""
         return self.swapaxes(-1, -2)
 
-    @at_user_line(".view")
     def view(self, dtype: Any = None, type: Any = np.ndarray) -> Any:  # noqa: A002 -- NumPy's name
         """Return another view of the same elements; raise GraphError for another dtype."""
         dtype = None if dtype is np.ndarray else dtype
-        if type is not np.ndarray or (dtype is not None and np.dtype(dtype) != self.dtype):
+        kind: Any = dtype if isinstance(dtype, _CLASS) else object
+        if type is not np.ndarray or issubclass(kind, np.ndarray):
+            raise GraphError("graphs have no subclasses of ndarray", fix="use an ndarray")
+        if dtype is not None and np.dtype(dtype) != self.dtype:
             raise GraphError(
                 "a view in another dtype reads bytes, which have no op", fix="use .astype(...)"
             )
@@ -433,7 +530,6 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     def __deepcopy__(self, _: Any) -> Any:
         return self._copied("K")
 
-    @at_user_line(".astype")
     def astype(
         self,
         dtype: Any,
@@ -468,7 +564,6 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return calls.call_function(np.real, (self,), {})
 
     @real.setter
-    @at_user_line(".real")
     def real(self, value: Any) -> None:
         self.real[...] = value
 
@@ -480,7 +575,6 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return self.memory.plain_array(cast("Any", self.plain).imag)
 
     @imag.setter
-    @at_user_line(".imag")
     def imag(self, value: Any) -> None:
         if self.dtype.kind != "c":
             raise ArrayTypeError(
@@ -492,21 +586,18 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     # -- writes
 
-    @at_user_line(".fill")
     def fill(self, value: Any) -> None:
         """Set every element to a number."""
         if np.ndim(value):
             raise GraphError("fill takes a number", fix="use x[...] = y", got="an array")
         calls.assign_all(self, value)
 
-    @at_user_line(".sort")
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, **more: Any) -> None:
         """Sort the elements in place."""
         if order is not None:
             raise GraphError("order= is of structured arrays", fix="leave it out")
         self[...] = np.sort(cast("Any", self), axis)
 
-    @at_user_line(".put")
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements by their positions in row-major order."""
         cast("Any", WRITERS[np.put])(self.memory, self, indices, values, mode)
@@ -523,27 +614,26 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return real
 
     def _values(self) -> NoReturn:
-        _ask(self, Symbol.__array__)
-        raise AssertionError  # which has raised
+        _refuse_conversion(self)
 
     def __contains__(self, item: object) -> bool:
         return bool((self == item).any())  # pyright: ignore
 
-    def __repr__(self) -> str:
-        return repr(self.plain) if self.is_known else repr(self.read())
+    __hash__ = None  # pyright: ignore -- as an ndarray
 
-    def __getattr__(self, name: str) -> Any:
-        return _of_symbol(self, name)
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise GraphError("NumPy deletes no elements of an array", fix="use np.delete")
 
 
-class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
+class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
     """A NumPy scalar of a traced function: an immutable number."""
 
     __slots__ = ()
+    __array_priority__ = calls.LEAST_PRIORITY
 
     @property
     def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
-        return self.symbol.dtype.to_numpy().type
+        return self.number_class or self.symbol.dtype.to_numpy().type
 
     shape: tuple[int, ...] = ()
     ndim = 0
@@ -561,6 +651,13 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
         return self.dtype.itemsize
 
     nbytes = itemsize
+
+    base = None
+
+    @property
+    def flat(self) -> Any:
+        """The number, as the element of an array."""
+        return FlatValues(self._array())
 
     @property
     def T(self) -> Any:  # noqa: N802 -- NumPy's name
@@ -600,14 +697,12 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
     def __deepcopy__(self, _: Any) -> Any:
         return self
 
-    @at_user_line(".astype")
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
         """Return the number in another dtype."""
         symbol = self.symbol
         new = symbol.astype(dtype) if not symbol.dtype.is_complex else _of_complex(symbol, dtype)
         return self.memory.value_of(new, scalar=True)
 
-    @at_user_line("[]")
     def __getitem__(self, key: Any) -> Any:
         return self if type(key) is tuple and not key else self._array()[key]
 
@@ -615,29 +710,23 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
 
     def item(self, *_: Any) -> Any:
         """Raise GraphError: the value of the number is unknown until the graph runs."""
-        return _ask(self, float)
+        return float(cast("Any", self.read()))
 
     tolist = item
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        _ask(self, Symbol.__array__)
-        raise AssertionError  # which has raised
+        _refuse_conversion(self)
 
     def __round__(self, digits: Any = None) -> Any:
         if digits is None:
             raise GraphError(
                 "the result is a Python int, known when the graph runs",
                 fix="use np.round(x)",
-                location=user_location(),
-                op="round",
             )
         return calls.call_function(np.round, (self, digits), {})
 
-    def __repr__(self) -> str:
-        return repr(self.symbol)
-
-    def __getattr__(self, name: str) -> Any:
-        return _of_symbol(self, name)
+    def __hash__(self) -> int:
+        raise _refusal()
 
 
 def _of_complex(symbol: Symbol, dtype: Any) -> Symbol:
@@ -646,34 +735,22 @@ def _of_complex(symbol: Symbol, dtype: Any) -> Symbol:
     return cast_symbol(symbol, to.dtype)
 
 
-def _of_symbol(value: Any, name: str) -> Any:
-    """Return an attribute that symbols have and arrays lack."""
-    if name in WRITING:
-        refuse_write(name)
-    if not hasattr(Symbol, name):
-        raise ArrayAttributeError(f"{type(value).__name__} has no attribute {name!r}")
-    memory = value.memory
-    attribute = getattr(value.read(), name)
-    if callable(attribute):
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return calls.results(memory, attribute(*args, **kwargs), None)
-
-        return call
-    return attribute
-
-
 def _refused(what: str) -> Any:
     def refuse(self: SelectionValue, *_: Any, **__: Any) -> NoReturn:
         self.refuse(what)
 
-    return at_user_line("x[mask]")(refuse)
+    return refuse
 
 
 class SymbolicSelection(_Dispatching, SelectionValue):
     """The result of x[mask] in a traced function."""
 
     __slots__ = ()
+    __hash__ = None  # pyright: ignore -- as an ndarray
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
+        return np.ndarray
 
     @property
     def dtype(self) -> Any:
@@ -704,10 +781,9 @@ class SymbolicSelection(_Dispatching, SelectionValue):
         """Return the selection itself."""
         return self
 
-    @at_user_line("x[mask]")
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name not in attributes_of(self):
+            raise ArrayAttributeError(f"numpy.ndarray object has no attribute {name!r}")
         self.refuse(f".{name}")
 
 
@@ -721,7 +797,6 @@ class FlatValues:
         elements: Any = self._array.flatten()[key]
         return elements.copy() if isinstance(elements, SymbolicArray) else elements
 
-    @at_user_line(".flat")
     def __setitem__(self, key: Any, value: Any) -> None:
         array = self._array
         places: Any = plainly(operator.getitem, np.arange(array.size), plains(key))
@@ -734,12 +809,20 @@ class FlatValues:
         return iter(self._array.flatten())
 
 
-_operators(SymbolicArray, in_place=True)
-_operators(SymbolicScalar, in_place=False)
-_operators(SymbolicSelection, in_place=True)
+for _class, _in_place_too in (
+    (SymbolicArray, True),
+    (SymbolicScalar, False),
+    (SymbolicSelection, True),
+):
+    bounded(_operators(_class, _in_place_too))
+for _other in (FlatValues, TracedNumber):
+    bounded(_other)
 
 
-calls.set_experiment(lambda function: at_user_line("add")(_operator(function)), _dispatched)
+_bound = at_boundary("an experiment", len)  # as `bounded` does with the methods above
+calls.set_experiment(
+    lambda function: _bound(_operator(function)), lambda call: _bound(_dispatched(call))
+)
 
 
 def memory_of(graph: Graph) -> TraceMemory:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
 from sys import getrefcount
+from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError, GraphirError, MissingOpError
 from graphir.ir.literals import is_literal
 from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
@@ -30,6 +31,7 @@ from graphir.numpy_api.arrays.contractions import compiled_einsum, path_of
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
+    PYTHON_NUMBERS,
     Array,
     ArrayTypeError,
     ArrayValue,
@@ -39,6 +41,7 @@ from graphir.numpy_api.arrays.memory import (
     ScalarValue,
     TraceMemory,
     plainly,
+    strided_zeros,
 )
 from graphir.numpy_api.arrays.operands import (
     VALUES,
@@ -76,21 +79,65 @@ def results(
     result: Any,
     scalar: bool | None,
     layout: Callable[[], Callable[[], Array | None] | None] | None = None,
+    result_class: Callable[[], Any] | None = None,
 ) -> Any:
     """Return a function's result with arrays and scalars of the trace in place of symbols.
 
-    `scalar` says whether results without axes are NumPy scalars; None leaves the decision to the
-    op. `layout()` returns the function that asks NumPy for the layout of a result with several
-    axes, or None.
+    `scalar` says whether results without axes are NumPy scalars; None leaves the decision to
+    `result_class()`, the class of NumPy's result, and else to the op. `layout()` returns the
+    function that asks NumPy for the layout of a result with several axes, or None.
     """
+    kind = None
+    if isinstance(result, ArrayValue) and not result.dims and result_class is not None:
+        kind = result_class()  # of a body
+        result = result if kind in (None, np.ndarray) else result.read()
+    elif isinstance(result, Symbol) and scalar is None and not result.rank and result_class:
+        kind = result_class()
+    if kind is not None:
+        scalar = kind is not np.ndarray
 
     def leaf(value: Any) -> Any:
         if not isinstance(value, Symbol):
             return value
         allocate = layout() if layout is not None and value.rank > 1 else None
-        return memory.value_of(value, is_scalar(value) if scalar is None else scalar, allocate)
+        is_number = is_scalar(value) if scalar is None else scalar
+        new = memory.value_of(value, is_number, allocate)
+        if kind in PYTHON_NUMBERS and isinstance(new, ScalarValue):
+            new.number_class = kind
+        return new
 
     return mapped(leaf, result)
+
+
+def _result_class(function: Any, args: Any, kwargs: Any) -> Any:
+    """Return the class of NumPy's result without axes; None if that is unknown.
+
+    NumPy computes it of arrays with one element along each axis, or else of ones of equal sizes.
+    """
+    if any(isinstance(leaf, FunctionType) for leaf in leaves([args, kwargs])):
+        return None
+    for stand_in in (_single, _ones):
+        try:
+            places, names = mapped(stand_in, [list(args), dict(kwargs)])
+            return cast("Any", type(plainly(function, *places, **names)))
+        except GraphirError:
+            continue
+    return None
+
+
+def _single(value: Any) -> Any:
+    if isinstance(value, ArrayValue) and not value.is_known:
+        shape = tuple(min(size, 1) if isinstance(size, int) else 1 for size in value.dims)
+        return np.ones(shape, value.element.to_numpy())
+    return _ones(value)
+
+
+def _ones(value: Any) -> Any:
+    if isinstance(value, ArrayValue) and not value.is_known:
+        return np.broadcast_to(np.ones((), value.element.to_numpy()), value.plain.shape)
+    if isinstance(value, ScalarValue):
+        return value.symbol.dtype.to_numpy().type(1)
+    return plains(value)
 
 
 def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
@@ -165,7 +212,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         return _plain_operator(memory, function, operands, counts)
     values = [operand(memory, value) for value in operands]
     if any(value is NotImplemented for value in values):
-        return NotImplemented
+        return _beside_object(memory, function, operands, operands[values.index(NotImplemented)])
     if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
         return NotImplemented
     result = _of_operands(memory, function, operands, values)
@@ -260,6 +307,33 @@ def _operands_of_layout(
     return inputs if into is None else (into,)
 
 
+def _beside_object(
+    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], other: Any
+) -> Any:
+    """Return the result of an operator beside an object that is neither an array nor a number.
+
+    NumPy leaves the result to a class that has `__array_ufunc__` or a higher priority. None and
+    text differ from all numbers, and so do objects that equal themselves alone. Any other object
+    would make an array of objects.
+    """
+    kind: Any = cast("object", type(other))
+    if hasattr(kind, "__array_ufunc__"):
+        return NotImplemented if kind.__array_ufunc__ is None else UFUNCS[function](*operands)
+    ours: float = next(cast("Any", x).__array_priority__ for x in operands if isinstance(x, VALUES))
+    if getattr(kind, "__array_priority__", LEAST_PRIORITY) > ours:
+        return NotImplemented
+    is_comparison = function in (operator.eq, operator.ne)
+    if kind in (type(None), str, bytes) or (is_comparison and kind.__eq__ is object.__eq__):
+        return adopted(memory, plainly(function, *layouts(tuple(operands))), ())
+    raise MissingOpError(
+        "the result is an array of Python objects, which graphs lack",
+        got=f"an operand of {kind.__name__}",
+    )
+
+
+LEAST_PRIORITY: float = np.float64(0).__array_priority__
+
+
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the operator @ of operands, whose symbols are `values`."""
     result = products.product(memory, "matmul", operands, values)
@@ -290,7 +364,7 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
         elif isinstance(value, ScalarValue):
             memory = value.memory
             values.append(value.symbol)
-        elif type(value) in _NUMBERS:
+        elif type(value) in PYTHON_NUMBERS:
             values.append(value)
         else:
             return None
@@ -311,9 +385,6 @@ def _differing(
         result = scalars.of_scalars(memory, function, values)
         return function(*values) if result is None else result
     return scalars.of_arrays(function(*values))
-
-
-_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def _plain_operator(
@@ -348,7 +419,7 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
         return x
     value = operand(memory, other)
     if value is NotImplemented:
-        return value
+        raise ArrayTypeError("y is no array or number", got=type(other).__name__)
     if function is MATMUL:
         products.check_output(x)
     result = orders.of_loop(memory, ufunc, (x, other), (x,))
@@ -417,7 +488,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     casting = kwargs.pop("casting", "same_kind")
     values = [operand(memory, value) for value in inputs]
     if any(value is NotImplemented for value in values):
-        return NotImplemented
+        return _of_other_class(inputs)
     values[1:2] = _second(method, inputs, values)
     result = None
     if method == "__call__" and not kwargs:
@@ -463,6 +534,18 @@ def _unset_elements(ufunc: np.ufunc) -> GraphError:
         fix="use out=np.zeros_like(x)",
         got="where= without out=",
     )
+
+
+def _of_other_class(inputs: Sequence[Any]) -> Any:
+    """Return NotImplemented if the class of another operand decides; else raise ArrayTypeError."""
+    kinds: list[Any] = [type(value) for value in inputs if not _is_ours(value)]
+    if any(hasattr(kind, "__array_ufunc__") for kind in kinds):
+        return NotImplemented
+    raise ArrayTypeError("an operand is no array or number")
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, (*VALUES, np.ndarray, np.generic)) or type(value) is TracedNumber
 
 
 def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
@@ -612,7 +695,8 @@ def _compute(memory: TraceMemory, function: Any, args: Any, kwargs: dict[str, An
     if out is not None:
         casting = kwargs.get("casting", "same_kind")
         return _write_outputs(memory, (out,), result, True, casting)
-    return results(memory, result, None, partial(_as_numpy, function, args, kwargs))
+    call = function, args, kwargs
+    return results(memory, result, None, partial(_as_numpy, *call), partial(_result_class, *call))
 
 
 def _of_selection(
@@ -691,7 +775,7 @@ def _as_numpy(function: Any, args: Any, kwargs: Any) -> Callable[[], Array | Non
     arrays = arrays_of(args, kwargs)
     if any(array.layout is None for array in arrays):
         return None
-    zeros = mapped(_zeros, layouts(mapped(_materialized, [args, kwargs])))
+    zeros = mapped(_zeroed, layouts(mapped(_materialized, [args, kwargs])))
 
     def allocate() -> Array | None:
         try:
@@ -720,7 +804,7 @@ def _raise_as_numpy(function: Any, args: Any, kwargs: Any) -> None:
 def _sample(value: Any) -> Any:
     """Return a copy of known values, and zeros in place of others."""
     if isinstance(value, ArrayValue) and not value.is_known:
-        return _zeros(value.plain)
+        return strided_zeros(value.plain)
     plain: Any = layouts(value)
     return plain.copy() if type(plain) is np.ndarray else plain
 
@@ -729,15 +813,9 @@ def _materialized(value: Any) -> Any:
     return value.plain if isinstance(value, ArrayValue) else value
 
 
-def _zeros(value: Any) -> Any:
+def _zeroed(value: Any) -> Any:
     """Return zeros with the strides of an array; other values stay."""
-    if not isinstance(value, np.ndarray):
-        return value
-    array = cast("Array", value)
-    low, high = np.lib.array_utils.byte_bounds(array)
-    start = array.__array_interface__["data"][0] - low
-    memory = np.zeros(high - low, np.uint8)
-    return np.ndarray(array.shape, array.dtype, cast("Any", memory), start, array.strides)
+    return strided_zeros(cast("Array", value)) if isinstance(value, np.ndarray) else value
 
 
 def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
@@ -847,21 +925,21 @@ def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tupl
     if body is None or function in memory.bodies or function.__name__ in _COMPILED:
         return None
     memory.bodies.add(function)
-    refusal, since = memory.refusal, len(memory.graph.symbols)
+    refusal, since = memory.graph.refusal, len(memory.graph.symbols)
     operands = symbols(args), symbols(kwargs)
     try:
         with memory.graph.at(user_location()):
             result = body(*mapped(_number, args), **mapped(_number, kwargs))
         steps = memory.graph.symbols[since:]
         dispatch.attribute_casts(function, body, *operands, symbols(result), steps)
-        return (result,) if memory.refusal is refusal else None  # else the body has caught it
+        return (result,) if memory.graph.refusal is refusal else None  # else the body has caught it
     except OrderError:
         raise
     except Exception:  # of any kind, where the body meets compiled code
         return None
     finally:
         memory.bodies.discard(function)
-        memory.refusal = refusal
+        memory.graph.refusal = refusal
 
 
 def _number(value: Any) -> Any:

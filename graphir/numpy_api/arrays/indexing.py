@@ -155,7 +155,7 @@ def get(x: ArrayValue, key: Any) -> Any:
             return memory.value_of(symbol, scalar=True)
         return memory.array(Cell(memory, real, symbol))
     target = viewed(x, keys)
-    if target.plain.ndim or Ellipsis in keys:
+    if target.plain.ndim or any(key is Ellipsis for key in keys):
         return target
     return memory.value_of(target.read(), scalar=True)
 
@@ -295,7 +295,8 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         _put_picked(x, keys, value)
     else:
         target = viewed(x, keys)
-        if not target.plain.ndim and Ellipsis not in keys and isinstance(value, ArrayValue):
+        is_element = not target.plain.ndim and all(key is not Ellipsis for key in keys)
+        if is_element and isinstance(value, ArrayValue):
             element = np.empty(
                 1, target.plain.dtype
             )  # NumPy raises if an element cannot hold the value

@@ -8,14 +8,15 @@ code reads it too. On a thread without a trace the stand-ins behave as NumPy doe
 
 from __future__ import annotations
 
+import builtins
 import operator
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import wraps
 from itertools import islice
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +26,7 @@ from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
+from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, bounded, numpy_class
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
@@ -50,6 +52,8 @@ from graphir.ops.dims import Dim
 _LOCK = RLock()
 _USERS = [0]
 _REPLACED: list[tuple[dict[str, Any], str, Any]] = []
+_ADDED: dict[tuple[int, str], dict[str, Any]] = {}
+"""The modules that have a stand-in of a builtin function, by the module's id and the name."""
 
 Record = Callable[..., Any]
 _OURS = {"graphir", "passes", "runtime"}
@@ -63,7 +67,8 @@ def makers_traced(function: Any) -> Generator[None]:
     with _LOCK:
         _USERS[0] += 1
     try:
-        replace_makers(getattr(function, "__globals__", {}))
+        code = getattr(function, "__code__", None)
+        replace_makers(getattr(function, "__globals__", {}), _names_in(code))
         yield
     finally:
         with _LOCK:
@@ -72,8 +77,18 @@ def makers_traced(function: Any) -> Generator[None]:
                 _restore()
 
 
-def replace_makers(space: dict[str, Any]) -> None:
-    """Replace NumPy and its constructors in a module's globals by stand-ins during a trace."""
+def _names_in(code: Any) -> set[str]:
+    """Return the names of globals and attributes in a code object and its inner functions."""
+    if not isinstance(code, CodeType):
+        return set()
+    return set(code.co_names).union(*map(_names_in, code.co_consts))
+
+
+def replace_makers(space: dict[str, Any], names: Iterable[str] = ()) -> None:
+    """Replace NumPy and its constructors in a module's globals by stand-ins during a trace.
+
+    The module gets stand-ins of the builtin functions among `names` too, which its code loads.
+    """
     if active_memory() is None and not _USERS[0]:
         return
     for name, value in list(space.items()):
@@ -82,6 +97,16 @@ def replace_makers(space: dict[str, Any]) -> None:
             with _LOCK:
                 space[name] = stand_in
                 _REPLACED.append((space, name, value))
+    if space.get("__name__") != "builtins":
+        for name in _BUILTINS.keys() & names - space.keys():
+            with _LOCK:
+                space[name] = _BUILTINS[name]
+                _ADDED[id(space), name] = space
+
+
+def is_added(space: dict[str, Any], name: str) -> bool:
+    """Whether a module has a name only during the trace: the stand-in of a builtin function."""
+    return (id(space), name) in _ADDED
 
 
 def _restore() -> None:
@@ -89,6 +114,10 @@ def _restore() -> None:
         space, name, original = _REPLACED.pop()
         if original_of(space.get(name)) is original:
             space[name] = original
+    while _ADDED:
+        (_, name), space = _ADDED.popitem()
+        if space.get(name) is _BUILTINS[name]:
+            del space[name]
 
 
 def original_of(value: Any) -> Any:
@@ -98,11 +127,12 @@ def original_of(value: Any) -> Any:
 
 def _maker(original: Any, record: Record) -> Any:
     @wraps(original)
+    @at_boundary(f"np.{original.__name__}", original)
     def make(*args: Any, **kwargs: Any) -> Any:
         memory = active_memory()
         if memory is None:
             return original(*args, **kwargs)
-        caller = str(_getframe(1).f_globals.get("__name__", "")).partition(".")[0]
+        caller = str(_getframe(2).f_globals.get("__name__", "")).partition(".")[0]
         symbolic = any(isinstance(leaf, VALUES) for leaf in leaves([args, kwargs]))
         if caller in _OURS or (caller == "numpy" and not symbolic):
             return original(*args, **kwargs)
@@ -212,6 +242,21 @@ def _from_values(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) 
     return _of_known(memory, original, args, kwargs)
 
 
+def _by_python_code(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run the Python code of a function that does not dispatch, with stand-ins in its globals."""
+    if is_known(args, kwargs):
+        return _of_known(memory, original, args, kwargs)
+    body = _in_space(original, _body_space(original.__globals__))
+    with memory.graph.at(user_location()):
+        return body(*args, **kwargs)
+
+
+def _of_bytes(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_known(args, kwargs):
+        return _of_known(memory, original, args, kwargs)
+    raise GraphError("the bytes of an array are known when the graph runs", fix="use x.astype(...)")
+
+
 def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Record np.sum and similar functions of a list of symbolic values.
 
@@ -272,6 +317,8 @@ _ORDERS: dict[Any, str] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
 _RECORDS: dict[str, Record] = {
     **dict.fromkeys(("array", "asarray", "asanyarray"), _record_conversion),
     **dict.fromkeys(("ascontiguousarray", "asfortranarray"), _record_conversion),
+    **dict.fromkeys(("require", "asarray_chkfinite"), _by_python_code),
+    "frombuffer": _of_bytes,
     "zeros": _of_one_value(0),
     "empty": _of_one_value(0),
     "ones": _of_one_value(1),
@@ -308,6 +355,7 @@ class TracedNumpy(ModuleType):
         return dir(vars(self)["_traced_module"])
 
 
+@bounded
 class _Joiner:
     """The stand-in of np.r_ or np.c_, whose code is no function that dispatches."""
 
@@ -327,7 +375,7 @@ class _Joiner:
             if isinstance(part, str) or (isinstance(part, slice) and not is_known(part)):
                 raise GraphError(
                     "np.r_ and np.c_ join arrays and numbers", fix="use np.concatenate"
-                ).at(user_location(), "[]")
+                )
             parts.append(self._original[part] if isinstance(part, slice) else part)
         weak = [part if np.isscalar(part) else part.dtype for part in map(_as_array, parts)]
         dtype = np.result_type(*weak)
@@ -361,6 +409,62 @@ class _TracedMain(TracedNumpy):
         vars(self.lib)["stride_tricks"] = TracedNumpy(np.lib.stride_tricks)
 
 
+# -- builtin functions, which look at a value's own class
+
+
+class _Type:
+    """The stand-in of `type`: the class of a traced value is that of NumPy's value."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            kind: Any = numpy_class(args[0]) or cast("object", type(args[0]))
+            return self if kind is type else kind
+        return type(*args, **kwargs)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, type)
+
+    def __subclasscheck__(self, kind: Any) -> bool:
+        return issubclass(kind, type)
+
+    def __mro_entries__(self, bases: Any) -> tuple[type]:
+        return (type,)
+
+    def __eq__(self, other: object) -> bool:
+        return other is type or other is self
+
+    def __hash__(self) -> int:
+        return hash(type)
+
+    def __or__(self, other: Any) -> Any:
+        return type | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | type
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(type, name)
+
+    def __repr__(self) -> str:
+        return repr(type)
+
+
+def _hasattr(value: Any, name: str, /) -> bool:
+    kind = numpy_class(value)
+    return hasattr(value, name) if kind is None else name in attributes_of(value)
+
+
+@at_boundary("getattr", getattr)
+def _getattr(value: Any, name: str, /, *default: Any) -> Any:
+    if numpy_class(value) is None or name in attributes_of(value):
+        return getattr(value, name, *default)
+    return default[0] if default else value.__getattr__(name)
+
+
+_BUILTINS: dict[str, Any] = {"type": _Type(), "hasattr": _hasattr, "getattr": _getattr}
+"""The stand-ins of builtin functions. They know the attributes that NumPy's values lack."""
+
+
 TRACED_NUMPY = _TracedMain()
 _PAIRS = [
     *MAKERS.values(),
@@ -368,6 +472,7 @@ _PAIRS = [
     (np.lib, TRACED_NUMPY.lib),
     (np.lib.stride_tricks, TRACED_NUMPY.lib.stride_tricks),
     *((getattr(np, name), joiner) for name, joiner in _JOINERS.items()),
+    *((getattr(builtins, name), stand_in) for name, stand_in in _BUILTINS.items()),
 ]
 STAND_INS: dict[int, Any] = {id(original): stand_in for original, stand_in in _PAIRS}
 ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _PAIRS}

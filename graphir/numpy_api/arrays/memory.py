@@ -15,10 +15,12 @@ A cell of a recording has a symbol and true values. A lazy array has a symbol al
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 from sys import getrefcount
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -27,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError, GraphirError, MissingOpError
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
@@ -43,6 +45,9 @@ Array: TypeAlias = NDArray[Any]
 
 LONGEST_TRACE = 20_000
 """The maximum number of symbols of a trace. A longer trace unrolls a loop that should be an op."""
+
+
+PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 
 
 class _Active(local):
@@ -61,6 +66,8 @@ def active_memory() -> TraceMemory | None:
 def tracing_with(memory: TraceMemory | None) -> Generator[None]:
     """Inside the block, NumPy's array constructors on this thread add arrays to `memory`."""
     outer, _ACTIVE.memory = _ACTIVE.memory, memory
+    if memory is not None:
+        memory.watch_errors()
     try:
         yield
     finally:
@@ -79,23 +86,23 @@ def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         _ACTIVE.memory = outer
 
 
-class ArrayIndexError(GraphError, IndexError):
+class ArrayIndexError(GraphirError, IndexError):
     """An index is out of range for the array."""
 
 
-class ArrayTypeError(GraphError, TypeError):
+class ArrayTypeError(GraphirError, TypeError):
     """NumPy does not accept the operands."""
 
 
-class ArrayOverflowError(GraphError, OverflowError):
+class ArrayOverflowError(GraphirError, OverflowError):
     """A Python number does not fit the dtype of an array."""
 
 
-class ArrayAttributeError(GraphError, AttributeError):
+class ArrayAttributeError(GraphirError, AttributeError):
     """An array has no such attribute."""
 
 
-class OrderError(GraphError):
+class OrderError(MissingOpError):
     """No op computes in the order in which NumPy does."""
 
 
@@ -103,11 +110,55 @@ _ERRORS = ArrayIndexError, ArrayTypeError, ArrayOverflowError, ArrayAttributeErr
 
 
 def as_graph_error(error: Exception) -> Exception:
-    """Return NumPy's error as a GraphError that derives from the same builtin class."""
-    if isinstance(error, GraphError):
+    """Return NumPy's error as a GraphirError that derives from the same class."""
+    if isinstance(error, GraphirError):
         return error
-    kind = next((kind for kind in _ERRORS if isinstance(error, kind.__bases__[1])), GraphError)
-    return kind(str(error))
+    kind = next((kind for kind in _ERRORS if type(error) is kind.__bases__[1]), GraphError)
+    return like_numpy(kind(str(error)), type(error))
+
+
+def like_numpy(error: GraphirError, kind: type[Exception]) -> GraphirError:
+    """Return an error as one of NumPy's class, for programs that catch that class and no other."""
+    new_class = _error_class(type(error), kind)
+    new: Any = new_class.__new__(new_class)
+    new.args = error.args
+    cast("dict[str, Any]", vars(new)).update(vars(error))
+    return new
+
+
+def _error_class(ours: type[GraphirError], numpys: type[Exception]) -> type[GraphirError]:
+    builtins: list[Any] = [kind for kind in ours.__mro__ if not issubclass(kind, GraphirError)]
+    if builtins == [*numpys.__mro__]:
+        return ours
+    fits = all(issubclass(numpys, kind) for kind in builtins)
+    return _joint_class(ours if fits else GraphirError, numpys)
+
+
+@lru_cache(256)
+def _joint_class(ours: type[GraphirError], numpys: type[Exception]) -> type[GraphirError]:
+    fields = {"__doc__": numpys.__doc__, "__reduce__": _reduce}
+    return type(numpys.__name__, (ours, numpys), fields)
+
+
+def _reduce(error: Any) -> Any:
+    ours, numpys = cast("Any", type(error)).__bases__
+    return _restored, (ours, numpys, error.args, vars(error))
+
+
+def _restored(ours: Any, numpys: Any, args: Any, fields: Any) -> Any:
+    kind = _joint_class(ours, numpys)
+    error: Any = kind.__new__(kind)
+    error.args = args
+    cast("dict[str, Any]", vars(error)).update(fields)
+    return error
+
+
+def strided_zeros(array: Array) -> Array:
+    """Return new zeros with the dtype, shape and strides of an array."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    start = array.__array_interface__["data"][0] - low
+    memory = np.zeros(high - low, np.uint8)
+    return np.ndarray(array.shape, array.dtype, cast("Any", memory), start, array.strides)
 
 
 class LayoutUse(IntEnum):
@@ -134,8 +185,14 @@ class TraceMemory(ViewBuilder):
         """Whether the graph runs in this process alone, as that of `jit`: it may call NumPy."""
         self.bodies: set[Any] = set()
         """The NumPy functions whose Python bodies are running."""
-        self.refusal: GraphirError | None = None
-        """The last refusal of values: code that catches it would go on with another result."""
+        self.watch_errors()
+
+    def watch_errors(self) -> None:
+        """Take the present handling of floating-point errors and warnings as that of the caller."""
+        self._error_state = _ERROR_STATE.get()
+        self._warnings = _warning_state()
+        self._filters = _warning_filters()
+        self._handled_errors = {kind for kind, how in np.geterr().items() if how in _HANDLED}
 
     def reads_layouts(self, use: LayoutUse) -> None:
         """Note that the trace depends on the layouts of the arguments."""
@@ -168,7 +225,7 @@ class TraceMemory(ViewBuilder):
         `allocate()` returns an ndarray with the layout of the result; without it the result is in
         row-major order.
         """
-        self.check_length()
+        self.check()
         if scalar and not symbol.rank:
             return self.scalar(self, symbol)
         cell = Cell(self, None, symbol)
@@ -185,17 +242,71 @@ class TraceMemory(ViewBuilder):
         cell.fill = fill
         return self.array(cell, plain)
 
-    def check_length(self) -> None:
-        """Raise GraphError if the trace is too long, as when it unrolls a long loop."""
+    def check(self) -> None:
+        """Raise the refusal that the program has caught, or GraphError for too long a trace."""
+        if self.graph.refusal is not None:
+            raise self.graph.refusal.having()
+        if _ERROR_STATE.get() is not self._error_state:
+            self._check_error_state()
+        if _warning_state() != self._warnings:
+            self._check_warnings()
         if len(self.graph.symbols) <= LONGEST_TRACE:
             return
-        raise GraphError(
+        raise MissingOpError(
             f"the loop here is unrolled into more than {LONGEST_TRACE:,} ops",
             fix=(
                 "write it as operations on whole arrays, or call the function from a "
                 "plain Python loop"
             ),
         )
+
+    def _check_error_state(self) -> None:
+        """Raise MissingOpError where the program handles NumPy's floating-point errors."""
+        handled = {kind for kind, how in np.geterr().items() if how in _HANDLED}
+        if not handled <= self._handled_errors:
+            raise MissingOpError(
+                "whether NumPy raises or calls here depends on values: no op has np.errstate",
+                got=", ".join(f"{kind}={how!r}" for kind, how in np.geterr().items()),
+                fix="test the values, as by np.where(y == 0, 1, y), or use errstate outside",
+            )
+        self._error_state = _ERROR_STATE.get()
+
+    def _check_warnings(self) -> None:
+        """Raise MissingOpError where the program handles NumPy's warnings."""
+        state, filters = _warning_state(), _warning_filters()
+        actions = (entry[0] for entry in filters if issubclass(RuntimeWarning, entry[2]))
+        is_error = filters != self._filters and next(actions, "") == "error"
+        if is_error or state[-1] != self._warnings[-1]:
+            raise MissingOpError(
+                "whether NumPy warns here depends on values, so that no op warns",
+                got="warnings that are errors, or are recorded",
+                fix="test the values, or handle warnings outside of the traced function",
+            )
+        self._warnings = state
+        self._filters = filters
+
+
+_ERROR_STATE: ContextVar[Any] = np._core.umath._extobj_contextvar  # pyright: ignore
+"""The state of np.errstate: an object for each state, so that a look at it is cheap."""
+_HANDLED = ("raise", "call", "log")
+"""The ways of np.errstate in which a floating-point error changes what the program does."""
+
+
+SHUFFLING = "you are shuffling"
+"""The start of the warning that traces turn into an error: see `trace`."""
+
+
+def _warning_state() -> tuple[int, ...]:
+    """Return the ids of the list of warning filters, of its first filter, and of the writer."""
+    filters: list[Any] = cast("Any", warnings.filters)
+    first = id(filters[0]) if filters else 0
+    return id(filters), len(filters), first, id(getattr(warnings, "_showwarnmsg_impl", None))
+
+
+def _warning_filters() -> list[Any]:
+    """Return the warning filters but those of traces, which run on other threads too."""
+    filters: list[Any] = cast("Any", list(warnings.filters))
+    return [each for each in filters if SHUFFLING not in getattr(each[1], "pattern", "")]
 
 
 class Cell:
@@ -396,7 +507,7 @@ class ArrayValue(GraphValue):
     def write(self, symbol: Symbol) -> None:
         """Replace the values by the values of a symbol with the same dtype and shape."""
         self.check_writable()
-        self.memory.check_length()
+        self.memory.check()
         cell = self.cell
         steps = self.steps
         whole = backward(steps, cell.memory, cell.whole(), symbol) if steps else symbol
@@ -452,10 +563,12 @@ def _count_of_slot() -> int:
 class ScalarValue(GraphValue):
     """A NumPy scalar of a traced function, which is immutable."""
 
-    __slots__ = ("memory", "symbol")
+    __slots__ = ("memory", "number_class", "symbol")
 
     def __init__(self, memory: TraceMemory, symbol: Symbol) -> None:
         self.graph, self.memory, self.symbol = memory.graph, memory, symbol
+        self.number_class: type | None = None
+        """The class of the number, if NumPy gives a number of Python."""
 
     def read(self) -> Symbol:
         """Return the symbol."""

@@ -148,6 +148,7 @@ def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> 
     An array that shares memory with a source is a view of that source. Any other array has its own
     memory.
     """
+    memory.check()
     if type(result) is np.ndarray:
         array: Any = result
         for source in sources:

@@ -29,7 +29,7 @@ from runtime.recording.leaving import AS_BYTES, AS_NUMBER
 from runtime.recording.numpy_.creation import array_symbol, data, recorded_function
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import active, plains, recording_with
+from runtime.recording.values import active, plain, plains, recording_with
 
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
 """The names of `callee`, `formatted` and `from_attribute` in the code of a recorded program."""
@@ -63,6 +63,9 @@ def callee(function: Any) -> Any:
         return function
     if is_scalar_type(function):
         return _scalar_type(function)
+    for builtin, of_plain in _OF_CLASS:
+        if function is builtin:
+            return of_plain
     reason = reading_reason(function)
     if reason:
         return _reader(function, reason)
@@ -73,6 +76,23 @@ def callee(function: Any) -> Any:
     if package == "_io":
         return _writer(function)
     return function if package in LIBRARIES or is_user(module) else _from_outside(function)
+
+
+def _type(*args: Any, **kwargs: Any) -> Any:
+    return type(*map(plain, args)) if len(args) == 1 and not kwargs else type(*args, **kwargs)
+
+
+def _hasattr(value: Any, name: str, /) -> bool:
+    return hasattr(plain(value), name)
+
+
+def _getattr(value: Any, name: str, /, *default: Any) -> Any:
+    owner = value if hasattr(plain(value), name) else plain(value)
+    return getattr(owner, name, *default)
+
+
+_OF_CLASS = (type, _type), (hasattr, _hasattr), (getattr, _getattr)
+"""Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
 
 
 def is_scalar_type(function: Any) -> bool:

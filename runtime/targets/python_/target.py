@@ -71,7 +71,9 @@ class _Writer:
         text = "\n".join(f"    {line}" for line in body)
         imports, pieces = excerpt(self.uses)
         imports.setdefault("", set()).update({"numpy as np", *self._modules(text)})
-        head = f'"""The graph {self._quoted()}, as NumPy computes it."""\n\n{_imports(imports)}'
+        rules = self.graph.rules_before or self.graph.rules.name
+        title = f"The graph {_quoted(self.graph.name)} under the rules {_quoted(rules)}"
+        head = f'"""{title}, as NumPy computes it."""\n\n{_imports(imports)}'
         function = (
             f'@np.errstate(all="ignore")\ndef {self.title}({", ".join(self.inputs.values())}):\n'
             f"    {self._promised()}\n{text}\n"
@@ -86,9 +88,6 @@ class _Writer:
         return fill(
             docstring, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
         )
-
-    def _quoted(self) -> str:
-        return ascii(self.graph.name).replace('"', "'").replace("\\", "/")
 
     def _modules(self, text: str) -> Iterator[str]:
         return (module for module in ("ml_dtypes", "base64") if re.search(rf"\b{module}\.", text))
@@ -238,6 +237,10 @@ def _comments(symbol: Symbol) -> Iterator[str]:
 def _line(location: Location) -> str:
     """Return a location as one line of ASCII, for any names of layers."""
     return _ascii(location.layered)
+
+
+def _quoted(name: str) -> str:
+    return ascii(name).replace('"', "'").replace("\\", "/")
 
 
 def _ascii(text: str) -> str:

@@ -191,7 +191,10 @@ W = Z.graph.input("complex64", (3,), name="w")
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "percentile": (lambda: np.percentile(Z, 5), "nearest: sort"),
     "unique": (lambda: np.unique_values(Z), "nearest: sort"),
-    "inverse": (lambda: np.linalg.inv(Z), "nearest: matmul"),
+    "inverse": (
+        lambda: np.linalg.inv(Z),
+        "call np.linalg.inv on arrays, outside of the traced function",
+    ),
     "singular": (lambda: np.linalg.norm(Z, 2), "the norm 2 of a matrix has no op"),
     "no such norm": (lambda: np.linalg.norm(Z[0], "fro"), "vectors have no norm 'fro'"),
     "three axes": (lambda: np.linalg.norm(Z[None], 1, (0, 1, 2)), "one axis or two"),

@@ -164,8 +164,8 @@ A = np.ones(3, np.float32)
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no op": (lambda: np.spacing(X), "np.spacing: no op does this.*nearest: nextafter"),
     "no function": (lambda: np.quantile(X, 0.5), "np.quantile: no op does this.*nearest: sort"),
-    "a module's": (lambda: np.linalg.inv(X), "inv: no op does this.*: matmul"),
-    "fft": (lambda: np.fft.fft(X), r"np\.fft\.fft: no op does this.*nearest: matmul"),
+    "a module's": (lambda: np.linalg.inv(X), "inv: no op does this; call np.linalg.inv on arrays"),
+    "fft": (lambda: np.fft.fft(X), r"np\.fft\.fft: no op does this; call np\.fft\.fft"),
     "no reduction": (lambda: np.ldexp.reduce(X), "np.ldexp.reduce: no op does this"),
     "reduceat": (lambda: np.hypot.reduceat(X, [0, 1]), "np.hypot.reduceat: no op does this"),
     "at": (lambda: np.add.at(X, [0], 1), "np.add.at: writes to an array"),

@@ -16,6 +16,7 @@ from graphir import (
     ExecutionError,
     Graph,
     GraphError,
+    GraphirError,
     PromotionError,
     Symbol,
     rules,
@@ -104,8 +105,9 @@ def test_literals_are_checked_by_their_values() -> None:
 
 def test_numbers_that_do_not_fit_are_told() -> None:
     f, _ = counted(rules="numpy")
-    with pytest.raises(PromotionError, match=r"test_jit\.py.*300 does not fit int8"):
+    with pytest.raises(OverflowError, match=r"test_jit\.py.*300 does not fit int8") as raised:
         f(X.astype(np.int8), 300)
+    assert isinstance(raised.value, GraphirError) and not isinstance(raised.value, TypeError)
 
 
 def test_other_values_are_static() -> None:

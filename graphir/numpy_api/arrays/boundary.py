@@ -1,0 +1,323 @@
+"""The boundary of a trace: the one place where errors leave for the user's code.
+
+A program may catch any error. An error that NumPy raises too, for operands of these types and
+shapes, belongs to the program: its handler runs as it would without a trace. Any other error is a
+refusal. The program would take another way than with NumPy if it caught one, so a refusal ends the
+trace: the graph keeps it, every later op raises it again, and `trace_into` raises it at the end.
+
+`at_boundary` decides which of the two an error is. It asks NumPy: the same call runs on stand-ins,
+arrays of zeros and then of ones with the operands' dtypes, shapes and strides. The error is the
+program's if NumPy raises on both, and then has NumPy's class.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import warnings
+from collections.abc import Callable
+from functools import lru_cache, partial, wraps
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from types import FrameType, FunctionType, TracebackType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from graphir.errors import GraphirError, MissingOpError
+from graphir.location import is_internal, is_numpy, user_location
+from graphir.numpy_api.arrays.memory import (
+    ArrayValue,
+    ScalarValue,
+    active_memory,
+    like_numpy,
+    strided_zeros,
+    tracing_with,
+)
+from graphir.numpy_api.arrays.operands import is_known, mapped
+from graphir.numpy_api.arrays.selection import SelectionValue
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
+from graphir.ops.op import GraphValue, keep_refusal, tracing_graph
+
+Class = TypeVar("Class")
+Question = Callable[..., Any]
+"""NumPy's own call, of the arguments that the method of a symbolic value receives."""
+Label = str | Callable[..., str]
+"""The operation's name in errors, or a function of the arguments that returns it."""
+
+_OF_VALUES = (
+    *(np.linalg.LinAlgError, ZeroDivisionError, FloatingPointError),
+    *(MemoryError, RecursionError),
+)
+"""The errors that NumPy may raise for the values of stand-ins, but not for those of a program."""
+
+
+def bounded(cls: type[Class]) -> type[Class]:
+    """Class decorator: every method and attribute that a program can use is at the boundary."""
+    for name, member in list(cast("dict[str, Any]", vars(cls)).items()):
+        if name in _UNBOUNDED or (name.startswith("_") and not name.startswith("__")):
+            continue
+        label = _LABELS.get(name) or (name.strip("_") if name.startswith("__") else f".{name}")
+        if isinstance(member, FunctionType):
+            question: Question = _QUESTIONS.get(name) or partial(_call_method, name)
+            setattr(cls, name, at_boundary(label, question)(member))
+        elif isinstance(member, property):
+            getter, setter = member.fget, member.fset
+            if getter is not None and name not in _FACTS:
+                getter = at_boundary(label, partial(_get, name))(getter)
+            setter = setter and at_boundary(label, partial(_set, name))(setter)
+            setattr(cls, name, property(getter, setter, None, member.__doc__))
+    return cls
+
+
+def _call_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+    return getattr(value, name)(*args, **kwargs)
+
+
+def _call_ufunc(_: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    return getattr(ufunc, method)(*inputs, **kwargs)
+
+
+def _call_function(_: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+def _call_buffer(value: Any, flags: int) -> Any:
+    return memoryview(value)
+
+
+def _attribute_label(_: Any, name: str) -> str:
+    return f".{name}"
+
+
+def _function_label(_: Any, function: Any, *__: Any) -> str:
+    return f"np.{function.__name__}"
+
+
+def _get(name: str, value: Any) -> Any:
+    return getattr(value, name)
+
+
+def _set(name: str, value: Any, new: Any) -> None:
+    setattr(value, name, new)
+
+
+_UNBOUNDED = frozenset(("__class__", "__init__", "__new__", "__dir__"))
+_FACTS = frozenset(("dtype", "shape", "ndim", "size", "itemsize", "nbytes"))
+"""The attributes that cannot fail, and which programs read most often."""
+
+_LABELS: dict[str, Label] = {
+    "__getitem__": "[]",
+    "__setitem__": "[] =",
+    "__delitem__": "del []",
+    "__getattr__": _attribute_label,
+    "__array_ufunc__": "np",
+    "__array_function__": _function_label,
+    "__array__": "np.asarray",
+    "__reduce__": "pickle",
+    "__reduce_ex__": "pickle",
+}
+_QUESTIONS: dict[str, Question] = {
+    **{f"__{kind.__name__}__": kind for kind in (bool, float, int, complex, len, iter, hash)},
+    **{f"__{kind.__name__}__": kind for kind in (round, repr, str, format, operator.index)},
+    "__bytes__": bytes,
+    "__buffer__": _call_buffer,
+    "__getattr__": getattr,
+    "__array_ufunc__": _call_ufunc,
+    "__array_function__": _call_function,
+}
+
+
+def at_boundary(label: Label, question: Question) -> Callable[..., Any]:
+    """Decorator: a method, or a stand-in of a function, that a traced program calls.
+
+    Errors get the user's source line and the operation's name. The graph keeps a refusal.
+    """
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def bounded(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except Exception as error:
+                leaving = _leaving(error, label, question, args, kwargs)
+                if leaving is error:
+                    raise
+                raise leaving from None
+
+        return bounded
+
+    return decorate
+
+
+_BOUNDED = at_boundary("", len)(len).__code__
+
+
+def _leaving(
+    error: Exception, label: Label, question: Question, args: Any, kwargs: Any
+) -> Exception:
+    """Return the error with which a call leaves for the code that made it."""
+    caller = _getframe(2)
+    if is_users(error):
+        return error
+    name = label if isinstance(label, str) else label(*args)
+    memory = active_memory()
+    in_body = is_numpy(caller) and memory is not None and memory.bodies
+    if isinstance(error, GraphirError) and not in_body:  # else the function of the body is named
+        error = error.at(user_location(), name)
+    graph = None if is_internal(caller) else tracing_graph()
+    if graph is None or graph.refusal is not None:
+        return error
+    is_refusal = isinstance(error, MissingOpError)
+    numpys = None if is_refusal else numpys_error(question, args, kwargs)
+    if not isinstance(error, GraphirError):
+        if numpys is not None:
+            return error if type(numpys) is type(error) else numpys
+        text = f"{type(error).__name__}: {error}"
+        error = MissingOpError("no op does this", reason=text).at(user_location(), name)
+    if numpys is not None:
+        return like_numpy(error, type(numpys))
+    return keep_refusal(error, caller)
+
+
+def is_users(error: Exception) -> bool:
+    """Whether an error comes from the user's code, which the boundary calls: from a callback."""
+    place: TracebackType | None = error.__traceback__
+    place = place and place.tb_next  # the frame of the boundary itself
+    while place is not None:
+        if not is_library(place.tb_frame):
+            return True
+        place = place.tb_next
+    return False
+
+
+def is_library(frame: FrameType) -> bool:
+    """Whether a frame runs code of graphir, NumPy or the standard library."""
+    if is_internal(frame) or is_numpy(frame):
+        return True
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in sys.stdlib_module_names
+
+
+# -- the question to NumPy
+
+
+class NoStandInError(Exception):
+    """NumPy cannot be asked about a value, or a call with it may have effects."""
+
+
+def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None:
+    """Return the error that NumPy raises for operands like these, whatever their values; or None.
+
+    The result is None too for a call that may have effects, as one of the user's functions.
+    """
+    is_certain = is_known(args, kwargs)
+    errors: list[Exception] = []
+    for fill in (0,) if is_certain else (0, 1):
+        try:
+            places, names = mapped(partial(_stand_in, fill), [list(args), dict(kwargs)])
+        except Exception:  # no stand-in, or no array of the layout
+            return None
+        with tracing_with(None), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                question(*places, **names)
+            except Exception as error:
+                errors.append(error)
+            else:
+                return None
+    error = errors[0]
+    if not is_certain and (isinstance(error, _OF_VALUES) or type(error) is not type(errors[-1])):
+        return None
+    return error
+
+
+_PLAIN = frozenset(
+    (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented))
+)
+_WRITES_FILES = frozenset(("save", "savez", "savez_compressed", "savetxt", "tofile", "dump"))
+
+
+def _stand_in(fill: int, value: Any) -> Any:
+    """Return a plain value of the same type and layout; raise NoStandInError without one."""
+    if isinstance(value, ArrayValue):
+        if value.is_known:
+            return _copied(value.plain)
+        return _filled(strided_zeros(value.plain), fill, value.plain)
+    if isinstance(value, ScalarValue):
+        return value.symbol.dtype.to_numpy().type(fill)
+    kind: Any = cast("object", type(value))
+    if kind is TracedNumber:
+        return concrete(value)
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return _copied(value)
+    if isinstance(value, type) and issubclass(value, GraphValue):
+        return np.ndarray
+    is_type = isinstance(value, type) and value.__module__ in ("builtins", "numpy")
+    if kind in _PLAIN or is_type or isinstance(value, (np.generic, np.dtype)):
+        return cast("Any", value)
+    if value is np._NoValue or _is_numpys(value):  # pyright: ignore
+        return value
+    raise NoStandInError(value)
+
+
+def _is_numpys(value: Any) -> bool:
+    """Whether a value is a function of NumPy that only computes."""
+    name = getattr(value, "__name__", "")
+    if isinstance(value, np.ufunc):
+        return type(value) is np.ufunc and getattr(np, name, None) is value
+    if not callable(value) or isinstance(value, (type, GraphValue)) or name in _WRITES_FILES:
+        return False
+    return str(getattr(value, "__module__", "")).partition(".")[0] == "numpy"
+
+
+def _copied(array: Any) -> Any:
+    """Return a copy of an array with the same strides, which the call may write to."""
+    copy = _filled(strided_zeros(array), 0, array)
+    writable = copy.flags.writeable
+    copy.setflags(write=True)
+    if 0 not in array.strides:
+        copy[...] = array
+        copy.setflags(write=writable)
+        return copy
+    return array.copy()
+
+
+def _filled(array: Any, fill: int, layout: Any) -> Any:
+    if fill:
+        array.fill(fill)
+    array.setflags(write=layout.flags.writeable)
+    return array
+
+
+def asks_in_trace(memory: Any) -> bool:
+    """Whether a traced program calls the method that calls this function.
+
+    graphir's own code does not, and nobody does after the trace: they see a value's symbol.
+    """
+    frame = _getframe(2)
+    while frame.f_code is not _BOUNDED and frame.f_back is not None:
+        frame = frame.f_back
+    caller = frame.f_back or frame
+    return active_memory() is memory and not is_internal(caller)
+
+
+# -- the class that a value has in NumPy
+
+
+def numpy_class(value: Any) -> Any:
+    """Return the class that NumPy's value has in place of a symbolic value; None for others."""
+    kind: Any = cast("object", type(value))
+    if issubclass(kind, (ArrayValue, SelectionValue)):
+        return np.ndarray
+    if issubclass(kind, ScalarValue):
+        return value.number_class or value.symbol.dtype.to_numpy().type
+    return value.__class__ if kind is TracedNumber else None
+
+
+@lru_cache(64)
+def _attributes(kind: type) -> frozenset[str]:
+    return frozenset(dir(kind))
+
+
+def attributes_of(value: Any) -> frozenset[str]:
+    """Return the names of the attributes of NumPy's value in place of a symbolic value."""
+    return _attributes(numpy_class(value))
