@@ -55,7 +55,7 @@ def _scaled(a: Any, b: Any) -> Symbol | None:
     is_single = all(size == 1 for size in product.shape)
     if is_single or max(ranks) > _MATRIX or product.dtype not in _OF_BLAS:
         return product
-    return ops.add(product, ops.full(product.dtype, 0, ()))
+    return ops.add(product, np.zeros((), product.dtype.to_numpy()))
 
 
 _MATRIX = 2

@@ -282,8 +282,8 @@ class CallStep:
 
     def call(self, *operands: Any) -> Array:
         """Return the result of the kernel for some operands."""
-        as_they_lie = "layout" in self.settings or self._reduces_windows(operands)
-        if self.symbol.op.computes and not as_they_lie:
+        copies = self.symbol.op.computes and "layout" not in self.settings
+        if copies and not self._reduces_windows(operands):
             operands = tuple(map(contiguous, operands))
         if self.in_place:
             write = WRITERS[self.symbol.op]
