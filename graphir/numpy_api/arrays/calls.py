@@ -341,11 +341,9 @@ def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any])
 
 
 def _repeats(operands: Sequence[Any]) -> bool:
-    """Whether a list or tuple stands beside a NumPy integer, which Python takes as a count."""
+    """Whether a list or tuple stands beside a NumPy scalar, which Python takes as a count."""
     lists = any(isinstance(value, (list, tuple)) for value in operands)
-    return lists and any(
-        isinstance(value, ScalarValue) and value.symbol.dtype.is_integer for value in operands
-    )
+    return lists and any(isinstance(value, ScalarValue) for value in operands)
 
 
 def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
