@@ -252,7 +252,7 @@ def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None
     for fill in (0,) if is_certain else _FILLS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            error = _asked(question, partial(_stand_in, fill), args, kwargs)
+            error = _error_with(question, partial(_stand_in, fill), args, kwargs)
         if error is None:
             return None
         errors.append(error)
@@ -261,7 +261,7 @@ def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None
     return None if not is_certain and (differ or isinstance(error, _OF_VALUES)) else error
 
 
-def _asked(question: Question, stand_in: Any, args: Any, kwargs: Any) -> Exception | None:
+def _error_with(question: Question, stand_in: Any, args: Any, kwargs: Any) -> Exception | None:
     """Return the error of NumPy's call with stand-ins; None without an error or a stand-in."""
     try:
         places, names = mapped(stand_in, [list(args), dict(kwargs)])
@@ -290,7 +290,7 @@ def _check_accepted(caller: FrameType, question: Question, args: Any, kwargs: An
 
 
 def _error_of_arguments(_: Any, question: Question, args: Any, kwargs: Any) -> Exception | None:
-    if is_known(args, kwargs) or _asked(question, _single, args, kwargs) is None:
+    if is_known(args, kwargs) or _error_with(question, _single, args, kwargs) is None:
         return None  # NumPy itself computes with known values
     return numpys_error(question, args, kwargs)
 
