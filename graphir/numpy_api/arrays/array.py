@@ -36,7 +36,7 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.writers import WRITERS
-from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
+from graphir.numpy_api.python_operators import BINARY, COMPARISONS, MATMUL, UNARY
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.views.steps import Pick
 
@@ -71,6 +71,8 @@ def _operators(cls: Any, in_place: bool) -> Any:
     for name, (function, _) in (*UNARY.items(), *COMPARISONS.items()):
         define(name, _operator(function))
     for name, (function, ufunc) in BINARY.items():
+        if cls is SymbolicScalar and function is MATMUL:
+            continue  # NumPy's scalars have no @
         define(name, _operator(function))
         define(f"r{name}", _reflected(function))
         if in_place and name != "divmod":

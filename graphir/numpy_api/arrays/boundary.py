@@ -6,8 +6,8 @@ refusal. The program would take another way than with NumPy if it caught one, so
 trace: the graph keeps it, every later op raises it again, and `trace_into` raises it at the end.
 
 `at_boundary` decides which of the two an error is. It asks NumPy: the same call runs on stand-ins,
-arrays of zeros and then of ones with the operands' dtypes, shapes and strides. The error is the
-program's if NumPy raises on both, and then has NumPy's class.
+arrays of zeros, of ones and of sevens with the operands' dtypes, shapes and strides. The error is
+the program's if NumPy raises on all of them, and then has NumPy's class.
 """
 
 from __future__ import annotations
@@ -29,18 +29,21 @@ from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     ScalarValue,
     active_memory,
+    as_graph_error,
     like_numpy,
     strided_zeros,
     tracing_with,
 )
 from graphir.numpy_api.arrays.operands import is_known, mapped
 from graphir.numpy_api.arrays.selection import SelectionValue
+from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.ops.op import GraphValue, keep_refusal, tracing_graph
 
 Class = TypeVar("Class")
 Question = Callable[..., Any]
 """NumPy's own call, of the arguments that the method of a symbolic value receives."""
+Settings = Callable[[Any, Any], Any]
 Label = str | Callable[..., str]
 """The operation's name in errors, or a function of the arguments that returns it."""
 
@@ -59,7 +62,8 @@ def bounded(cls: type[Class]) -> type[Class]:
         label = _LABELS.get(name) or (name.strip("_") if name.startswith("__") else f".{name}")
         if isinstance(member, FunctionType):
             question: Question = _QUESTIONS.get(name) or partial(_call_method, name)
-            setattr(cls, name, at_boundary(label, question)(member))
+            settings = _SETTINGS.get(name) if name.startswith("__") else has_settings
+            setattr(cls, name, at_boundary(label, question, settings)(member))
         elif isinstance(member, property):
             getter, setter = member.fget, member.fset
             if getter is not None and name not in _FACTS:
@@ -79,6 +83,10 @@ def _call_ufunc(_: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
 
 def _call_function(_: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
+
+
+def _reflected(function: Any, value: Any, other: Any) -> Any:
+    return function(other, value)
 
 
 def _call_buffer(value: Any, flags: int) -> Any:
@@ -119,6 +127,8 @@ _LABELS: dict[str, Label] = {
 _QUESTIONS: dict[str, Question] = {
     **{f"__{kind.__name__}__": kind for kind in (bool, float, int, complex, len, iter, hash)},
     **{f"__{kind.__name__}__": kind for kind in (round, repr, str, format, operator.index)},
+    **{f"__{name}__": call for name, (call, _) in (BINARY | COMPARISONS | UNARY).items()},
+    **{f"__r{name}__": partial(_reflected, call) for name, (call, _) in BINARY.items()},
     "__bytes__": bytes,
     "__buffer__": _call_buffer,
     "__getattr__": getattr,
@@ -127,16 +137,40 @@ _QUESTIONS: dict[str, Question] = {
 }
 
 
-def at_boundary(label: Label, question: Question) -> Callable[..., Any]:
+def _keywords(args: Any, kwargs: Any) -> Any:
+    return kwargs
+
+
+def has_settings(args: Any, kwargs: Any) -> Any:
+    """Whether a call has arguments beside the first."""
+    return kwargs or len(args) > 1
+
+
+def _settings_of_function(args: Any, kwargs: Any) -> Any:
+    return args[4] or len(args[3]) > 1
+
+
+_SETTINGS: dict[str, Settings] = {
+    "__array_ufunc__": _keywords,
+    "__array_function__": _settings_of_function,
+}
+
+
+def at_boundary(
+    label: Label, question: Question, settings: Settings | None = None
+) -> Callable[..., Any]:
     """Decorator: a method, or a stand-in of a function, that a traced program calls.
 
-    Errors get the user's source line and the operation's name. The graph keeps a refusal.
+    Errors get the user's source line and the operation's name. The graph keeps a refusal. If
+    `settings(args, kwargs)` is true of a call, its arguments must be some that NumPy accepts.
     """
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def bounded(*args: Any, **kwargs: Any) -> Any:
             try:
+                if settings is not None and settings(args, kwargs):
+                    _check_accepted(_getframe(1), question, args, kwargs)
                 return method(*args, **kwargs)
             except Exception as error:
                 leaving = _leaving(error, label, question, args, kwargs)
@@ -204,6 +238,10 @@ class NoStandInError(Exception):
     """NumPy cannot be asked about a value, or a call with it may have effects."""
 
 
+_FILLS = 0, 1, 7
+"""The values of the elements of stand-ins, by which an error that depends on values may differ."""
+
+
 def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None:
     """Return the error that NumPy raises for operands like these, whatever their values; or None.
 
@@ -211,23 +249,66 @@ def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None
     """
     is_certain = is_known(args, kwargs)
     errors: list[Exception] = []
-    for fill in (0,) if is_certain else (0, 1):
-        try:
-            places, names = mapped(partial(_stand_in, fill), [list(args), dict(kwargs)])
-        except Exception:  # no stand-in, or no array of the layout
-            return None
-        with tracing_with(None), np.errstate(all="ignore"), warnings.catch_warnings():
+    for fill in (0,) if is_certain else _FILLS:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            try:
-                question(*places, **names)
-            except Exception as error:
-                errors.append(error)
-            else:
-                return None
+            error = _error_with(question, partial(_stand_in, fill), args, kwargs)
+        if error is None:
+            return None
+        errors.append(error)
     error = errors[0]
-    if not is_certain and (isinstance(error, _OF_VALUES) or type(error) is not type(errors[-1])):
+    differ = len(set(map(type, errors))) > 1
+    return None if not is_certain and (differ or isinstance(error, _OF_VALUES)) else error
+
+
+def _error_with(question: Question, stand_in: Any, args: Any, kwargs: Any) -> Exception | None:
+    """Return the error of NumPy's call with stand-ins; None without an error or a stand-in."""
+    try:
+        places, names = mapped(stand_in, [list(args), dict(kwargs)])
+    except Exception:  # no stand-in, or no array of the layout
         return None
-    return error
+    with tracing_with(None), np.errstate(all="ignore"):
+        try:
+            question(*places, **names)
+        except Exception as error:
+            return error
+    return None
+
+
+def _check_accepted(caller: FrameType, question: Question, args: Any, kwargs: Any) -> None:
+    """Raise NumPy's error if NumPy does not accept the arguments of a call of the program.
+
+    NumPy is asked about arrays of one element along each axis, which costs microseconds, and only
+    if it does not accept these about arrays of the operands' shapes.
+    """
+    memory = active_memory()
+    if memory is None or is_internal(caller) or is_numpy(caller):
+        return
+    error = memory.graph.numpy_call(_error_of_arguments, question, args, kwargs)
+    if error is not None:
+        raise as_graph_error(error)
+
+
+def _error_of_arguments(_: Any, question: Question, args: Any, kwargs: Any) -> Exception | None:
+    if is_known(args, kwargs) or _error_with(question, _single, args, kwargs) is None:
+        return None  # NumPy itself computes with known values
+    return numpys_error(question, args, kwargs)
+
+
+_LARGE = 10_000
+"""The size of a plain array that is not copied for a look at the arguments of a call."""
+
+
+def _single(value: Any) -> Any:
+    """Return a plain value of the same type, with one element along each axis of an array."""
+    if isinstance(value, ArrayValue):
+        shape = tuple(1 if size else 0 for size in value.plain.shape)
+        return np.ones(shape, value.plain.dtype)
+    if type(value) is TracedNumber:
+        raise NoStandInError(value)  # its value would become a part of the signature
+    if type(value) is np.ndarray and value.size > _LARGE:
+        raise NoStandInError(value)
+    return _stand_in(1, value)
 
 
 _PLAIN = frozenset(

@@ -341,11 +341,9 @@ def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any])
 
 
 def _repeats(operands: Sequence[Any]) -> bool:
-    """Whether a list or tuple stands beside a NumPy integer, which Python takes as a count."""
+    """Whether a list or tuple stands beside a NumPy scalar, which Python takes as a count."""
     lists = any(isinstance(value, (list, tuple)) for value in operands)
-    return lists and any(
-        isinstance(value, ScalarValue) and value.symbol.dtype.is_integer for value in operands
-    )
+    return lists and any(isinstance(value, ScalarValue) for value in operands)
 
 
 def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
@@ -490,17 +488,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if any(value is NotImplemented for value in values):
         return _of_other_class(inputs)
     values[1:2] = _second(method, inputs, values)
-    result = None
-    if method == "__call__" and not kwargs:
-        result = orders.of_loop(memory, ufunc, inputs, outs)
-    if method == "__call__" and kwargs.get("dtype") is not None:
-        values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    if result is None and not kwargs:
-        result = _of_operator(memory, ufunc, inputs, values, out)
-    if result is None:
-        settings = symbols(kwargs)
-        result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), settings)
-        result = scalars.of_arrays(result)
+    result = _ufunc_symbols(memory, ufunc, method, inputs, values, kwargs, (out, casting))
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
@@ -512,6 +500,34 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
             inputs = _operands_of_layout(ufunc, inputs, counts, result)
         return elementwise(memory, result, inputs, scalar=True)
     return results(memory, result, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
+
+
+def _ufunc_symbols(
+    memory: TraceMemory,
+    ufunc: np.ufunc,
+    method: str,
+    inputs: tuple[Any, ...],
+    values: list[Any],
+    kwargs: dict[str, Any],
+    output: tuple[Any, str],
+) -> Any:
+    """Return the symbols of a ufunc's results; `output` is out= and casting=.
+
+    The keyword dtype= is removed from `kwargs` for a call, whose operands are cast.
+    """
+    out, casting = output
+    result = None
+    if method == "__call__" and not kwargs:
+        result = orders.of_loop(memory, ufunc, inputs, out or ())
+    if method == "__call__" and kwargs.get("dtype") is not None:
+        values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
+    if result is None and not kwargs:
+        result = _of_operator(memory, ufunc, inputs, values, out)
+    if result is not None:
+        return result
+    operands, settings = tuple(values), symbols(kwargs)
+    result = dispatch.call_ufunc(memory.graph, ufunc, method, operands, settings)
+    return scalars.of_arrays(result)
 
 
 def _ufunc_of_selection(

@@ -26,7 +26,13 @@ from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
-from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, bounded, numpy_class
+from graphir.numpy_api.arrays.boundary import (
+    at_boundary,
+    attributes_of,
+    bounded,
+    has_settings,
+    numpy_class,
+)
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
@@ -127,7 +133,7 @@ def original_of(value: Any) -> Any:
 
 def _maker(original: Any, record: Record) -> Any:
     @wraps(original)
-    @at_boundary(f"np.{original.__name__}", original)
+    @at_boundary(f"np.{original.__name__}", original, has_settings)
     def make(*args: Any, **kwargs: Any) -> Any:
         memory = active_memory()
         if memory is None:

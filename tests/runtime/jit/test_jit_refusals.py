@@ -6,6 +6,7 @@ import contextlib
 import copy
 import math
 import pickle
+import random
 import sys
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import pytest
 from graphir import GraphError, GraphirError, ShapeError, trace
 from graphir.control import fori_loop
 from runtime import jit, record
+from tests.runtime.jit.fuzz_handlers import outcome
 
 A = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
 X = np.array([3.0, 1.0, 2.0, 2.0])
@@ -184,6 +186,13 @@ GENUINE: dict[str, tuple[type[Exception], Callable[[Any], Any]]] = {
     "index": (TypeError, lambda x: range(x[0])),
     "+ None": (TypeError, lambda x: x + None),
     "+= None": (TypeError, lambda x: x.__iadd__(None)),
+    "scalar * list": (TypeError, lambda x: x[0] * [1, 2]),
+    "scalar @ list": (TypeError, lambda x: x[0] @ [1, 2]),
+    "casting": (TypeError, lambda x: np.sin(x.astype(int), casting="no")),
+    "copy": (ValueError, lambda x: x.copy("Z")),
+    "copy of a scalar": (TypeError, lambda x: x[0].copy(x)),
+    "sort": (TypeError, lambda x: x.sort(bar=1)),
+    "np.array": (TypeError, lambda x: np.array(x, bar=1)),
     "< text": (TypeError, lambda x: x < "a"),
     "^": (TypeError, lambda x: x ^ 1.5),
     "- bools": (TypeError, lambda x: (x > 1) - (x > 2)),
@@ -228,7 +237,7 @@ def test_an_uncaught_error_has_the_class_of_numpy_and_is_ours() -> None:
     for name, (kind, call) in GENUINE.items():
         with pytest.raises(kind) as raised:
             jit(lambda x, call=call: (call(x), x)[1], static="call")(X.copy())
-        is_pythons = name in ("hash", "iter of a scalar", "len of a scalar", "argument")
+        is_pythons = name in ("hash", "iter of a scalar", "len of a scalar", "scalar @ list")
         assert isinstance(raised.value, GraphirError) or is_pythons, name
     error = _error_of(lambda x: x.astype(np.int8) + 300)
     again = pickle.loads(pickle.dumps(error))
@@ -313,6 +322,27 @@ def test_a_refusal_under_other_rules_ends_the_trace_too() -> None:
             with pytest.raises(GraphirError):
                 jit(function, rules=rules)(x)
         assert np.array_equal(jit(mismatch, rules=rules)(x), x + 1)
+
+
+def test_drawn_calls_give_numpys_values_or_are_refused() -> None:
+    _check_drawn(0, 40)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_more_drawn_calls_give_numpys_values_or_are_refused(seed: int) -> None:
+    _check_drawn(seed, 500)
+
+
+def _check_drawn(seed: int, programs: int) -> None:
+    draw, refused = random.Random(seed), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(programs):
+            call, what = outcome(draw)
+            assert what in ("same", "refused", "left out"), f"{call}: {what}"
+            refused += what == "refused"
+    assert refused <= programs * 0.1
 
 
 # -- what a value is
