@@ -596,9 +596,11 @@ def _gathered(p: Any, x: Any, axis: int, first: Any, lines: list[tuple[int, Any]
     if len(lines) == 1 and step > 0:
         return _sliced(p, x, axis, first, first + (size - 1) * step + 1, step)
     sizes = tuple(size for _, size in lines)
+    is_small = all(isinstance(n, int) and n < 2**31 for n in (x.shape[axis], *sizes))
+    dtype = DType.int32 if is_small else DType.int64  # JAX has no int64 unless it is switched on
     indices = None
     for k, (step, size) in enumerate(lines):
-        line = p.range(dtype=DType.int64, start=0 if k else first, step=step, size=size)
+        line = p.range(dtype=dtype, start=0 if k else first, step=step, size=size)
         spread = _along(p, line, k, sizes)
         indices = spread if indices is None else p.add(indices, spread)
     return p.gather(x, indices, axis=axis)

@@ -143,7 +143,7 @@ LABELS: Mapping[str, Callable[[Symbol], Cut]] = {
 _WHOLE = (*SCANS, "softmax", "logsoftmax", "sort", "argsort", "layer_norm", "scatter")
 """Ops that take an axis whole which their result has too."""
 
-COMPOSITES = frozenset(CATALOGUE) - {"item", "matmul", "numpy_sum"}
+COMPOSITES = frozenset(CATALOGUE) - {"affine_view", "item", "matmul", "numpy_sum"}
 """The composite ops that stay whole: a Program or dask.array computes them."""
 
 
