@@ -19,6 +19,9 @@ from tests.planted_faults.program import Program
 from tests.promotion_bugs.cases import QUICK_OR_ALL, PromotionBug
 from tests.support.guilty_lines import BORN, marked_lines
 
+LONGEST = ("accumulation.dot_products", "accumulation.trajectory")
+"""Faulty programs whose audits take as long as those of all others."""
+
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -56,11 +59,7 @@ def test_the_first_row_of_a_public_bug_is_its_line(
 @pytest.mark.parametrize(
     "programs",
     [
-        [
-            p
-            for p in FAULTY
-            if p.name not in ("accumulation.dot_products", "accumulation.trajectory")
-        ],
+        [program for program in FAULTY if program.name not in LONGEST],
         pytest.param(FAULTY, marks=pytest.mark.exhaustive),
     ],
     ids=["quick", "all"],
