@@ -42,10 +42,11 @@ settings.register_profile(
     "default",
     derandomize=True,
     deadline=None,
-    max_examples=50,
+    max_examples=20,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
+settings.register_profile("full", parent=settings.get_profile("default"), max_examples=50)
 settings.register_profile("short", parent=settings.get_profile("default"), max_examples=8)
 settings.register_profile("medium", parent=settings.get_profile("default"), max_examples=16)
 settings.register_profile(
@@ -70,6 +71,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     for reason in sorted(reason for reason in reasons if not re.search(allowed, reason)):
         reporter.write_line(f"\nnot among the skips allowed: {reason}", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark tests with @given as `drawn`: `.ci/run` draws more examples for them."""
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        item.add_marker("drawn")
 
 
 def pytest_collection_finish() -> None:

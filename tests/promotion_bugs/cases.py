@@ -7,6 +7,8 @@ import re
 from types import ModuleType
 from typing import NamedTuple
 
+import pytest
+
 from tests.support.guilty_lines import BORN, GUILTY
 
 
@@ -144,3 +146,9 @@ CASES = (
         "eps = np.finfo(probabilities.dtype).eps\nreturn np.clip(probabilities, eps, 1 - eps)",
     ),
 )
+
+QUICK_OR_ALL = [
+    pytest.param([case for case in CASES if case.name != "running_total"], id="quick"),
+    pytest.param(CASES, id="all", marks=pytest.mark.exhaustive),
+]
+"""Programs as a parameter of a test. An audit of `running_total` takes as long as all others."""

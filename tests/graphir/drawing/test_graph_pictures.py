@@ -38,6 +38,7 @@ from tests.support.pictured_graphs import hostile, mixed
 from tests.support.pictures import SVG
 from tests.support.reports import assigned
 from tests.support.strategies import STRONG
+from tests.support.tables import every
 
 
 def texts(svg: str) -> list[str]:
@@ -173,8 +174,8 @@ def test_constants_that_casts_were_folded_into_keep_the_colour() -> None:
     assert box.look == "constant" and box.level == "precision" and "2049 becomes" in box.title
 
 
-@pytest.mark.parametrize("source", [d for d in STRONG if not d.is_complex], ids=str)
-@pytest.mark.parametrize("target", [d for d in STRONG if not d.is_complex], ids=str)
+@every("source", [d for d in STRONG if not d.is_complex])
+@every("target", [d for d in STRONG if not d.is_complex])
 def test_levels_are_what_conversions_do(source: DType, target: DType) -> None:
     found = level(loss(source, target), source, target)
     assert (found == "exact") == source.exact_in(target)

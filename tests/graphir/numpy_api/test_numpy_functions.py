@@ -15,6 +15,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from runtime import interpret, record
 from tests import ROOT
 from tests.support.numpy_calls import COMPOSITE_CALLS, DTYPES, agrees, allowed, run, symbols, values
+from tests.support.tables import every
 
 
 def with_odd_values(dtype: Any) -> Any:
@@ -26,8 +27,8 @@ def with_odd_values(dtype: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("call", COMPOSITE_CALLS.values(), ids=COMPOSITE_CALLS)
+@every("dtype", DTYPES)
+@every("call", COMPOSITE_CALLS.values())
 def test_functions_are_numpys(call: Callable[..., Any], dtype: Any) -> None:
     for x in (values(dtype, (2, 3)), with_odd_values(dtype)):
         if allowed(call, x):
@@ -143,7 +144,7 @@ def _holds_objects(found: Any) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("function", _public())
+@every("function", _public())
 def test_no_function_of_numpy_hangs_or_makes_objects(function: Any) -> None:
     g = Graph("all", rules="numpy")
     x = g.input("float32", (3, 3), name="x")
@@ -168,7 +169,7 @@ HANDED = [one for one in _public() if type(one.values[0]) in (type(np.sum), np.u
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("function", HANDED)
+@every("function", HANDED)
 def test_what_numpy_hands_over_is_done_or_refused_clearly(function: Any) -> None:
     x = Graph("one", rules="numpy").input("float32", (3, 3), name="x")
     if function.__name__ in OWN:

@@ -26,6 +26,7 @@ from tests.support.numpy_calls import (
     symbols,
     values,
 )
+from tests.support.tables import every
 
 # -- universal functions
 
@@ -115,8 +116,8 @@ def test_accumulations_and_outer_products(dtype: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("call", FUNCTION_CALLS.values(), ids=FUNCTION_CALLS)
+@every("dtype", DTYPES)
+@every("call", FUNCTION_CALLS.values())
 def test_functions_are_numpys(call: Callable[..., Any], dtype: Any) -> None:
     x = values(dtype, (2, 3))
     if allowed(call, x):

@@ -160,6 +160,7 @@ def test_operators_of_two_numbers_answer_as_python(function: Callable[..., Any])
         assert answer(function, a, known(g, b)) == expected, (a, b)
 
 
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")  # ~True, from 3.12 on
 @pytest.mark.parametrize("function", UNARY)
 def test_operators_of_a_number_answer_as_python(function: Callable[..., Any]):
     for value in NUMBERS:

@@ -15,6 +15,7 @@ import pytest
 
 import runtime
 from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets
+from tests.support.tables import every
 
 Shape: TypeAlias = tuple[int, ...]
 Question: TypeAlias = Callable[[Any, Any], Any]
@@ -280,7 +281,7 @@ def test_every_rule_set_has_its_answers():
     assert {each.name for each in rule_sets()} <= set(ANSWERS)
 
 
-@pytest.mark.parametrize("name, question", CASES)
+@every("name, question", CASES)
 def test_graphir_answers_as_the_library(name: str, question: str):
     library = ANSWERS[name][question]
     expected = DIFFERENT.get((name, question), library)

@@ -21,6 +21,7 @@ from graphir import (
 )
 from graphir.promotion.rules import fits
 from tests import GOLDEN
+from tests.support.tables import every
 
 PRINTED: dict[str, Any] = json.loads((GOLDEN / "max.json").read_text())
 TODAY: dict[str, str] = json.loads((GOLDEN / "max_today.json").read_text())["add"]
@@ -119,8 +120,8 @@ def test_what_was_measured_is_all_here():
     assert len(TODAY) == 21 * 21 + 2 * 21 * len(LITERALS)
 
 
-@pytest.mark.parametrize("rhs", STANDARD)
-@pytest.mark.parametrize("lhs", STANDARD)
+@every("rhs", STANDARD)
+@every("lhs", STANDARD)
 def test_strict_is_max_of_today_on_standard_pairs(lhs: str, rhs: str):
     measured(lhs, rhs)
 
@@ -132,8 +133,8 @@ def test_strict_is_max_of_today_on_narrow_floats(narrow: str):
         measured(other, narrow)
 
 
-@pytest.mark.parametrize("literal", LITERALS)
-@pytest.mark.parametrize("dtype", STANDARD + NARROW)
+@every("literal", LITERALS)
+@every("dtype", STANDARD + NARROW)
 def test_strict_is_max_of_today_on_python_scalars_in_both_orders(dtype: str, literal: str):
     measured(dtype, literal)
     measured(literal, dtype)

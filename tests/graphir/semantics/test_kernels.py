@@ -26,6 +26,7 @@ from tests.graphir.semantics.kernel_cases import (
 )
 from tests.peers import COMPARISONS
 from tests.support.op_rows import ROWS
+from tests.support.tables import every
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +212,7 @@ def test_where(dtype):
     assert run("where", np.array(True), x[0:1].reshape(()), y[:1].reshape(())).shape == ()
 
 
-@pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
+@every(("name", "dtype"), CASES)
 def test_shapes_and_dtypes(name, dtype):
     count = len(ops.CATALOGUE[name].operands)
     for shapes in [

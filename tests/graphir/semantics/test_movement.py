@@ -11,6 +11,7 @@ from graphir.errors import ExecutionError
 from graphir.semantics.kernels import KERNELS
 from passes import decompose
 from runtime import interpret
+from tests.support.tables import every
 
 DTYPES = sorted({d.storage for d in DType}, key=str)
 NARROW_INTEGERS = [np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "int4", "uint2", "uint4")]
@@ -102,8 +103,8 @@ def ranged(dtype, **attrs):
     return convert(made, DType.from_numpy(made.dtype), dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", CASES)
+@every("dtype", DTYPES)
+@every("name", CASES)
 def test_elements_move(name, dtype):
     attrs, expected = CASES[name]
     x = patterns(dtype, 2, 3)
@@ -312,8 +313,8 @@ def test_ranges_of_the_wrong_kind(dtype, start, step):
         ranged(dtype, start=start, step=step, size=3)
 
 
-@pytest.mark.parametrize("dtype", list(DType), ids=str)
-@pytest.mark.parametrize("offset", [-3, -1, 0, 1, 2, 7])
+@every("dtype", list(DType))
+@every("offset", [-3, -1, 0, 1, 2, 7])
 def test_eye(dtype, offset):
     result = KERNELS["eye"](dtype, rows=2, columns=3, offset=offset)
     assert result.dtype == dtype.storage and result.shape == (2, 3)

@@ -13,6 +13,7 @@ import pytest
 
 from graphir import AxisError, DType, ShapeError
 from runtime import array_api
+from tests.support.tables import every
 
 CALLS = """
 xp.asarray([1, 2, 3])
@@ -309,7 +310,7 @@ def same(ours: list[Any], theirs: list[Any]) -> None:
 LATER = ("xp.clip(", "xp.cumulative_", "xp.unstack(", "xp.take_along_axis(", "xp.floor(M)")
 
 
-@pytest.mark.parametrize("call", CALLS)
+@every("call", CALLS)
 def test_as_numpy(call: str):
     if np.lib.NumpyVersion(np.__version__) < "2.1.0" and call.startswith(LATER):
         pytest.skip("NumPy 2.0 does not follow the standard here")

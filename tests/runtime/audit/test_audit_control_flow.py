@@ -25,7 +25,7 @@ def run_of(graph: Graph, *inputs: Any, most: int = 50_000) -> Graph:
     return unrolled(graph, arrays, sizes, most).graph
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(flow_programs())
 def test_a_run_is_a_straight_graph_of_the_same_values(program: Program) -> None:
     graph, inputs = program.graph, program.inputs

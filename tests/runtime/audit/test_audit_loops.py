@@ -154,7 +154,7 @@ def pairs_near(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("program", "size", "most"), [(scalar_total, 300, 450), (pairs_near, 20, 250)]
+    ("program", "size", "most"), [(scalar_total, 100, 450), (pairs_near, 12, 250)]
 )
 def test_a_symbol_of_a_scalar_loop_costs_few_calls(program, size: int, most: int) -> None:
     inputs = np.random.default_rng(0).normal(size=(2, size)).astype(np.float32)

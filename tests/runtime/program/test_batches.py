@@ -225,8 +225,8 @@ def test_parts_cover_a_batch_once_in_order() -> None:
 
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_attention_takes_no_memory_for_the_scores_of_all_heads(threads: int) -> None:
-    inputs = normal(*[(160, 256, 8)] * 3)  # the scores have 42 MB, scratch memory 12 MB at most
-    program = Program(attention(160, 256, 8), threads=threads, native="off")
+    inputs = normal(*[(96, 256, 8)] * 3)  # the scores have 25 MB, scratch memory 12 MB at most
+    program = Program(attention(96, 256, 8), threads=threads, native="off")
     program(*inputs)
     tracemalloc.start()
     result = program(*inputs)
