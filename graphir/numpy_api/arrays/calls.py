@@ -490,17 +490,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if any(value is NotImplemented for value in values):
         return _of_other_class(inputs)
     values[1:2] = _second(method, inputs, values)
-    result = None
-    if method == "__call__" and not kwargs:
-        result = orders.of_loop(memory, ufunc, inputs, outs)
-    if method == "__call__" and kwargs.get("dtype") is not None:
-        values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    if result is None and not kwargs:
-        result = _of_operator(memory, ufunc, inputs, values, out)
-    if result is None:
-        settings = symbols(kwargs)
-        result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), settings)
-        result = scalars.of_arrays(result)
+    result = _of_ufunc(memory, ufunc, method, inputs, values, outs, kwargs, casting)
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
@@ -512,6 +502,34 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
             inputs = _operands_of_layout(ufunc, inputs, counts, result)
         return elementwise(memory, result, inputs, scalar=True)
     return results(memory, result, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
+
+
+def _of_ufunc(
+    memory: TraceMemory,
+    ufunc: np.ufunc,
+    method: str,
+    inputs: Sequence[Any],
+    values: list[Any],
+    outs: Any,
+    settings: dict[str, Any],
+    casting: str,
+) -> Any:
+    """Return the symbols of a ufunc's results, for operands whose symbols are `values`.
+
+    The function removes `dtype` from the settings of a call.
+    """
+    result = None
+    if method == "__call__" and not settings:
+        result = orders.of_loop(memory, ufunc, inputs, outs)
+    if method == "__call__" and settings.get("dtype") is not None:
+        values = _in_dtype(ufunc, values, np.dtype(settings.pop("dtype")), casting)
+    if result is None and not settings:
+        result = _of_operator(memory, ufunc, inputs, values, outs)
+    if result is None:
+        arguments = tuple(values), symbols(settings)
+        result = dispatch.call_ufunc(memory.graph, ufunc, method, *arguments)
+        result = scalars.of_arrays(result)
+    return result
 
 
 def _ufunc_of_selection(
