@@ -50,7 +50,7 @@ def _scaled(a: Any, b: Any) -> Symbol | None:
             return None
         product = ops.multiply(ops.reshape(a, ()), ops.reshape(b, ()))
         shape = (1,) * (sum(ranks) - 2)
-        return ops.reshape(product, shape) if product.dtype in _OF_BLAS else None
+        return ops.reshape(product, shape) if product.dtype in _OF_BLAS[:2] else None
     product = ops.multiply(a, b)
     is_single = all(size == 1 for size in product.shape)
     if is_single or max(ranks) > _MATRIX or product.dtype not in _OF_BLAS:

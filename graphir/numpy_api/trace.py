@@ -207,16 +207,16 @@ class Trace(NamedTuple):
     @property
     def output_axes(self) -> dict[int, tuple[int, ...]]:
         """The orders of axes in memory of the outputs that are not in row-major order."""
-        found: dict[int, tuple[int, ...]] = {}
+        axes_by_output: dict[int, tuple[int, ...]] = {}
         for layout in self.layouts:
             type_ = self.graph.outputs[layout.output].type
             axes = layout.axes(math.prod(cast("Any", type_.shape)) * type_.dtype.storage.itemsize)
             if axes is not None and axes != tuple(range(len(axes))):
-                found[layout.output] = axes
-        found |= {
+                axes_by_output[layout.output] = axes
+        axes_by_output |= {
             at: self.input_axes[place] for place, at in self.writes if place in self.input_axes
         }
-        return found
+        return axes_by_output
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
         """Return the graph's inputs for these arguments.
@@ -609,14 +609,14 @@ class Arguments:
 
     def axes_of_inputs(self) -> dict[int, tuple[int, ...]]:
         """Return the orders of axes in memory of the inputs that are not in row-major order."""
-        found: dict[int, tuple[int, ...]] = {}
+        axes_by_input: dict[int, tuple[int, ...]] = {}
         for cell, symbol in self._cells:
             strides = () if cell.buffer is None else cell.buffer.strides
             if len(strides) > 1 and min(strides) > 0:
                 axes = axes_in_memory(strides)
                 if axes != tuple(range(len(axes))):
-                    found[symbol.index] = axes
-        return found
+                    axes_by_input[symbol.index] = axes
+        return axes_by_input
 
     def written_arguments(self, outputs: list[Symbol]) -> list[tuple[int, int]]:
         """Return the arguments that the function wrote to; append their new values to `outputs`."""

@@ -134,13 +134,13 @@ def inner_steps(
     make: Any = np.nditer
     it = make([*arrays, *results], kinds, flags, [*dtypes], order="K", casting="unsafe")
     it.reset()
-    found: set[Steps] = set()
+    steps_of_chunks: set[Steps] = set()
     for chunk in it:
         steps = [_step(part) for part in chunk]
         pairs = zip(steps[ufunc.nin :], results, strict=True)
         news = [1 if x is None else step or 1 for step, x in pairs]
-        found.add((*steps[: ufunc.nin], *news))
-    return found
+        steps_of_chunks.add((*steps[: ufunc.nin], *news))
+    return steps_of_chunks
 
 
 def _step(part: Array) -> int:

@@ -262,3 +262,40 @@ def test_results_in_all_layouts(way: str) -> None:
             if {key, other} - {"row", "column"}
         ]
         assert not list(filter(None, problems))
+
+
+def test_powers_by_arrays_that_hold_2() -> None:
+    """NumPy squares for an exponent without axes alone; so does a power of a Python number."""
+    random = np.random.default_rng(0)
+    x, y = random.uniform(0, 4, 5000), random.choice([0.5, 1, 2, 3, -1], 5000)
+    powers: list[Any] = [
+        *(lambda x, y: x**y, np.power, lambda x, y: 1.3**y, lambda x, y: x ** np.float64(2)),
+        *(lambda x, y: x ** y[2], lambda x, y: x ** np.full(5000, 2.0), lambda x, y: x**2),
+    ]
+    for dtype in ("f4", "f8"):
+        for f in powers:
+            assert not check("jit", dtype, f, x.astype(dtype), y.astype(dtype))
+    power: Any = jit(lambda base, y: base**y)
+    for base in (2.0, 1.7, 3):
+        assert not difference(power(base, y), base**y)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f8"])
+def test_signs_of_zeros_of_dot(dtype: str) -> None:
+    shapes: list[tuple[int, ...]] = [(), (1,), (1, 1), (5,), (2, 5)]
+    for left, right in itertools.product(shapes, shapes):
+        a, b = np.full(left, -0.0, dtype), np.ones(right, dtype)
+        for f in (np.dot, np.inner, lambda a, b: np.tensordot(a, b, 0)):
+            assert not check("jit", (left, right), f, a, b)
+
+
+def test_elements_that_a_mask_leaves_out() -> None:
+    random = np.random.default_rng(0)
+    for to, dtype in itertools.product(("f2", "f4", "f8", "i4"), (None, "f4", "f8")):
+
+        def f(x: Any, out: Any, mask: Any, dtype: Any = dtype) -> Any:
+            out = out.copy()
+            return np.add(x, 1, out=out, where=mask, casting="unsafe", dtype=dtype)
+
+        x, out = random.standard_normal((2, 40)) * 100 + 1 / 3
+        assert not check("jit", (to, dtype), f, x, out.astype(to), x > 0)

@@ -43,8 +43,11 @@ _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 """The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
-_WITHOUT_OP = frozenset((np.exp2, np.float_power))
-"""The ufuncs of floats that compute by other functions than any op."""
+_WITHOUT_OP: dict[np.ufunc, str] = {
+    np.exp2: "write np.power(2.0, x)",
+    np.float_power: "write np.power(x.astype(float), y)",
+}
+"""The ufuncs of floats that compute by other functions than any op, and what to write instead."""
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
@@ -197,33 +200,43 @@ def of_loop(
     """Return the results of a ufunc by NumPy's own loop, where it has other bits than the op.
 
     NumPy's loops round differently where the operands or results lie backwards, say. The result is
-    None where the op has the bits. The function raises OrderError for numbers that vary.
+    None where the op has the bits, and in graphs that may run elsewhere.
     """
     own_loop = ufunc in _WITHOUT_OP or (memory.runs_here and _squares(ufunc, inputs))
-    if ufunc.signature or (not own_loop and all(map(_is_plain, (*inputs, *outs)))):
+    is_plain = not memory.runs_here or all(map(_is_plain, (*inputs, *outs)))
+    if ufunc.signature or (not own_loop and is_plain):
         return None
-    if any(isinstance(x, ArrayValue) and x.layout is None for x in (*inputs, *outs)):
-        if ufunc in _WITHOUT_OP:
-            name = f"np.{ufunc.__name__}"
-            raise OrderError(f"no op has the bits of {name}", fix="pass arrays of known sizes")
-        return None  # of an unknown size
-    operands, results = ([_layout_of(value) for value in values] for values in (inputs, outs))
-    dtypes = loop_dtypes(ufunc, operands)
+    arrays = [value for value in (*inputs, *outs) if isinstance(value, ArrayValue)]
+    has_layout = all(array.layout is not None for array in arrays)
+    operands = [_layout_of(value) for value in inputs] if has_layout else []
+    dtypes = loop_dtypes(ufunc, operands) if has_layout else None
+    if ufunc in _WITHOUT_OP and not (memory.runs_here and has_layout):
+        return _without_op(ufunc, inputs)
     if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
         return None
+    results = [_layout_of(value) for value in outs]
     if not own_loop and has_contiguous_bits(ufunc, operands, results):
         return None
-    if any(type(value) is TracedNumber for value in inputs):
-        raise OrderError(
-            f"np.{ufunc.__name__} of arrays that lie in memory in this way has other bits than "
-            "that of copies",
-            fix=f"write np.{ufunc.__name__}(x.copy(), y)",
-        )
-    values = [_symbol_of(memory, value) for value in inputs]
-    arguments = tuple([value for value in values if isinstance(value, Symbol)])
+    arguments: list[Symbol] = []
+    for place, value in enumerate(inputs):
+        if type(value) is TracedNumber:
+            operands[place] = dtypes[place].type(0)
+            arguments.append(value.symbol().cast(DType.from_numpy(dtypes[place])))
+        elif isinstance(value, VALUES):
+            arguments.append(value.read())
+        elif type(value) not in (bool, int, float, complex):
+            arguments.append(memory.graph.entering(value))
     attrs = call_attributes(ufunc, operands, results)
-    parts = control.parts(memory.graph.emit(control.call, arguments, attrs))
+    parts = control.parts(memory.graph.emit(control.call, tuple(arguments), attrs))
     return tuple(parts) if ufunc.nout > 1 else parts[0]
+
+
+def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Raise OrderError for floats."""
+    kinds = {_dtype_of(value).kind for value in inputs if type(value) is not TracedNumber}
+    if ufunc is np.float_power or kinds & {"f", "c"}:
+        name = f"np.{ufunc.__name__}"
+        raise OrderError(f"no op has the bits of {name}", fix=_WITHOUT_OP[ufunc])
 
 
 def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
@@ -239,15 +252,6 @@ def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
             return False
         return not exponent.is_known or bool((exponent.plain == 2).any())
     return issubclass(type(exponent), np.ndarray) and bool(exponent.ndim and (exponent == 2).any())
-
-
-def _symbol_of(memory: TraceMemory, value: Any) -> Any:
-    """Return the symbol of an operand; a Python number stays."""
-    if isinstance(value, VALUES):
-        return value.read()
-    if type(value) in (bool, int, float, complex):
-        return value
-    return memory.graph.entering(value)
 
 
 def _is_plain(value: Any) -> bool:

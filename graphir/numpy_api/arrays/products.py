@@ -57,12 +57,11 @@ def _check_scaled(memory: TraceMemory, name: str, args: Sequence[Any]) -> None:
     """Raise OrderError for products with one complex number, which BLAS rounds once, not twice."""
     values = [operand(memory, value) for value in args]
     shapes = [np.shape(value) for value in values]
-    scales = () in shapes or all(size == 1 for shape in shapes for size in shape)
     kinds = [
         x.dtype.to_numpy().kind if isinstance(x, Symbol) else np.asarray(x).dtype.kind
         for x in values
     ]
-    if scales and "c" in kinds and max(map(len, shapes)) <= _MATRIX:
+    if () in shapes and "c" in kinds and max(map(len, shapes)) <= _MATRIX:
         raise OrderError(
             f"np.{name} by a complex number has other bits than the product", fix="write x * y"
         )
@@ -94,7 +93,8 @@ def of_function(
         return None
     if name in ("dot", "inner"):
         blas = uses_blas(np.result_type(left, right))
-        if blas and left.size == right.size == 1 and max(left.ndim, right.ndim) <= _MATRIX:
+        single = left.size == right.size == 1 and max(left.ndim, right.ndim) <= _MATRIX
+        if blas and single and np.result_type(left, right).kind == "f":
             return None  # a single product
         if right.ndim > _MATRIX:
             if not blas:
