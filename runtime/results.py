@@ -50,6 +50,22 @@ def require_outputs(graph: Graph) -> None:
         )
 
 
+def require_declared(
+    values: Sequence[Any], dtypes: Sequence[Any], shapes: Sequence[tuple[int, ...]]
+) -> None:
+    """Raise ExecutionError unless outputs of a plan have the dtypes and shapes that they must have.
+
+    A plan has other ones only by a mistake of the planner.
+    """
+    for value, dtype, shape in zip(values, dtypes, shapes, strict=True):
+        if value.dtype != dtype or value.shape != shape:
+            raise ExecutionError(
+                f"the plan must give an output of {dtype} and shape {shape}",
+                got=f"{value.dtype} and shape {value.shape}",
+                fix="use interpret(graph, ...), and report this error of graphir",
+            )
+
+
 REFUSAL_ERRORS = GraphirError, ValueError, OverflowError, MemoryError
 """The exceptions that kernels raise for invalid operands and for sizes that exceed memory."""
 
