@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
+from graphir import (
+    ExecutionError,
+    Graph,
+    GraphirError,
+    OutOfMemoryError,
+    Symbol,
+    TensorType,
+    ops,
+)
 from graphir.errors import OperandInfo
 
 Out = TypeVar("Out", bound="NDArray[Any] | tuple[NDArray[Any], ...]")
@@ -75,10 +83,12 @@ def refused(error: BaseException, symbol: Symbol) -> GraphirError:
 
     The operands have the types of the user's program, before the casts that passes inserted.
     """
-    if isinstance(error, GraphirError):
+    if isinstance(error, MemoryError):
+        execution_error = OutOfMemoryError.of(error)
+    elif isinstance(error, GraphirError):
         execution_error = ExecutionError.like(error)
     else:
-        execution_error = ExecutionError(str(error) or "out of memory")
+        execution_error = ExecutionError(str(error))
     operands = [OperandInfo("", _written_type(arg)) for arg in symbol.args]
     return execution_error.at(symbol.location, symbol.op.name, operands)
 

@@ -19,7 +19,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, Symbol, TensorType, ops
+from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, TensorType, ops
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
@@ -186,7 +186,7 @@ class Program:
         with an input or with another result. If the caller passes `out`, an array or a tuple of
         arrays with the dtypes and shapes of the outputs, the program writes the results there and
         returns `out`. Raises ExecutionError for unfit inputs or `out`, and if a kernel refuses
-        its operands.
+        its operands; and OutOfMemoryError, which is a MemoryError too, for memory that is refused.
         """
         if self.graph.defaults and not keywords:
             inputs = self._with_defaults(inputs)
@@ -244,7 +244,14 @@ class Program:
         tell = partial(outside.run, progress)
         return lane.run(self._run, lane, inputs, keywords, out, tell)
 
-    def _run(
+    def _run(self, *settings: Any) -> Any:
+        """Run as `_outputs` does; any MemoryError is an ExecutionError too."""
+        try:
+            return self._outputs(*settings)
+        except MemoryError as error:
+            raise OutOfMemoryError.of(error) from None
+
+    def _outputs(
         self, lane: Lane, inputs: Sequence[Any], keywords: Any, out: Any, progress: Progress | None
     ) -> Any:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
