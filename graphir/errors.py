@@ -290,6 +290,15 @@ class ExecutionError(GraphirError, ValueError):
     """Inputs of other types than a graph declares, or a value that an op cannot compute with."""
 
 
+class OutOfMemoryError(ExecutionError, MemoryError):
+    """A run needs more memory than there is; the op, if there is one, is that of the value."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Return a MemoryError as an error of this class; one of this class is returned itself."""
+        return error if isinstance(error, cls) else cls(str(error) or "out of memory")
+
+
 def shortened(message: str, most: int = 1000) -> str:
     """Return a message of at most about `most` characters, without its middle if it is longer.
 

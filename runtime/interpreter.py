@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, Symbol, ops
+from graphir import DType, Graph, GraphirError, OutOfMemoryError, Symbol, ops
 from graphir.conversions import convert
 from graphir.hints import ArrayOrNumber
 from graphir.ir.implied_casts import implied
@@ -34,15 +34,19 @@ def interpret(graph: Graph, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber
     The interpreter converts each operand to the dtype that the op's signature demands. The inputs
     come by position or by name, each in its declared dtype. Returns an array for one output and a
     tuple for several: bfloat16 in the dtype of ml_dtypes, tensor_float32 as float32, index and
-    address as uint64. Raises ExecutionError for wrong inputs and for ops that fail.
+    address as uint64. Raises ExecutionError for wrong inputs and for ops that fail, and
+    OutOfMemoryError, which is an ExecutionError and a MemoryError, for memory that is refused.
     """
     require_outputs(graph)
-    arrays, sizes = bind(graph, inputs, keywords)
-    run = ReferenceRun(graph, arrays, sizes)
-    with np.errstate(all="ignore"):
-        for _ in run.walk():
-            pass
-        return results(run.outputs(), arrays)
+    try:
+        arrays, sizes = bind(graph, inputs, keywords)
+        run = ReferenceRun(graph, arrays, sizes)
+        with np.errstate(all="ignore"):
+            for _ in run.walk():
+                pass
+            return results(run.outputs(), arrays)
+    except MemoryError as error:
+        raise OutOfMemoryError.of(error) from None
 
 
 class ReferenceRun:
@@ -116,7 +120,7 @@ class ReferenceRun:
             implied(self.graph, symbol)  # raises for dtypes that no kernel computes
         try:
             return self._evaluation(symbol)(values)
-        except GraphirError as error:
+        except (GraphirError, MemoryError) as error:
             raise refused(error, symbol) from None
 
     def _evaluation(self, symbol: Symbol) -> Evaluation:

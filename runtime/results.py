@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
+from graphir import (
+    ExecutionError,
+    Graph,
+    GraphirError,
+    OutOfMemoryError,
+    Symbol,
+    TensorType,
+    ops,
+)
 from graphir.errors import OperandInfo
 
 Out = TypeVar("Out", bound="NDArray[Any] | tuple[NDArray[Any], ...]")
@@ -50,6 +58,22 @@ def require_outputs(graph: Graph) -> None:
         )
 
 
+def require_declared(
+    values: Sequence[Any], dtypes: Sequence[Any], shapes: Sequence[tuple[int, ...]]
+) -> None:
+    """Raise ExecutionError unless outputs of a plan have the dtypes and shapes that they must have.
+
+    A plan has other ones only by a mistake of the planner.
+    """
+    for value, dtype, shape in zip(values, dtypes, shapes, strict=True):
+        if value.dtype != dtype or value.shape != shape:
+            raise ExecutionError(
+                f"the plan must give an output of {dtype} and shape {shape}",
+                got=f"{value.dtype} and shape {value.shape}",
+                fix="use interpret(graph, ...), and report this error of graphir",
+            )
+
+
 REFUSAL_ERRORS = GraphirError, ValueError, OverflowError, MemoryError
 """The exceptions that kernels raise for invalid operands and for sizes that exceed memory."""
 
@@ -59,10 +83,12 @@ def refused(error: BaseException, symbol: Symbol) -> GraphirError:
 
     The operands have the types of the user's program, before the casts that passes inserted.
     """
-    if isinstance(error, GraphirError):
+    if isinstance(error, MemoryError):
+        execution_error = OutOfMemoryError.of(error)
+    elif isinstance(error, GraphirError):
         execution_error = ExecutionError.like(error)
     else:
-        execution_error = ExecutionError(str(error) or "out of memory")
+        execution_error = ExecutionError(str(error))
     operands = [OperandInfo("", _written_type(arg)) for arg in symbol.args]
     return execution_error.at(symbol.location, symbol.op.name, operands)
 

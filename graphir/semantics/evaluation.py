@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphir import ops
 from graphir.conversions import convert, plain
 from graphir.dtypes import DType
-from graphir.errors import ExecutionError
+from graphir.errors import ExecutionError, OutOfMemoryError
 from graphir.ops.dims import Dim, evaluate
 from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import scalar
@@ -110,9 +110,15 @@ class Evaluation:
     def __call__(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the result for some operands, C-contiguous in the storage of the result's dtype.
 
-        Raises ExecutionError for values that the op cannot compute with. Call inside
-        `np.errstate(all="ignore")`.
+        Raises ExecutionError for values that the op cannot compute with, and OutOfMemoryError. Call
+        inside `np.errstate(all="ignore")`.
         """
+        try:
+            return self._result_of(values)
+        except MemoryError as error:
+            raise OutOfMemoryError.of(error) from None
+
+    def _result_of(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         operands = [*values]
         for i, source, target in self._casts:
             operands[i] = convert(operands[i], source, target, self._tf32)
@@ -120,10 +126,10 @@ class Evaluation:
             operands = [contiguous(value) for value in operands]
         try:
             value_computed = np.asarray(self._kernel(*operands, **self._settings))
-        except ExecutionError:
+        except (ExecutionError, MemoryError):
             raise
-        except (ValueError, OverflowError, MemoryError) as error:  # an array too large for NumPy
-            raise ExecutionError(str(error) or "out of memory") from None
+        except (ValueError, OverflowError) as error:  # an array too large for NumPy
+            raise ExecutionError(str(error)) from None
         made_as = self._made_as
         if value_computed.dtype != made_as.storage:  # indices and sizes: the kernel returns int64
             made_as = DType.from_numpy(value_computed.dtype)

@@ -19,7 +19,13 @@ from runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, of
 from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.codegen.instructions import Instruction
 from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import COST, NATIVE_SIDE, NATIVE_STACK, NATIVE_VECTOR
+from runtime.program.cost_model import (
+    COST,
+    NATIVE_BLOCK_LEAST,
+    NATIVE_SIDE,
+    NATIVE_STACK,
+    NATIVE_VECTOR,
+)
 
 
 class ShortAxis(NamedTuple):
@@ -168,7 +174,7 @@ class ModuleWriter:
         self.scratch = self._scratch()
         room = sum(self.dtypes[base].itemsize for base in self.scratch)
         self.block = min(COST.NATIVE_BLOCK, NATIVE_STACK // max(1, room) - NATIVE_VECTOR)
-        if self.block < COST.NATIVE_BLOCK_LEAST:
+        if self.block < NATIVE_BLOCK_LEAST:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
         self.text = Vectors(NATIVE_VECTOR, features)
         self.same: dict[int, LlvmValue] = {}

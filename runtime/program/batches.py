@@ -25,7 +25,7 @@ from graphir.lazy import lazy
 from graphir.semantics import products
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.products import Layout
-from runtime.program.blocks import in_order, share
+from runtime.program.blocks import in_order, share, strided
 from runtime.program.codegen.straight import alone
 from runtime.program.cost_model import COST, LINE
 from runtime.program.memory import Lane, Need, ScratchView, lookup
@@ -492,6 +492,6 @@ def moved_axes(step: CallStep) -> tuple[int, ...]:
     """Return the axes of the operand in the order of the result of a permute or transpose."""
     rank = len(step.shape)
     # A probe of another dtype would be converted, and so copied.
-    probe = np.broadcast_to(np.empty((), step.symbol.dtype.storage), step.source_shape)
-    marked: Array = np.lib.stride_tricks.as_strided(probe, probe.shape, range(1, rank + 1))
+    probe = np.empty(1, step.symbol.dtype.storage)
+    marked = strided(probe, step.source_shape, range(1, rank + 1))
     return tuple([stride - 1 for stride in step.call(marked).strides])

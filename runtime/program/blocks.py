@@ -30,7 +30,16 @@ Range: TypeAlias = tuple[int, int]
 def in_order(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return an array in C order that shows a layout, without memory for all of its elements."""
     strides = [dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    return as_strided(np.empty(1, dtype), tuple(shape), strides)
+    return strided(np.empty(1, dtype), tuple(shape), strides)
+
+
+def strided(array: Array, shape: tuple[int, ...], strides: Sequence[int]) -> Array:
+    """Return an array of any shape and strides, in bytes, that begins where `array` begins.
+
+    NumPy's as_strided hands the name of the dtype on, and refuses that of float8_e5m2 (<f1).
+    """
+    plain = array.view(f"V{array.itemsize}")
+    return as_strided(plain, shape, strides).view(array.dtype)
 
 
 class Uniform(Sequence[Range]):

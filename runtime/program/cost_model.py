@@ -25,6 +25,10 @@ NATIVE_SIDE: Final = 4
 """Rows side by side in machine code that reduces rows; a vector has eight lanes of each, which is
 how NumPy adds: whole_programs, layer_norm and rms_norm."""
 
+NATIVE_BLOCK_LEAST: Final = 128
+"""The least elements of a block in machine code, whose sum NumPy does not halve again; a region
+that needs smaller ones stays in NumPy: native, W2."""
+
 NATIVE_STACK: Final = 80 << 10
 """The most bytes of stack for values between NumPy's inner loops: native, W2."""
 
@@ -211,10 +215,6 @@ class CostModel:
     NATIVE_BLOCK: Elements = 1024
     """The most elements of a block in machine code, which lies on the stack for NumPy's inner loops
     and for sums: native, W2 and W7."""
-
-    NATIVE_BLOCK_LEAST: Elements = 128
-    """The least elements of a block in machine code; a region that needs smaller ones stays in
-    NumPy: native, W2."""
 
     BIT_ARITHMETIC: Elements = 4096
     """Elements above which casts by bit arithmetic are faster than one call of NumPy's own cast:
@@ -434,8 +434,8 @@ COST = CostModel()
 _SIZES = ("Elements", "Bytes", "Terms", "Nanoseconds")
 """The units of thresholds of size."""
 
-_LEAST = {"NATIVE_BLOCK": 2 * NATIVE_VECTOR, "NATIVE_BLOCK_LEAST": NATIVE_VECTOR}
-"""The least values of thresholds that cannot be smaller than a vector."""
+_LEAST = {"NATIVE_BLOCK": NATIVE_BLOCK_LEAST}
+"""The least values of thresholds that are more than 1."""
 
 
 @contextmanager

@@ -41,6 +41,7 @@ from runtime.program.rewrites.views import merge_views, view_steps
 from runtime.program.rewrites.wavefronts import fuse_wavefronts
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
 from runtime.program.wavefronts import WavefrontStep
+from runtime.results import require_declared
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -70,6 +71,8 @@ class Plan:
         self.exit = frozenset(program.exit)
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
+        self._storages = [program.storages[cell] for cell in program.exit]
+        self.checked: tuple[Any, ...] = ()
         self.donated = frozenset[int]()
         steps = read_narrow(steps, self.exit)
         self.origins: dict[int, int] = {}
@@ -111,6 +114,19 @@ class Plan:
         self.is_large = any(
             math.prod(n) * each.dtype.storage.itemsize >= COST.RECYCLED for n, each in sizes_of
         )
+
+    def check(self, outputs: Sequence[Any], function: Any = None) -> None:
+        """Raise ExecutionError unless outputs have the dtypes and shapes that the graph declares.
+
+        The outputs are those of `straight` or `native`, the `function`, or of the steps one by one.
+        A function fixes the dtypes and shapes of its results when it is written or compiled, for
+        all inputs that its guards let pass. So the program checks the first results of a function,
+        which is then in `checked`, and all results of steps.
+        """
+        require_declared(outputs, self._storages, self.shapes)
+        if function is not None:
+            others = [each for each in self.checked if each in (self.straight, self.native)]
+            self.checked = (*others, function)
 
     def look(self, program: Program) -> None:
         """Charge the calls since the last look to the regions, and adopt new machine code.

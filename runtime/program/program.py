@@ -19,7 +19,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from graphir import Graph, Symbol, TensorType, ops
+from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, TensorType, ops
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
@@ -50,7 +50,7 @@ from runtime.program.report import MachineCode, Profile, explain, machine_code, 
 from runtime.program.rewrites.ownership import FRESH
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
 from runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
-from runtime.results import Out, owned, require_outputs
+from runtime.results import Out, owned, require_declared, require_outputs
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -186,7 +186,7 @@ class Program:
         with an input or with another result. If the caller passes `out`, an array or a tuple of
         arrays with the dtypes and shapes of the outputs, the program writes the results there and
         returns `out`. Raises ExecutionError for unfit inputs or `out`, and if a kernel refuses
-        its operands.
+        its operands; and OutOfMemoryError, which is a MemoryError too, for memory that is refused.
         """
         if self.graph.defaults and not keywords:
             inputs = self._with_defaults(inputs)
@@ -244,7 +244,14 @@ class Program:
         tell = partial(outside.run, progress)
         return lane.run(self._run, lane, inputs, keywords, out, tell)
 
-    def _run(
+    def _run(self, *settings: Any) -> Any:
+        """Run as `_outputs` does; any MemoryError is an ExecutionError too."""
+        try:
+            return self._outputs(*settings)
+        except MemoryError as error:
+            raise OutOfMemoryError.of(error) from None
+
+    def _outputs(
         self, lane: Lane, inputs: Sequence[Any], keywords: Any, out: Any, progress: Progress | None
     ) -> Any:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
@@ -289,21 +296,35 @@ class Program:
             if plan is self._recent:
                 self._use(plan)
         if plan.native:
-            outputs = plan.native(*inputs)
+            native = plan.native
+            outputs = native(*inputs)
             if outputs is not None:
-                return (outputs,) if self._single else outputs
+                outputs = (outputs,) if self._single else outputs
+                if native not in plan.checked:
+                    self._check(plan, outputs, native)
+                return outputs
         if plan.straight is None or plan.stepwise:
             return None
-        start = perf_counter_ns()
+        straight, start = plan.straight, perf_counter_ns()
         try:
-            outputs = plan.straight.function(lane, *inputs)
+            outputs = straight.function(lane, *inputs)
         except MemoryError:
             if plan.donated:
                 raise
             return None  # step by step, the error names the op
         took = perf_counter_ns() - start
         plan.price = min(plan.price or took, took)
+        if outputs is not None and straight not in plan.checked:
+            self._check(plan, outputs, straight)
         return outputs
+
+    def _check(self, plan: Plan, outputs: Sequence[Any], function: Any = None) -> None:
+        """Check the outputs of a plan (see `Plan.check`); give up all plans if they are unfit."""
+        try:
+            plan.check(outputs, function)
+        except ExecutionError:
+            self._plan_anew()
+            raise
 
     def outputs_of(self, plan: Plan, lane: Lane, values: Sequence[Any]) -> Sequence[Any]:
         """Return the outputs of an inner plan; 0-d values come and go as NumPy scalars.
@@ -327,14 +348,18 @@ class Program:
 
         Each step binds its dims when the steps before it have run.
         """
-        values = self.values(list(map(np.asarray, inputs)))
+        values, sizes = self.values(list(map(np.asarray, inputs))), dict(sizes)
         run = PlanRun(values, lane, self._free, self._recycler, {})
-        for number, step in enumerate(self.bound(sizes), 1):
+        for number, part in enumerate(self.steps, 1):
+            step = self._bound(number - 1, part, sizes, self.threads)
             runs = step if isinstance(step, RegionStep) and step.size else alone(step)
             runs.run(run)
             if progress:
                 progress(number, len(self.steps))
-        return tuple([values[cell] for cell in self.exit])
+        outputs = tuple([values[cell] for cell in self.exit])
+        shapes = [shape_of(symbol, sizes) for symbol in self.lowered.outputs]
+        require_declared(outputs, [self.storages[cell] for cell in self.exit], shapes)
+        return outputs
 
     def _stepwise(
         self,
@@ -352,7 +377,9 @@ class Program:
             run.tell(0)
             for cell in dead:
                 values[cell] = None
-        return tuple([values[cell] for cell in self.exit])
+        outputs = tuple([values[cell] for cell in self.exit])
+        self._check(plan, outputs)
+        return outputs
 
     def values(self, inputs: Sequence[Any], new: int = 0) -> list[Any]:
         """Return the cells at the start of a call; all but constants and inputs are None.

@@ -21,11 +21,10 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir.lazy import lazy
-from runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share
+from runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
 from runtime.program.cost_model import COST, LINE
 from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.steps import (
@@ -66,7 +65,7 @@ class RowPlacement(NamedTuple):
         start = array.view(np.uint8)[self.offset :]
         shape = (array.nbytes // self.strides[0], *self.shape[1:])
         single = start[: dtype.itemsize].view(dtype)
-        return as_strided(single, shape, self.strides)
+        return strided(single, shape, self.strides)
 
 
 @dataclass
@@ -115,7 +114,7 @@ class RegionStage(Stage):
         """Return an array of the layout of an operand or a result, without its memory."""
         shape, strides = placement.shape, placement.strides
         skip = int(self.is_row)
-        return as_strided(np.empty(1, dtype), shape[skip:], strides[skip:])
+        return strided(np.empty(1, dtype), shape[skip:], strides[skip:])
 
 
 @dataclass

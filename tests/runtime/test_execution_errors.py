@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -82,3 +84,36 @@ def test_operands_are_told_alike(name: str) -> None:
         messages.append(str(caught.value))
     assert len(set(messages)) == 1, messages
     assert told in messages[0]
+
+
+MEMORY = """
+import os, resource
+import numpy as np
+from graphir import ExecutionError, Graph, ops
+from runtime import Program, interpret
+g = Graph("g")
+x = g.input("float32", (2_000_000,))
+y = ops.sort(ops.exp(x), axis=0)
+g.output(y * 2.0 + x, ops.sum(y), ops.reshape(y, shape=(1000, 2000)))
+x, kept, ends = np.ones(2_000_000, np.float32), Program(g, threads=1), set()
+kept(x), interpret(g, x)
+for room in range(0, 32, 4):
+    for run in (kept, lambda x: interpret(g, x), lambda x: Program(g, threads=1)(x)):
+        size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (size + (room << 20), -1))
+        try:
+            run(x)
+            ends.add("done")
+        except MemoryError as error:
+            assert isinstance(error, ExecutionError), error
+            ends.add("refused")
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+print(sorted(ends))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory by Linux")
+def test_out_of_memory_is_one_error_at_every_headroom() -> None:
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True)
+    assert done.stdout == "['done', 'refused']\n", done.stderr

@@ -154,6 +154,7 @@ class SequenceWriter:
         self._shapes = {each.cell: each.shape for each in arrays[:inputs]}
         self._places: dict[int, Any] = {**constants}
         self._places |= {each.cell: MemoryPlace(k, 0) for k, each in enumerate(arrays)}
+        self._viewed: dict[int, MemoryPlace] = {}  # of results that are copies of views
         self.parts: list[SequencePart] = []
         self.scratch, self.price = 0, 0.0
         self._is_awake = False  # whether threads have just worked on other steps
@@ -275,7 +276,8 @@ class SequenceWriter:
         view = self._views.get(step.write)
         if view is None:
             return False
-        place = self._places[view.source]
+        # Offset and strides of a view of a result are those in the memory that the result copies.
+        place = self._viewed.get(view.source) or self._places[view.source]
         if step.write in self._places:
             return self._add_result(step.write, place, view.offset)
         if isinstance(place, MemoryPlace):
@@ -316,7 +318,7 @@ class SequenceWriter:
         if not isinstance(source, MemoryPlace) or array.size > COST.SEQUENCE_MOVES:
             return False
         strides = [step // array.itemsize for step in array.strides]
-        source = source._replace(offset=source.offset + offset)
+        source = self._viewed[cell] = source._replace(offset=source.offset + offset)
         moves = _moves(array.dtype, np.arange(array.size), _distances(array.shape, strides))
         self._add_to(cell, array.shape, array.dtype, moves, source)
         return True

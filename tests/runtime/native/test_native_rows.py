@@ -10,8 +10,9 @@ import pytest
 
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
+from runtime.program.cost_model import scaled
 from tests.support.evaluator import same
-from tests.support.native_runs import left, needs_llvmlite, step_by_step
+from tests.support.native_runs import left, needs_llvmlite, step_by_step, values
 
 pytestmark = needs_llvmlite
 
@@ -213,3 +214,22 @@ def test_softmax_of_many_short_rows_is_machine_code() -> None:
         for _ in range(2):
             assert same(program(array), interpret(g, array))
         assert not left(program)
+
+
+@np.errstate(all="ignore")
+def test_rows_and_batches_of_narrow_dtypes() -> None:
+    """Layouts of arrays do not depend on the name of the dtype, which NumPy refuses for <f1."""
+    for dtype in (DType.float8_e5m2, DType.bfloat16):
+        graph = Graph("rows", rules="explicit")
+        x = graph.input(dtype, (6, 40))
+        graph.output(ops.softmax(x, axis=1), ops.softmax(x, axis=0), ops.abs(x))
+        batch = Graph("batch", rules="explicit")
+        y = batch.input(dtype, (3, 4, 20))
+        columns = y.permute(0, 2, 1).cast(DType.float32)
+        batch.output(ops.matmul(columns, y.cast(DType.float32)), ops.softmax(ops.abs(y), axis=2))
+        for each in (graph, batch):
+            array = values(dtype, 240).reshape(each.inputs[0].shape)
+            with scaled(512):
+                program = Program(each, native="now", threads=1)
+                for _ in range(2):
+                    assert all(map(same, program(array), interpret(each, array))), dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, Symbol, ops
+from graphir.numpy_api.trace import trace
 from runtime import Program, interpret, jit
 from runtime.native import background, sequences
 from runtime.program.cost_model import COST
@@ -435,3 +437,25 @@ def test_threads_call_one_sequence(size: int) -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+VIEWS = ("{}[::-1]", "{}.T", "{}[1:]", "{}[:, ::2]", "{}[None]", "{}.reshape(-1)", "{}[2]")
+
+
+def test_views_of_results_that_are_views_themselves() -> None:
+    """A result is a copy of a view, in C order; a view of it lies in the memory of the other."""
+    b = np.arange(30.0).reshape(5, 6)
+    for first, second in itertools.product(VIEWS, VIEWS[:-1]):
+        u, own = first.format("b"), "(b * 2)"
+        lines = f"u = {u}; w = {first.format(own)}; v = {second.format('u')}"
+        source = f"def f(b): {lines}; return u, {second.format('w')}, v, v + 1, w, u + 1"
+        space: dict[str, Any] = {"np": np}
+        exec(source, space)
+        try:
+            space["f"](b)
+        except IndexError:
+            continue
+        graph = trace(space["f"], b, rules="numpy").graph
+        program, expected = Program(graph, native="now"), interpret(graph, b)
+        assert all(map(same, program(b), expected)), source
+        assert all(map(same, program(b), expected)), source

@@ -2,7 +2,8 @@
 
 A drawn program assigns to slices, rows, columns and elements of two arrays; the sources overlap
 the targets. The program is recorded once. Programs for both tiers, in one block and in several,
-then have NumPy's results for the recorded inputs and for others, and change no input.
+with the thresholds of the cost model as they are and divided by 512, then have NumPy's results for
+the recorded inputs and for others, and change no input.
 """
 
 from __future__ import annotations
@@ -10,18 +11,26 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from itertools import product
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from runtime import Program, record
+from runtime.program.cost_model import scaled
+from runtime.program.tier import Mode
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 
 DTYPES = ["f8", "f8", "f4", "i4", "c16"]
 SHAPES: list[tuple[int, ...]] = [(9,), (40,), (5, 7), (8, 3), (2, 33), (3, 4, 5)]
+MODES: list[tuple[Mode, int | None, int]] = [
+    *(("off", None, 1), ("off", None, 512), ("off", 7, 512)),
+    *[("now", block, sizes) for block, sizes in ((7, 1), (None, 1), (None, 512)) if "now" in TIERS],
+]
+"""The tier, the elements of a block, and the divisor of thresholds."""
+
 TERMS = [
     *("{x}[{near}]", "{x}[{near}]", "{x}[{box}]", "{y}[{near}]", "2 * {x}[{near}]", "{t}[{near}]"),
     *("np.minimum({x}[{near}], {y}[{box}])", "np.where({x}[{near}] == {y}[{near}], 1, {x}[{box}])"),
@@ -36,6 +45,7 @@ STATEMENTS = [
     *("{x}[...] = {x}[::-1]", "{x} += {y}", "{x}[:] = np.roll({y}, 1, 0)", "{x} = {x} * 2"),
     *("{x}[np.arange({i}, {n})] += {y}[np.arange({i}, {n})]", "{x}[[{i}, {j}]] = {x}[[{j}, {i}]]"),
     *("t = {x}", "t = {x}[{near}] * 2 + {x}", "t = {x}.copy()", "t = {x}[::-1]", "t = {y} + {x}"),
+    *("t = np.where({x} > {y}, {x}, {y}).astype({other})", "t = ({x} == {y}).astype({other})"),
     *("{x}[{i}:, {k}:] -= np.multiply.outer({x}[{i}:, {l}], {x}[{j}, {k}:])",),
 ]
 
@@ -64,6 +74,7 @@ def program(pick: Random, shape: tuple[int, ...]) -> str:
                 j=pick.randrange(rows),
                 k=pick.randrange(columns),
                 l=pick.randrange(columns),
+                other="a.dtype.str.translate({102: 105, 105: 102})",  # i4 for f4 and f4 for i4
                 term="{term}",
             )
 
@@ -98,17 +109,26 @@ def check(seed: int) -> str | None:
         return None
     # No value decides about the control flow: the recordings differ in their values alone.
     recordings = [record(names["f"], *inputs) for inputs in calls]
-    for native, block in product(TIERS, (None, 7)):
-        replay = Program(recordings[0].graph, native=native, block=block)
-        for recording in recordings * 2:
-            inputs = [np.copy(x) for x in recording.inputs]
-            results = replay(*inputs)
-            results = results if isinstance(results, tuple) else (results,)
-            how = f"{source}\nseed {seed}, {native}, {block}"
-            if not all(map(same, inputs, recording.inputs)):
-                return f"{how}: an input has changed"
-            if not all(map(same, results, recording.outputs)):
-                return f"{how}: {results!r}\nin place of {recording.outputs!r}"
+    for native, block, sizes in MODES:
+        with scaled(sizes):
+            replay = Program(recordings[0].graph, native=native, block=block)
+            problem = _differs(replay, recordings * 2)
+        if problem:
+            return f"{source}\nseed {seed}, {native}, {block}, {sizes}: {problem}"
+    return ""
+
+
+def _differs(replay: Program, recordings: Sequence[Any]) -> str:
+    """Return what is wrong with the replays of recordings."""
+    for number, recording in enumerate(recordings):
+        inputs = [np.copy(x) for x in recording.inputs]
+        outs = tuple([np.zeros_like(x) for x in recording.outputs]) if number % 2 else None
+        results = replay(*inputs, out=outs[0] if outs and len(outs) == 1 else outs)
+        results = results if isinstance(results, tuple) else (results,)
+        if not all(map(same, inputs, recording.inputs)):
+            return "an input has changed"
+        if not all(map(same, results, recording.outputs)):
+            return f"{results!r}\nin place of {recording.outputs!r}"
     return ""
 
 

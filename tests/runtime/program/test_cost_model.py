@@ -60,7 +60,7 @@ def test_all_thresholds_change_together_for_all_threads_and_change_back() -> Non
         assert not hasattr(cost_model, name)  # nobody can import it by its name
     seen: list[object] = []
     with scaled(512, 64, WRITTEN_SYMBOLS=3):
-        assert (COST.BIT_ARITHMETIC, COST.CACHE, COST.NATIVE_BLOCK) == (8, 3072, 64)
+        assert (COST.BIT_ARITHMETIC, COST.CACHE, COST.NATIVE_BLOCK) == (8, 3072, 128)
         assert (COST.WRITTEN_SYMBOLS, COST.KEPT_PLANS, COST.NUMPY_CHEAP) == (3, 1, 0.06)
         thread = Thread(target=lambda: seen.append(COST.BLOCK_LEAST))
         thread.start()

@@ -13,7 +13,7 @@ from graphir import DType, ExecutionError, Graph, ops
 from graphir.numpy_api.trace import trace
 from runtime import Program, interpret, record
 from runtime.program.cost_model import COST, scaled
-from runtime.program.rewrites.ownership import UPDATES
+from runtime.program.rewrites.ownership import UPDATES, Memory
 from runtime.program.steps import CallStep, RegionStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
@@ -412,3 +412,27 @@ def test_the_memory_of_an_operand_that_dies_has_the_dtype_of_the_result() -> Non
                     for results in (program(x), program(x), program(x, out=given)):
                         results = results if isinstance(results, tuple) else (results,)
                         assert all(map(same, results, expected)), (source, own, sizes, native)
+
+
+@pytest.mark.parametrize("native", ["off", "now"])
+def test_a_plan_whose_results_have_another_dtype_or_shape_is_refused(native, monkeypatch) -> None:
+    """As a mistake of the planner gives one: operands that die serve results of any dtype."""
+    monkeypatch.setattr(Memory, "has_storage_of", lambda *_: True)
+    x = np.linspace(-3, 3, 40)
+
+    def f(a):
+        u = a.copy()
+        u[::2] = 0
+        return np.where(u > 1, u, 1.0).astype(np.int64)
+
+    graph = trace(f, x, rules="numpy").graph
+    for threads, out in product((1, 2), (None, np.empty(40, np.int64))):
+        with scaled(512):
+            program = Program(graph, native=native, threads=threads)
+            for _ in range(3):
+                with pytest.raises(ExecutionError, match=r"must give an output of int64 and shape"):
+                    program(x, out=out)
+                assert program.machine_code is None and program.attempt(x) is None
+    monkeypatch.undo()
+    program = Program(graph, native=native)
+    assert same(program(x), f(x))
