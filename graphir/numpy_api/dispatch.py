@@ -31,6 +31,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.reductions import accumulations
 from graphir.numpy_api.reductions.masked import UNSET, reduced
+from graphir.numpy_api.signatures import bound, refuse
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import (
     ACCUMULATIONS,
@@ -48,12 +49,6 @@ from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import Number, Place
 
-_FIXES = {
-    "out": "a symbol never changes; use the result, as in x = np.add(x, y)",
-    "where": "choose with np.where(condition, result, other)",
-    "initial": "combine the result with it",
-    "dtype": "cast an operand with .astype(...)",
-}
 _NEAR = {
     "spacing": "nextafter",
     "nonzero": "where",
@@ -124,7 +119,9 @@ def call_ufunc(
         if function is None:
             _has_none(name)
         before = len(graph.symbols)
-        result = function(graph, ufunc, name, *inputs, **kwargs)
+        entry = ufunc if method == "__call__" else getattr(ufunc, method)
+        places, settings = bound(entry, function, inputs, kwargs, leading=3)
+        result = function(graph, ufunc, name, *places, **settings)
         names = ("x",) if ufunc.nin == 1 else ("x1", "x2")
         arguments = {**dict(zip(names, inputs, strict=False)), **kwargs}
         _attribute_casts(name, arguments, result, graph.symbols[before:])
@@ -212,7 +209,9 @@ def applied(
     function_, before = FUNCTIONS.get(function) or FUNCTION_OPS[function], len(graph.symbols)
     if function_ is None:
         _has_none(_name(function))
-    kwargs = _settings(_name(function), kwargs, function_)
+    args, kwargs = bound(function, function_, args, kwargs)
+    if "dtype" in kwargs:
+        kwargs["dtype"] = numpy_code(kwargs["dtype"])
     try:
         result = function_(*args, **kwargs)
     except GraphirError:
@@ -307,40 +306,6 @@ def _compound(symbols: Sequence[Symbol]) -> None:
             symbol.source = origins or place
 
 
-def _settings(
-    name: str, kwargs: Mapping[str, Any], function: Callable[..., Any] | None = None
-) -> dict[str, Any]:
-    """Return the keyword arguments that differ from their defaults.
-
-    The function raises GraphError for an argument without an op, and for `out`, `where` and
-    `initial` unless `function` takes them.
-    """
-    if not kwargs:
-        return {}
-    settings = {key: name_ for key, name_ in kwargs.items() if name_ is not np._NoValue}  # pyright: ignore
-    for name_, usual in (("out", None), ("where", True), ("initial", UNSET)):
-        if name_ in settings and settings[name_] is usual:
-            del settings[name_]
-        elif name_ in settings and (
-            function is None or name_ not in signature(function).parameters
-        ):
-            _refuse(name, name_)
-    if "dtype" in settings:
-        settings["dtype"] = numpy_code(settings["dtype"])
-    return settings
-
-
-def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
-    """Raise GraphError for any keyword argument that is not at its default."""
-    for setting in _settings(name, kwargs):
-        _refuse(name, setting)
-
-
-def _refuse(name: str, argument: str) -> NoReturn:
-    fix = _FIXES.get(argument, "leave it out")
-    raise MissingOpError(f"a call with symbols takes no {argument}=", fix=fix)
-
-
 def _has_none(name: str) -> NoReturn:
     last = name.rpartition(".")[2]
     if last in _WRITERS:
@@ -358,8 +323,7 @@ def _has_none(name: str) -> NoReturn:
 # -- a call of a ufunc, and its methods
 
 
-def _call_ufunc(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
-    _refuse_settings(name, kwargs)
+def _call_ufunc(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any) -> Any:
     if not all(map(may_be_operand, inputs)):
         return NotImplemented
     if OPS[ufunc] is None and ufunc in PARTS:
@@ -384,18 +348,15 @@ def _reduce(
     keepdims: bool = False,
     initial: Any = UNSET,
     where: Any = True,
-    **kwargs: Any,
 ) -> Symbol:
-    _refuse_settings(name, kwargs)
     op = REDUCTIONS.get(ufunc)
-    initial = UNSET if initial is np._NoValue else initial  # pyright: ignore
     if op is None:
         if initial is not UNSET or where is not True:
-            _refuse(name, "where" if initial is UNSET else "initial")
+            refuse("where" if initial is UNSET else "initial")
         to = None if dtype is None else numpy_code(dtype)
         return _result_or_refusal(accumulations.reduced(ufunc, x, axis, to, keepdims), name)
     if dtype is not None and op not in (ops.sum, ops.prod):
-        _refuse(name, "dtype")
+        refuse("dtype")
     to = None if dtype is None else numpy_code(dtype)
     if initial is UNSET and where is True and to is None:
         return graph.apply(op, (x,), {"axis": axis, "keepdims": keepdims})
@@ -410,9 +371,7 @@ def _accumulate(
     x: Any,
     axis: int = 0,
     dtype: Any = None,
-    **kwargs: Any,
 ) -> Symbol:
-    _refuse_settings(name, kwargs)
     to = None if dtype is None else numpy_code(dtype)
     op = ACCUMULATIONS.get(ufunc)
     if op is None:
@@ -428,9 +387,7 @@ def _reduce_at(
     indices: Any,
     axis: int = 0,
     dtype: Any = None,
-    **kwargs: Any,
 ) -> Symbol:
-    _refuse_settings(name, kwargs)
     to = None if dtype is None else numpy_code(dtype)
     (x,) = symbols_of(graph, ops.negative, (x,))
     return _result_or_refusal(accumulations.reduced_at(ufunc, x, indices, axis, to), name)
@@ -441,8 +398,7 @@ def _result_or_refusal(result: Symbol | None, name: str) -> Symbol:
     return _has_none(name) if result is None else result
 
 
-def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any, **kwargs: Any) -> Symbol:
-    _refuse_settings(name, kwargs)
+def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any) -> Symbol:
     op = _op_of(OPS, ufunc, name)
     x, y = symbols_of(graph, op, (strong(x), strong(y)))
     return graph.apply(op, (x.reshape(*x.shape, *(1,) * y.rank) if y.rank else x, y), {})

@@ -36,10 +36,12 @@ Function = Callable[..., Any]
 # -- reductions
 
 
-def _reduced(op: Op, a: Any, initial: Any, where: Any, **settings: Any) -> Symbol:
+def _reduced(
+    op: Op, a: Any, axis: Any, keepdims: Any, dtype: Any, initial: Any, where: Any
+) -> Symbol:
     """Return a reduction that starts from a value, or leaves out elements."""
     a = _operand(a, initial, where)
-    return reduced(DirectAdder(a.graph), op, a, initial=initial, where=where, **settings)
+    return reduced(DirectAdder(a.graph), op, a, axis, keepdims, dtype, initial, where)
 
 
 def _operand(a: Any, *others: Any) -> Symbol:
@@ -59,7 +61,7 @@ def _adding(op: Op) -> Function:
     ) -> Symbol:
         if initial is UNSET and where is True and dtype is None:
             return op(a, axis=axis, keepdims=keepdims)
-        return _reduced(op, a, initial, where, axis=axis, dtype=dtype, keepdims=keepdims)
+        return _reduced(op, a, axis, keepdims, dtype, initial, where)
 
     return reduce
 
@@ -74,7 +76,7 @@ def _choosing(op: Op) -> Function:
         where: Any = True,
     ) -> Symbol:
         if where is not True or (initial is not UNSET and initial is not None):
-            return _reduced(op, a, initial, where, axis=axis, keepdims=keepdims)
+            return _reduced(op, a, axis, keepdims, None, initial, where)
         axes = axes_of(a, axis) if axis is not None else range(a.rank)
         others = [a.shape[i] for i in range(a.rank) if i not in axes]
         if 0 in [a.shape[i] for i in axes] and 0 not in others:
@@ -97,7 +99,7 @@ def _testing(op: Op) -> Function:
     def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False, where: Any = True) -> Symbol:
         if where is True:
             return op(a, axis=axis, keepdims=keepdims)
-        return _reduced(op, a, UNSET, where, axis=axis, keepdims=keepdims)
+        return _reduced(op, a, axis, keepdims, None, UNSET, where)
 
     return reduce
 
@@ -154,14 +156,14 @@ def _ptp(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
 # -- selection and sorting
 
 
-def _where(condition: Any, *values: Any) -> Symbol:
-    if len(values) != 2:
+def _where(condition: Any, x: Any = UNSET, y: Any = UNSET) -> Symbol:
+    if x is UNSET or y is UNSET:
         raise GraphError(
             "where of a condition alone has a shape that depends on values", fix="give x, y"
         )
     if not isinstance(condition, Symbol):
         condition = np.asarray(condition).astype(np.bool)
-    x, y = [np.asarray(value) if type(value) in (list, tuple) else value for value in values]
+    x, y = [np.asarray(value) if type(value) in (list, tuple) else value for value in (x, y)]
     return ops.where(condition, x, y)
 
 
@@ -181,18 +183,51 @@ def _clip(
     return ops.maximum(a, low) if high is None else ops.clip(a, low, high)
 
 
-def _sorting(op: Op) -> Function:
-    """Return the function for a sorting op."""
+def _sorted(
+    a: Symbol,
+    axis: int | None = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+) -> Symbol:
+    """Return the elements in order. Zeros of both signs keep theirs, so that kinds are alike."""
+    line, at = (flat(a), 0) if axis is None else (a, axis)
+    if not descending:
+        return ops.sort(line, axis=at)
+    if a.dtype.is_inexact:  # NaN stays last
+        return ops.negative(ops.sort(_negated(line), axis=at))
+    return ops.sort(line, axis=at, descending=True)
 
-    def order(a: Symbol, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Symbol:
-        attrs: dict[str, Any] = {}
-        if kind == "heapsort" and op is ops.argsort:
-            raise GraphError("heapsort has an order of equal values of its own", fix="leave it out")
-        if op is ops.argsort and not (stable or kind in _STABLE_KINDS):
-            attrs["stable"] = False
-        return op(flat(a), axis=0, **attrs) if axis is None else op(a, axis=axis, **attrs)
 
-    return order
+def _argsorted(
+    a: Symbol,
+    axis: int | None = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+) -> Symbol:
+    line, at = (flat(a), 0) if axis is None else (a, axis)
+    if kind == "heapsort":
+        raise GraphError("heapsort has an order of equal values of its own", fix="leave it out")
+    is_stable = bool(stable) or kind in _STABLE_KINDS
+    if not descending:
+        attrs: dict[str, Any] = {} if is_stable else {"stable": False}
+        return ops.argsort(line, axis=at, **attrs)
+    if not is_stable:
+        raise GraphError(
+            "descending=True has an order of equal values of its own", fix="pass stable=True"
+        )
+    if a.dtype.is_inexact:
+        return ops.argsort(_negated(line), axis=at)
+    return ops.argsort(line, axis=at, descending=True)
+
+
+def _negated(a: Symbol) -> Symbol:
+    if a.dtype.is_complex:
+        raise GraphError("descending=True of complex numbers has no op", fix="leave it out")
+    return ops.negative(a)
 
 
 _STABLE_KINDS = ("stable", "mergesort")
@@ -264,8 +299,8 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "ptp": _ptp,
     "where": _where,
     "clip": _clip,
-    "sort": _sorting(ops.sort),
-    "argsort": _sorting(ops.argsort),
+    "sort": _sorted,
+    "argsort": _argsorted,
     "searchsorted": _searchsorted,
     "real": ops.real,
     "imag": ops.imag,

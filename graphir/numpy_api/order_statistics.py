@@ -124,14 +124,14 @@ def _lexsort(keys: Any, axis: int = -1) -> Symbol:
     return order
 
 
-def _partition(*_: Any, **__: Any) -> Symbol:
+def _partition(a: Any, kth: Any, axis: Any = -1) -> Symbol:
     raise GraphError(
         "NumPy leaves open in which order the elements of a part stand",
         fix="use np.sort(x), or np.sort(x)[k]",
     )
 
 
-def _argpartition(*_: Any, **__: Any) -> Symbol:
+def _argpartition(a: Any, kth: Any, axis: Any = -1) -> Symbol:
     raise GraphError(
         "NumPy leaves open in which order the elements of a part stand",
         fix="use np.argsort(x, kind='stable')",

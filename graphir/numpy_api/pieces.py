@@ -237,8 +237,10 @@ def _isclose(
     return close | (ops.is_nan(a) & ops.is_nan(b)) if equal_nan else close
 
 
-def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Symbol:
-    return ops.all(_isclose(a, b, *args, **kwargs))
+def _allclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Symbol:
+    return ops.all(_isclose(a, b, rtol, atol, equal_nan))
 
 
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:

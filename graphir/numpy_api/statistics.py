@@ -102,8 +102,10 @@ def _nanvar(
     return ops.where(freedom > 0, _shared_out(total, freedom), _like(total, np.nan))
 
 
-def _nanstd(a: Symbol, *args: Any, **kwargs: Any) -> Symbol:
-    variance = _nanvar(a, *args, **kwargs)
+def _nanstd(
+    a: Symbol, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: Any = False
+) -> Symbol:
+    variance = _nanvar(a, axis, dtype, ddof=ddof, keepdims=keepdims)
     return ops.sqrt(variance).cast(variance.dtype)
 
 

@@ -223,11 +223,10 @@ class Jitted(Generic[P, R]):
         key: Any = rules, reader.read(tuple(args)), reader.read(dict(keywords))
         if reader.symbols:
             return None
-        groups: list[MemoryGroup] = []
-        use = self._layout_use  # another thread may raise it
+        use = self._layout_use
+        groups = _groups(use, reader.inputs)
         if use:
-            groups = self._groups(reader.inputs)
-            key = *key, self._layout_key(reader, groups)
+            key = *key, _layout_key(use, reader, groups)
         try:
             node = self._cache.get(key)
         except TypeError:
@@ -241,10 +240,10 @@ class Jitted(Generic[P, R]):
             leaf = self._compile_trace(rules, args, keywords, variants or (), layouts)
             with self._lock:
                 self._layout_use = max(self._layout_use, leaf.trace.layout_use)
-            if self._layout_use > use:
-                if self._groups(reader.inputs):
+            if self._layout_use > use:  # by this trace, or by one on another thread
+                if _groups(self._layout_use, reader.inputs):
                     return self._lookup_or_compile(args, keywords)
-                key = *key[:_PLAIN_KEY], self._layout_key(reader, groups)
+                key = *key[:_PLAIN_KEY], _layout_key(self._layout_use, reader, groups)
             values = leaf.trace.numbers.values if leaf.trace.numbers else []
             if not is_nested:
                 self._keep(key, leaf, args, keywords)
@@ -252,15 +251,6 @@ class Jitted(Generic[P, R]):
         if groups:
             inputs = _of_groups(inputs, groups)
         return leaf, leaf.fed(inputs, values)
-
-    def _groups(self, inputs: Sequence[Any]) -> list[MemoryGroup]:
-        """Return the arguments that share memory, if the function depends on it."""
-        return memory_groups(inputs) if self._layout_use is LayoutUse.ALL else []
-
-    def _layout_key(self, reader: Reader, groups: Sequence[MemoryGroup]) -> Any:
-        if self._layout_use is LayoutUse.ALL:
-            return layout_key(reader.inputs, reader.sources, groups)
-        return strides_key(reader.inputs)
 
     @uncollected  # the trace must not see finalizers and callbacks of the garbage collector
     def _compile_trace(
@@ -295,6 +285,8 @@ class Jitted(Generic[P, R]):
         """Store a compiled trace under its signature, and install its fast path."""
         numbers = compiled.trace.numbers
         with self._lock:
+            if len(key) == _PLAIN_KEY and self._layout_use:
+                return  # another thread has found that layouts belong to the key
             node = self._cache.setdefault(key, Specializations() if numbers else Variants())
             if not keywords and all(map(compiled.is_input, args)):
                 quick = flat_key(key[0], args)
@@ -486,6 +478,17 @@ def _in_form(slot: Slot, output: str) -> str:
     if slot.form is None:
         return output
     return f"{output}[()]" if slot.form is np.generic else f"{output}.item()"
+
+
+def _groups(use: LayoutUse, inputs: Sequence[Any]) -> list[MemoryGroup]:
+    """Return the arguments that share memory, if a function depends on it."""
+    return memory_groups(inputs) if use is LayoutUse.ALL else []
+
+
+def _layout_key(use: LayoutUse, reader: Reader, groups: Sequence[MemoryGroup]) -> Any:
+    if use is LayoutUse.ALL:
+        return layout_key(reader.inputs, reader.sources, groups)
+    return strides_key(reader.inputs)
 
 
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:

@@ -91,9 +91,12 @@ class Randomness:
 
 def runs_alone() -> bool:
     """Whether no other thread runs Python code, apart from those of graphir."""
-    ours = {thread.ident for thread in threading.enumerate() if thread.name.startswith("graphir")}
-    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
-    return frames.keys() - ours <= {get_ident()}
+    # sys._current_frames() would hold the frames of machine code's compiler, whose objects of LLVM
+    # this thread would then free while that one uses LLVM.
+    return all(
+        thread.ident == get_ident() or thread.name.startswith("graphir")
+        for thread in threading.enumerate()
+    )
 
 
 class _CountingLock:

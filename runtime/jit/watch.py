@@ -348,6 +348,11 @@ class Watch:
             self._reach(wrapped_function, loads, depth, label)
         if not depth or (is_library_module(module) if is_module else is_ours(module)):
             return
+        for base in type(owner).__mro__:
+            if not is_library_module(base.__module__):
+                for name, method in vars(base).items():
+                    if _is_special(name) and isinstance(method, FunctionType):
+                        self._functions.setdefault(id(method.__code__), []).append(method)
         for way, name, value in lookups(owner, loads):
             if name in loads.updates:
                 self._note_update(way, owner, name, value)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol
-from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
+from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from runtime.recording.leaving import (
     AS_BYTES,
     AS_NUMBER,

@@ -36,8 +36,9 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.writers import WRITERS
-from graphir.numpy_api.python_operators import BINARY, COMPARISONS, MATMUL, UNARY
+from graphir.numpy_api.signatures import bind_methods, method_signature
 from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
 from graphir.numpy_api.views.steps import Pick
 
 
@@ -137,7 +138,6 @@ class _Methods:
     argsort = _method(np.argsort)
     cumsum = _method(np.cumsum)
     cumprod = _method(np.cumprod)
-    clip = _method(np.clip)
     round = _method(np.round)
     trace = _method(np.trace)
     take = _method(np.take)
@@ -155,9 +155,13 @@ class _Methods:
         x: Any = self
         return operator.index(x.plain if x.is_known else x.read())
 
-    def compress(self, condition: Any, *args: Any, **kwargs: Any) -> Any:
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
         """Return the slices at which a condition is true."""
-        return calls.call_function(np.compress, (condition, self, *args), kwargs)
+        return calls.call_function(np.compress, (condition, self, axis), {"out": out})
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:  # noqa: A002
+        """Return the elements between two bounds."""
+        return calls.call_function(np.clip, (self, min, max), {"out": out})
 
     def conj(self) -> Any:
         """Return the complex conjugate; of real numbers the array itself, as NumPy does."""
@@ -317,6 +321,7 @@ def _moving(name: str) -> Callable[..., Any]:
             symbol = Pick(getattr(places, name)(*args, **kwargs)).forward(memory, self.read())
         return memory.array(Cell(memory, real, symbol))
 
+    setattr(method, "__signature__", method_signature(name))  # noqa: B010 -- names its parameters
     return method
 
 
@@ -327,7 +332,7 @@ def _unplaced(x: SymbolicArray, name: str, args: Any, kwargs: Any) -> Any:
     """
     x.cell.frozen = x.cell.frozen or "it has views of unknown layout"
     method: Any = _method(getattr(np, name, np.ravel))
-    if name == "reshape":
+    if name == "reshape" and kwargs.get("order", "C") == "C":
         return x.memory.value_of(x.read().reshape(*args))
     array = method(x, *args, **kwargs)
     array.cell.frozen = x.cell.frozen
@@ -423,10 +428,10 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
             )
         return None if self.layout is self.cell.plain else type(self)(self.cell)
 
-    def setflags(self, **flags: Any) -> None:
-        """Set NumPy's flags of this array, such as `write`."""
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Set NumPy's flags of this array."""
         self._view = self.plain.view()
-        plainly(self._view.setflags, **flags)
+        plainly(self._view.setflags, write=write, align=align, uic=uic)
 
     # -- elements
 
@@ -594,11 +599,20 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
             raise GraphError("fill takes a number", fix="use x[...] = y", got="an array")
         calls.assign_all(self, value)
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, **more: Any) -> None:
+    def sort(
+        self,
+        axis: int = -1,
+        kind: Any = None,
+        order: Any = None,
+        *,
+        stable: Any = None,
+        descending: Any = None,
+    ) -> None:
         """Sort the elements in place."""
         if order is not None:
             raise GraphError("order= is of structured arrays", fix="leave it out")
-        self[...] = np.sort(cast("Any", self), axis)
+        settings = {"descending": descending} if descending else {}
+        self[...] = calls.call_function(np.sort, (self, axis), settings)
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements by their positions in row-major order."""
@@ -680,9 +694,9 @@ class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
     def _array(self) -> Any:
         return self.memory.value_of(self.symbol)
 
-    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
         """Return an array that holds the number."""
-        return self._array().reshape(*shape, **kwargs)
+        return self._array().reshape(*shape, order=order)
 
     def ravel(self, order: str = "C") -> Any:
         """Return a vector that holds the number."""
@@ -690,18 +704,35 @@ class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
 
     flatten = ravel
 
-    def _itself(self, *_: Any, **__: Any) -> Any:
+    def copy(self, order: str = "C") -> Any:
         """Return the scalar itself, which is immutable."""
         return self
 
-    copy = transpose = squeeze = __copy__ = _itself
+    __copy__ = copy
 
     def __deepcopy__(self, _: Any) -> Any:
         return self
 
-    def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
+    def transpose(self, *axes: Any) -> Any:
+        """Return the scalar itself, which has no axes."""
+        return self._array().transpose(*axes) if axes else self
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """Return the scalar itself, which has no axes."""
+        return self if axis is None else self._array().squeeze(axis)
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
         """Return the number in another dtype."""
         symbol = self.symbol
+        if casting != "unsafe":
+            return self._array().astype(dtype, order, casting)[()]
         new = symbol.astype(dtype) if not symbol.dtype.is_complex else _of_complex(symbol, dtype)
         return self.memory.value_of(new, scalar=True)
 
@@ -710,7 +741,7 @@ class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
 
     __iter__ = None
 
-    def item(self, *_: Any) -> Any:
+    def item(self, *args: Any) -> Any:
         """Raise GraphError: the value of the number is unknown until the graph runs."""
         return float(cast("Any", self.read()))
 
@@ -816,6 +847,7 @@ for _class, _in_place_too in (
     (SymbolicScalar, False),
     (SymbolicSelection, True),
 ):
+    bind_methods(_class)
     bounded(_operators(_class, _in_place_too))
 for _other in (FlatValues, TracedNumber):
     bounded(_other)

@@ -36,8 +36,8 @@ from graphir.numpy_api.arrays.memory import (
 )
 from graphir.numpy_api.arrays.operands import is_known, mapped
 from graphir.numpy_api.arrays.selection import SelectionValue
-from graphir.numpy_api.python_operators import BINARY, COMPARISONS, UNARY
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
+from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.ops.op import GraphValue, keep_refusal, tracing_graph
 
 Class = TypeVar("Class")

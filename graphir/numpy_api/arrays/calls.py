@@ -65,10 +65,10 @@ from graphir.numpy_api.arrays.orders import converter_of
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.elision import ELIDING, elided, runs_operator
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
-from graphir.numpy_api.python_operators import MATMUL, MUL, POW, UFUNCS
 from graphir.numpy_api.reductions.masked import reduction_in_order
+from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
-from graphir.numpy_api.ufuncs import DirectAdder
+from graphir.numpy_api.ufuncs import MATMUL, MUL, POW, UFUNCS, DirectAdder
 from graphir.semantics.sums import SumOrder
 
 # -- results
@@ -466,7 +466,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     outs = kwargs.get("out", ())
     memory = memory_among([*inputs, *outs])
     if method == "at":
-        return writers.add_at(memory, ufunc, *inputs)
+        places, settings = bound(ufunc.at, writers.add_at, inputs, kwargs, leading=2)
+        return writers.add_at(memory, ufunc, *places, **settings)
     if any(isinstance(value, SelectionValue) for value in inputs):
         return _ufunc_of_selection(memory, ufunc, method, inputs, kwargs)
     inputs = tuple(
@@ -488,6 +489,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if any(value is NotImplemented for value in values):
         return _of_other_class(inputs)
     values[1:2] = _second(method, inputs, values)
+    if casting not in ("same_kind", "unsafe"):
+        _check_casting(ufunc, values, casting)
     result = _ufunc_symbols(memory, ufunc, method, inputs, values, kwargs, (out, casting))
     if result is NotImplemented:
         return result
@@ -562,6 +565,17 @@ def _of_other_class(inputs: Sequence[Any]) -> Any:
 
 def _is_ours(value: Any) -> bool:
     return isinstance(value, (*VALUES, np.ndarray, np.generic)) or type(value) is TracedNumber
+
+
+def _check_casting(ufunc: np.ufunc, values: Sequence[Any], casting: str) -> None:
+    """Raise NumPy's error if the loop of a ufunc needs other casts of its operands."""
+    types: list[Any] = []
+    for value in values:
+        if isinstance(value, Symbol):
+            types.append(value.dtype.to_numpy())
+        else:
+            types.append(type(value) if is_literal(value) else value.dtype)
+    ufunc.resolve_dtypes((*types, *[None] * ufunc.nout), casting=cast("Any", casting))
 
 
 def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
@@ -679,12 +693,14 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         _raise_as_numpy(function, args, kwargs)
     writer = writers.WRITERS.get(function)
     if writer is not None:
+        args, kwargs = bound(function, writer, args, kwargs, leading=1)
         return writer(memory, *args, **kwargs)
     if function is np.full_like and not is_known(args, kwargs):
-        return _full_like(memory, *args, **kwargs)
+        args, kwargs = bound(function, _full_like, args, kwargs)
+        return _full_like(*args, **kwargs)
     if is_known(args, kwargs):
         return _filling(memory, function, _plain_call(memory, function, args, kwargs))
-    if function in _RETURNING and (same := _RETURNING[function](*args, **kwargs)) is not None:
+    if function in _RETURNING and (same := _itself(function, args, kwargs)) is not None:
         return same
     is_placed = all(array.layout is not None for array in arrays_of(args, kwargs))
     if function.__name__ in _VIEWING and is_placed:
@@ -701,7 +717,8 @@ def _compute(memory: TraceMemory, function: Any, args: Any, kwargs: dict[str, An
     elif name in _MASKED or isinstance(where, (ArrayValue, np.ndarray)):
         kwargs["where"] = where_mask(memory, where)
     if name == "astype":
-        return args[0].astype(*args[1:], **kwargs)
+        args, kwargs = bound(function, _astype, args, kwargs)
+        return _astype(*args, **kwargs)
     if out is not None and function not in FUNCTIONS:
         kwargs["out"] = out
         out = None
@@ -769,11 +786,17 @@ def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return adopted(x.memory, plainly(function, *args, **kwargs), ())
 
 
-def _full_like(memory: TraceMemory, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+def _full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None
+) -> Any:
     """Return a new array, filled by assignment."""
-    result = call_function(np.empty_like, (a, *args), kwargs)
+    result = call_function(np.empty_like, (a, dtype, order), {"shape": shape})
     assign_all(result, fill_value)
     return result
+
+
+def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
+    return x.astype(dtype, copy=copy)
 
 
 def _filling(memory: TraceMemory, function: Any, result: Any) -> Any:
@@ -877,18 +900,28 @@ def _einsum_view(*args: Any, **kwargs: Any) -> ArrayValue | None:
     return sources[0].of_view(real) if is_view else None
 
 
-def _cleared_of_nan(x: Any, copy: bool = True, **values: Any) -> ArrayValue | None:
+def _cleared_of_nan(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> ArrayValue | None:
     """Return the array in which np.nan_to_num(x, copy=False) replaces elements; else None."""
     if copy or not isinstance(x, ArrayValue):
         return None
     x.check_writable()
-    x.write(call_function(np.nan_to_num, (x,), values).read())
+    x.write(call_function(np.nan_to_num, (x, True, nan, posinf, neginf), {}).read())
     return x
 
 
-def _undifferenced(a: Any, n: Any = 1, **_: Any) -> Any:
+def _undifferenced(
+    a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
+) -> Any:
     """Return the operand of np.diff(a, n=0); else None."""
     return a if not isinstance(n, (ArrayValue, ScalarValue)) and n == 0 else None
+
+
+def _itself(function: Any, args: Any, kwargs: Any) -> ArrayValue | None:
+    handler = _RETURNING[function]
+    places, settings = bound(function, handler, args, kwargs)
+    return handler(*places, **settings)
 
 
 _RETURNING: dict[Any, Callable[..., Any]] = {

@@ -31,7 +31,7 @@ def compiled_einsum(original: Any) -> Callable[..., Any]:
         if is_known(operands, settings):
             return original(subscripts, *operands, **settings)
         axes, _, kept_axes = subscripts.partition("->")
-        if {*axes} != {*kept_axes}:
+        if {*axes} != {*kept_axes} or settings:
             return np.einsum(subscripts, *operands, **settings)
         view = operands[0]
         for axis in [axis for k, axis in enumerate(axes) if axis in axes[:k]]:

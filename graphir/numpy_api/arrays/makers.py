@@ -51,6 +51,8 @@ from graphir.numpy_api.arrays.operands import (
     memory_among,
     plains,
 )
+from graphir.numpy_api.reductions.masked import UNSET
+from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.views.layouts import steps_between
 from graphir.ops.dims import Dim
@@ -140,42 +142,70 @@ def _maker(original: Any, record: Record) -> Any:
             return original(*args, **kwargs)
         caller = str(_getframe(2).f_globals.get("__name__", "")).partition(".")[0]
         symbolic = any(isinstance(leaf, VALUES) for leaf in leaves([args, kwargs]))
-        if caller in _OURS or (caller == "numpy" and not symbolic):
+        if (
+            caller in _OURS
+            or (caller == "numpy" and not symbolic)
+            or kwargs.get("like") is not None
+        ):
             return original(*args, **kwargs)
-        return record(memory, original, *args, **kwargs)
+        places, settings = bound(original, record, args, kwargs, leading=2)
+        return record(memory, original, *places, **settings)
 
     return make
 
 
-def _record_conversion(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _record_conversion(
+    memory: TraceMemory,
+    original: Any,
+    value: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: Any = UNSET,
+    ndmin: int = 0,
+) -> Any:
     """Record np.array, np.asarray and similar calls.
 
     The result is the same array, a copy, a cast, or the array of a list. New axes lie in front.
     """
-    result = _of_value(memory, original, *args, **kwargs)
-    missing = kwargs.get("ndmin", 0) - np.ndim(result)
+    result = _of_value(memory, original, value, dtype, order, copy)
+    missing = ndmin - np.ndim(result)
     return result.reshape((*(1,) * missing, *result.shape)) if missing > 0 else result
 
 
-def _of_value(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
-    value = args[0] if args else kwargs.get("object", kwargs.get("a"))
-    dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
-    is_copy = original is np.array and kwargs.get("copy", True) is True
+def _of_value(
+    memory: TraceMemory, original: Any, value: Any, dtype: Any, order: str | None, copy: Any
+) -> Any:
     if isinstance(value, ArrayValue):
-        array: Any = value
-        same = dtype is None or np.dtype(dtype) == array.dtype
-        order = _ORDERS.get(original) or kwargs.get("order") or "K"
-        is_copy |= not value.lies_in(order)
-        copy = array.copy(order) if is_copy and same else array
-        result = copy if same else array.astype(dtype, order)
-        return result.reshape((1,)) if original in _ORDERS and not result.ndim else result
+        return _of_array(original, value, dtype, order, copy)
+    if is_known(value) and not isinstance(value, (ScalarValue, Symbol)):
+        settings = {"dtype": dtype, "order": order, "copy": copy}
+        omitted = {"dtype": None, "order": None, "copy": UNSET}
+        changes = {key: each for key, each in settings.items() if each is not omitted[key]}
+        return _of_known(memory, original, (value,), changes)
+    if copy is False:
+        raise ValueError(_COPIED)
     if isinstance(value, (ScalarValue, Symbol)):
         symbol = value.read() if isinstance(value, ScalarValue) else value
         result: Any = memory.value_of(symbol)
         return result if dtype is None else result.astype(dtype)
-    if isinstance(value, (list, tuple)) and not is_known(value):
+    if isinstance(value, (list, tuple)):
         return array_from(memory, cast("Any", value), dtype)
-    return _of_known(memory, original, args, kwargs)
+    return _of_known(memory, original, (value,), {} if dtype is None else {"dtype": dtype})
+
+
+_COPIED = "Unable to avoid copy while creating an array as requested."
+
+
+def _of_array(original: Any, value: Any, dtype: Any, order: str | None, copy: Any) -> Any:
+    same = dtype is None or np.dtype(dtype) == value.dtype
+    order = _ORDERS.get(original) or order or "K"
+    is_copy = copy is True or (original is np.array and copy is UNSET) or not value.lies_in(order)
+    if copy is False and not (same and value.lies_in(order)):
+        raise ValueError(_COPIED)
+    copied = value.copy(order) if same and is_copy else value
+    result = copied if same else value.astype(dtype, order)
+    return result.reshape((1,)) if original in _ORDERS and not result.ndim else result
 
 
 def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any:
@@ -201,17 +231,15 @@ def _plain_lists(value: Any) -> Any:
 
 
 def _of_one_value(value: Any) -> Record:
-    def record(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
-        shape = args[0] if args else kwargs["shape"]
+    def record(
+        memory: TraceMemory, original: Any, shape: Any, dtype: Any = None, order: Any = "C"
+    ) -> Any:
         sizes: Any = shape if isinstance(shape, (tuple, list)) else (shape,)  # pyright: ignore
         if any(isinstance(size, Dim) for size in sizes):
-            dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
             return memory.value_of(
                 memory.filled(value, tuple(sizes), DType(numpy_code(dtype or float)))
             )
-        real = plainly(original, *plains(args), **plains(kwargs))
-        if type(real) is not np.ndarray:
-            return real
+        real = plainly(original, *plains((shape, dtype, order)))
         if original is _EMPTY and real.dtype.kind in "biufc":
             real.fill(value)
         result = memory.plain_array(real)
@@ -228,10 +256,9 @@ def _full(
     fill_value: Any,
     dtype: Any = None,
     order: str = "C",
-    **more: Any,
 ) -> Any:
     if is_known(fill_value) and type(fill_value) is not TracedNumber:
-        return _of_known(memory, original, (shape, fill_value, dtype, order), more)
+        return _of_known(memory, original, (shape, fill_value, dtype, order), {})
     array = array_from(memory, [fill_value] if type(fill_value) is TracedNumber else fill_value)
     symbol = array.read()
     real = plainly(np.empty, plains(shape), dtype or symbol.dtype.to_numpy(), cast("Any", order))
@@ -280,11 +307,10 @@ def _iterated(
     iter: Any,  # noqa: A002 -- NumPy's name
     dtype: Any,
     count: int = -1,
-    **more: Any,
 ) -> Any:
     values: list[Any] = list(islice(iter, count) if count >= 0 else iter)  # pyright: ignore
     if is_known(values):
-        return _of_known(memory, original, (values, dtype, count), more)
+        return _of_known(memory, original, (values, dtype, count), {})
     return array_from(memory, values, dtype)
 
 

@@ -48,6 +48,13 @@ _WITHOUT_OP: dict[np.ufunc, str] = {
     np.float_power: "write np.power(x.astype(float), y)",
 }
 """The ufuncs of floats that compute by other functions than any op, and what to write instead."""
+_SETTINGS = frozenset(
+    (
+        *("axis", "dtype", "keepdims", "ddof", "correction", "where", "initial"),
+        *("offset", "axis1", "axis2"),
+    )
+)
+"""The parameters of the functions that add in the order of memory."""
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
@@ -73,10 +80,12 @@ def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Do the same for a function that is no ufunc."""
     if kwargs.get("overwrite_input"):
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
-    if function is np.trace:
-        return _trace(*args, **kwargs)
     if function.__name__ == "einsum" and not kwargs.get("optimize"):
         _check_einsum(*args)
+    if not kwargs.keys() <= _SETTINGS:
+        return None
+    if function is np.trace:
+        return _trace(*args, **kwargs)
     sums = function.__name__ in _SUMS or function.__name__ in _SUMS_OF_COPIES
     return _in_memory_order(function, args, kwargs) if sums else None
 
@@ -279,11 +288,11 @@ class _Converter:
             value if isinstance(value, VALUES) else array_from(memory, value) for value in operands
         )
 
-    def as_arrays(self, **_: Any) -> tuple[Any, ...]:
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
         """Return the operands as arrays."""
         return self._arrays
 
-    def wrap(self, result: Any, **_: Any) -> Any:
+    def wrap(self, result: Any, to_scalar: Any = None) -> Any:
         """Return the result."""
         return result
 

@@ -17,8 +17,8 @@ from graphir.ir.operators.powers import power_of_arrays
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api.arrays.memory import ScalarValue, TraceMemory
-from graphir.numpy_api.python_operators import BINARY, MUL, POW
 from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.ufuncs import BINARY, MUL, POW
 
 DIFFERING = frozenset((MUL, POW))
 """The operators whose results depend on whether the operands are scalars."""

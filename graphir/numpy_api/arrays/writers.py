@@ -170,12 +170,13 @@ def _fill_diagonal(memory: TraceMemory, a: Any, val: Any, wrap: bool = False) ->
     _put_flat(x, np.flatnonzero(places), val)
 
 
-def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: Any) -> None:
+def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     """Execute ufunc.at: apply the operation once for each index, so repeated indices accumulate.
 
     Each round handles indices without repetition, in their order of occurrence.
     """
     x = _target(a, f"{ufunc.__name__}.at")
+    values = () if b is None else (b,)
     if is_known(x, indices, values):
         plainly(ufunc.at, x.plain, plains(indices), *plains(values))
         x.cell.changed()

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
 from runtime.recording.fallback import opaque, rescued
 from runtime.recording.numpy_.functions import emptied
@@ -174,7 +175,18 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     if not isinstance(value, (np.ndarray, TracedScalar, list, tuple, int, float, complex)):
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
         return real if is_numpy else data(recorder, original.__name__, real)
-    return recorder.outcome(original.__name__, real, lambda: array_symbol(recorder, value, real))
+
+    def enter() -> Symbol:
+        bound(original, _conversion, args, kwargs)
+        return array_symbol(recorder, value, real)
+
+    return recorder.outcome(original.__name__, real, enter)
+
+
+def _conversion(
+    value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, ndmin: int = 0
+) -> None:
+    """The parameters of np.array and similar constructors that a cast and a reshape stand for."""
 
 
 def array_symbol(recorder: Recorder, value: Any, real: Any) -> Symbol:
@@ -202,41 +214,66 @@ def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callab
         settings = [value for at, value in enumerate(args) if at != operand]
         keywords = {name: value for name, value in kwargs.items() if name != "fill_value"}
         recorder.setting(f"an argument of {original.__name__}", [settings, keywords])
-        return recorder.outcome(
-            original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
-        )
+
+        def enter() -> Symbol:
+            places, settings = bound(original, symbolic, args, kwargs, leading=2)
+            return symbolic(recorder, real, *places, **settings)
+
+        return recorder.outcome(original.__name__, real, enter)
 
     return record
 
 
 def _constant(value: int) -> Callable[..., Any]:
-    def fill(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    def fill(
+        recorder: Recorder, real: Any, shape: Any, dtype: Any = None, order: Any = "C"
+    ) -> Symbol:
         return filled(recorder, real, value)
 
     return _made(fill)
 
 
-def _full(recorder: Recorder, real: Any, shape: Any, fill_value: Any, *_: Any, **__: Any) -> Symbol:
+def _empty(
+    recorder: Recorder, real: Any, shape: Any, dtype: Any = None, order: Any = "C"
+) -> Symbol:
+    return emptied(recorder, real, real)
+
+
+def _full(
+    recorder: Recorder,
+    real: Any,
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "C",
+) -> Symbol:
     return assigned(recorder, fill_value, None, real, real)
 
 
-def _arange(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+def _arange(
+    recorder: Recorder, real: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None
+) -> Symbol:
     if real.dtype.kind not in "iu" or not real.size:
         return recorder.input(real)
-    step = int(real[1]) - int(real[0]) if real.size > 1 else 1
-    dtype = DType.from_numpy(real.dtype)
-    return recorder.emit(ops.range, (), dtype=dtype, start=int(real[0]), step=step, size=real.size)
+    by = int(real[1]) - int(real[0]) if real.size > 1 else 1
+    to = DType.from_numpy(real.dtype)
+    return recorder.emit(ops.range, (), dtype=to, start=int(real[0]), step=by, size=real.size)
 
 
 def _eye(
-    recorder: Recorder, real: Any, rows: Any, columns: Any = None, k: Any = 0, *_: Any, **more: Any
+    recorder: Recorder,
+    real: Any,
+    rows: Any,
+    M: Any = None,  # noqa: N803 -- NumPy's name
+    k: Any = 0,
+    dtype: Any = float,
+    order: Any = "C",
 ) -> Symbol:
-    rows, columns = real.shape
-    attrs = {"rows": rows, "columns": columns, "offset": int(k)}
+    attrs = {"rows": real.shape[0], "columns": real.shape[1], "offset": int(k)}
     return recorder.emit(ops.eye, (), dtype=DType.from_numpy(real.dtype), **attrs)
 
 
-def _identity(recorder: Recorder, real: Any, n: Any, *_: Any, **__: Any) -> Any:
+def _identity(recorder: Recorder, real: Any, n: Any, dtype: Any = None) -> Any:
     return _eye(recorder, real, n)
 
 
@@ -341,11 +378,10 @@ def _iterated(
     iter: Any,  # noqa: A002 -- NumPy's name
     dtype: Any,
     count: Any = -1,
-    **more: Any,
 ) -> Any:
     values: list[Any] = list(islice(iter, count) if count >= 0 else iter)
     with recording_with(None):
-        real = recorder.call(original, (plains(values), dtype, count), more)
+        real = recorder.call(original, (plains(values), dtype, count), {})
     if not recorder.has(real.dtype):
         return real
     recorder.locate()
@@ -409,7 +445,7 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     ),
     "asarray_chkfinite": _converted,
     "zeros": _constant(0),
-    "empty": _made(emptied),
+    "empty": _made(_empty),
     "ones": _constant(1),
     "full": _made(_full, 1),
     "arange": _made(_arange),

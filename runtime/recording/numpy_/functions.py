@@ -13,8 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from graphir import Symbol, ops
+from graphir import GraphError, Symbol, ops
 from graphir.numpy_api.functions import FUNCTIONS
+from graphir.numpy_api.reductions.masked import UNSET
+from graphir.numpy_api.signatures import bound
 from runtime.recording.fallback import arrays_of, given, opaque, repeatable, rescued
 from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
@@ -45,7 +47,8 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a NumPy function on arguments with recorded values among them, and record it."""
     recorder = recording()
     recorder.locate()
-    if function in _OWN:
+    if function in _OWN and _takes(function, _OWN[function], args, kwargs):
+        args, kwargs = bound(function, _OWN[function], args, kwargs, leading=1)
         return _OWN[function](recorder, *args, **kwargs)
     if function in _SYMBOLIC:
         return _computed(recorder, function, args, dict(kwargs))
@@ -56,6 +59,15 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if function in _SAVING:
         recorder.save([args, kwargs])
     return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+
+
+def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a handler names all parameters of a call; any other call takes another way."""
+    try:
+        bound(function, handler, args, kwargs, leading=1)
+    except GraphError:
+        return False
+    return True
 
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -139,7 +151,8 @@ def _computed(
         if overlap:
             raise UnrecordedError("it writes to what it reads")
         symbolic = _SYMBOLIC.get(function) or in_ops(function, 0)
-        return symbolic(recorder, real, *args, **kwargs)
+        places, settings = bound(function, symbolic, args, kwargs, leading=2)
+        return symbolic(recorder, real, *places, **settings)
 
     if out is None:
         whole = None if getattr(real, "base", None) is None else _sharing(real, args)
@@ -163,22 +176,41 @@ def _sharing(real: Any, args: Any) -> RecordedValue | None:
 # -- functions that are ops
 
 
-def _where(recorder: Recorder, real: Any, condition: Any, *values: Any) -> Symbol:
-    return recorder.emit(ops.where, recorder.operands(ops.where, (condition, *values)))
+def _where(recorder: Recorder, real: Any, condition: Any, x: Any, y: Any) -> Symbol:
+    return recorder.emit(ops.where, recorder.operands(ops.where, (condition, x, y)))
 
 
-def _full_like(recorder: Recorder, real: Any, a: Any, fill_value: Any, **_: Any) -> Symbol:
+def _full_like(
+    recorder: Recorder,
+    real: Any,
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    *,
+    shape: Any = None,
+) -> Symbol:
     return assigned(recorder, fill_value, None, real, real)
 
 
 def _constant_like(value: int) -> Symbolic:
-    def enter(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    def enter(
+        recorder: Recorder,
+        real: Any,
+        a: Any,
+        dtype: Any = None,
+        order: Any = "K",
+        *,
+        shape: Any = None,
+    ) -> Symbol:
         return filled(recorder, real, value)
 
     return enter
 
 
-def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+def emptied(
+    recorder: Recorder, real: Any, a: Any, dtype: Any = None, order: Any = "K", *, shape: Any = None
+) -> Symbol:
     """Fill an empty array with zeros, in memory and in the graph.
 
     Any values are valid. With equal values on both sides, the recording detects later writes.
@@ -244,11 +276,12 @@ def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> N
         np.put(plain(a), plains(ind), plains(v), mode=mode)  # pyright: ignore
 
 
-def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
+def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
-    if values:
-        return _computed(recorder, np.where, (condition, *values), {})
-    return np.asarray(condition).nonzero()
+    if x is UNSET and y is UNSET:
+        return np.asarray(condition).nonzero()
+    values = (x,) if y is UNSET else (x, y)
+    return _computed(recorder, np.where, (condition, *values), {})
 
 
 def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **keywords: Any) -> Any:
@@ -256,7 +289,7 @@ def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **keywords: Any) ->
 
     For vectors NumPy asks its ufuncs for 0-d arrays by out=..., which dispatch does not pass on.
     """
-    vectors = np.shape(a) == np.shape(b) == (3,)
+    vectors = np.shape(a) == np.shape(b) == (3,) and not axes and not keywords
     if not vectors:
         return _run(recorder, np.cross, (a, b, *axes), keywords)
     return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]

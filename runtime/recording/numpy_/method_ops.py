@@ -110,6 +110,9 @@ def adding(function: Any) -> Symbolic:
 
     def enter(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
         settings = takes.bind(x, *args, **kwargs).arguments
+        unknown = settings.keys() - {first, *_SPREADS}
+        if unknown:
+            raise UnrecordedError(f"{', '.join(sorted(unknown))}= has no op")
         axes = axis_of(settings.get("axis"), x.rank)
         where = settings.get("where", True)
         addition = sum_order(values, axes, where)
@@ -131,6 +134,10 @@ def adding(function: Any) -> Symbolic:
         return in_memory_order(recorder, order, x, axes, bool(keepdims), reduce)
 
     return enter
+
+
+_SPREADS = "axis", "dtype", "ddof", "correction", "keepdims", "where"
+"""The parameters of means and variances that have ops."""
 
 
 def sum_order(values: Any, axes: Sequence[int], where: Any) -> SumOrder | None:
@@ -176,7 +183,7 @@ def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
     return recorder.filled(value, real.shape, recorder.dtype(real.dtype))
 
 
-def not_an_op(*_: Any, **__: Any) -> Symbol:
+def not_an_op(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
     """Raise UnrecordedError for a method without an op, so that its result becomes an input."""
     raise UnrecordedError("it has no op")
 
@@ -184,13 +191,21 @@ def not_an_op(*_: Any, **__: Any) -> Symbol:
 # -- order
 
 
-def sorting(recorder: Recorder, values: Any, x: Symbol, axis: Any = -1, **settings: Any) -> Symbol:
+def sorting(
+    recorder: Recorder,
+    values: Any,
+    x: Symbol,
+    axis: Any = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+) -> Symbol:
     """Record argsort; `heapsort` has an order of equal values of its own."""
-    if settings.get("kind") == "heapsort" and not np.array_equal(
-        values.argsort(axis, **settings), values.argsort(axis)
-    ):
+    if kind == "heapsort" and not np.array_equal(values.argsort(axis, kind), values.argsort(axis)):
         raise UnrecordedError("equal values are not in the order of the default sort")
-    by = {name: settings[name] for name in ("kind", "stable") if settings.get(name)}
+    settings = {"kind": kind, "stable": stable, "descending": descending}
+    by = {name: value for name, value in settings.items() if value}
     return recorder.applied(np.argsort, x, axis, **by)
 
 

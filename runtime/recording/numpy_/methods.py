@@ -9,6 +9,7 @@ import numpy as np
 
 from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
+from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.views.steps import Reshape
 from runtime.recording.fallback import rescued
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, PythonNumbers, reading
@@ -61,7 +62,9 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
         def enter() -> Symbol:
             if x is None:
                 raise UnrecordedError("it is of what has no symbol")
-            return symbolic(recorder, self.plain, x, *args, **kwargs)
+            of_numpy = getattr(_NDARRAY, name)
+            (_, *places), settings = bound(of_numpy, symbolic, (x, *args), kwargs, leading=2)
+            return symbolic(recorder, self.plain, x, *places, **settings)
 
         if out is None:
             return recorder.outcome(name, real, enter)
@@ -83,22 +86,52 @@ def _reordered(name: str) -> Callable[..., None]:
         trace, before = trace_of(self, recorder), self.plain.copy()
         x = recorder.before(self)
         recorder.call(getattr(self.plain, name), plains(args), plains(kwargs))
-        position = 1 if name == "partition" else 0
-        axis = kwargs.get("axis", args[position] if len(args) > position else -1)
         if x is None:
             return
-        if name == "sort":
-            trace.write(recorder.emit(ops.sort, (x,), axis=int(axis) % x.rank, descending=False))
-            return
-        order = before.argpartition(*plains(args), **plains(kwargs))
-        same = np.array_equal(np.take_along_axis(before, order, axis), self.plain, equal_nan=True)
-        if not same:
-            trace.write(None)
-            return
-        operands = x, recorder.input(order)
-        trace.write(recorder.emit(ops.take_along, operands, axis=int(axis) % x.rank))
+        symbolic, real = _REORDERING[name], self.plain
+
+        def enter() -> Symbol:
+            of_numpy = getattr(_NDARRAY, name)
+            (_, *places), settings = bound(of_numpy, symbolic, (x, *args), kwargs, leading=3)
+            return symbolic(recorder, before, real, x, *places, **settings)
+
+        trace.write(recorder.checked(name, real, enter))
 
     return method
+
+
+def _sorted(
+    recorder: Recorder,
+    before: Any,
+    real: Any,
+    x: Symbol,
+    axis: Any = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+) -> Symbol:
+    settings = {"descending": descending} if descending else {}
+    return recorder.applied(np.sort, x, int(axis) % x.rank, **settings)
+
+
+def _partitioned(
+    recorder: Recorder,
+    before: Any,
+    real: Any,
+    x: Symbol,
+    kth: Any,
+    axis: Any = -1,
+    kind: Any = "introselect",
+) -> Symbol:
+    order = before.argpartition(plains(kth), axis, kind)
+    if not np.array_equal(np.take_along_axis(before, order, axis), real, equal_nan=True):
+        raise UnrecordedError("it leaves the order of its parts open")
+    operands = x, recorder.input(order)
+    return recorder.emit(ops.take_along, operands, axis=int(axis) % x.rank)
+
+
+_REORDERING: dict[str, Callable[..., Symbol]] = {"sort": _sorted, "partition": _partitioned}
 
 
 # -- copies and other views
@@ -109,7 +142,8 @@ def _moving(name: str) -> Callable[..., Any]:
     places = by_places(name)
 
     def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
-        if kwargs.get("order", "C") == "C" and not (name != "reshape" and args):
+        is_plain = kwargs.keys() <= {"order"} and kwargs.get("order", "C") == "C"
+        if is_plain and not (name != "reshape" and args):
             return recorder.reshaped(x, real.shape)
         return places(recorder, real, x, *args, **kwargs)
 
@@ -122,7 +156,8 @@ def _moving(name: str) -> Callable[..., Any]:
         recorder.setting(f"an argument of {name}", [args, kwargs])
         if name != "flatten" and np.may_share_memory(real, self.plain):
             parent = trace_of(self, recorder)
-            in_order = kwargs.get("order", "C") == "C" and name == "reshape"
+            is_known = kwargs.keys() <= {"order", "copy"} and kwargs.get("order", "C") == "C"
+            in_order = is_known and name == "reshape"
             trace = RecordingTrace(recorder, real, None, parent, (Reshape(real.shape),))
             return view_of(self, real, trace if in_order else None)
         x = trace_of(self, recorder)

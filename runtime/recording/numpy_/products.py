@@ -27,10 +27,10 @@ def product(function: Any) -> Callable[..., Symbol]:
     """Return the function that records np.dot or np.inner: one matmul by a vector or matrix."""
     by_table = in_ops(function, 2)
 
-    def enter(recorder: Recorder, _: Any, a: Any, b: Any, **kwargs: Any) -> Symbol:
+    def enter(recorder: Recorder, _: Any, a: Any, b: Any) -> Symbol:
         x, y = np.asarray(plain(a)), np.asarray(plain(b))
-        if kwargs or not _is_matmul(x, y):
-            return by_table(recorder, _, a, b, **kwargs)
+        if not _is_matmul(x, y):
+            return by_table(recorder, _, a, b)
         right = recorder.symbol(b)
         if function is np.inner and y.ndim == _MATRIX:
             y, right = y.T, recorder.emit(ops.permute, (right,), dims=(1, 0))

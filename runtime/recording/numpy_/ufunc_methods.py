@@ -11,6 +11,7 @@ import numpy as np
 from graphir import Op, Symbol, ops
 from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.reductions.masked import UNSET, reduced
+from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, OPS, REDUCTIONS
 from graphir.semantics.sums import SumOrder
 from runtime.recording.builder import is_truncation
@@ -59,7 +60,10 @@ def method_of(
     def enter() -> Symbol:
         if any(operand is None for operand in symbols):
             raise UnrecordedError(f"{name} is of what has no symbol")
-        return _on_symbols(recorder, ufunc, method, plain(inputs[0]), *symbols, **kwargs)
+        of_numpy = getattr(ufunc, method)
+        places, settings = bound(of_numpy, _PARAMETERS[method], symbols, kwargs)
+        settings.pop("out", None)
+        return _on_symbols(recorder, ufunc, method, plain(inputs[0]), *places, **settings)
 
     into = outs_of(kwargs.get("out"), 1)[0]
     if into is None:
@@ -76,10 +80,12 @@ def _on_symbols(
     x: Symbol,
     *others: Symbol,
     dtype: Any = None,
-    out: Any = None,
     **settings: Any,
 ) -> Symbol:
-    """Return the result of a ufunc's method on symbols, by the table that traces use too."""
+    """Return the result of a ufunc's method on symbols, by the table that traces use too.
+
+    The settings are parameters of the method's row of `_PARAMETERS`.
+    """
     op = _TABLES[method].get(ufunc) if method in _TABLES else None
     if method == "accumulate":
         settings.setdefault("axis", 0)
@@ -141,5 +147,28 @@ def _sum_over(
     return reduced(recorder, op, x, axes, dtype=dtype, order=addition or SumOrder())
 
 
+def _of_reduce(
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = UNSET,
+    where: Any = True,
+) -> None: ...
+def _of_accumulate(x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> None: ...
+def _of_reduceat(
+    x: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+) -> None: ...
+def _of_outer(x: Any, y: Any, dtype: Any = None, out: Any = None) -> None: ...
+
+
+_PARAMETERS: dict[str, Any] = {
+    "reduce": _of_reduce,
+    "accumulate": _of_accumulate,
+    "reduceat": _of_reduceat,
+    "outer": _of_outer,
+}
+"""By method: a function with the parameters that a recording names."""
 _TABLES = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}
 _OF_DTYPE = (ops.sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod)
