@@ -158,6 +158,8 @@ def test_arguments_that_no_op_takes_are_refused_or_followed() -> None:
         lambda x: np.array(x, order="F", copy=None),
         lambda x: np.add(x, 1, casting="no"),
         lambda x: np.add(x, x.astype("f4"), casting="safe"),
+        lambda x: np.add(x[:, 0].astype("i8"), x[:, 1], dtype="f8", casting="unsafe"),
+        lambda x: np.add(x.astype("f4"), x.astype("f4"), dtype="f8", casting="safe"),
         lambda x: np.std(x, mean=np.mean(x)),
         lambda x: x.std(1, mean=np.mean(x, 1, keepdims=True)),
         lambda x: x.var(mean=0.5),
@@ -192,6 +194,8 @@ def test_arguments_that_no_op_takes_are_refused_or_followed() -> None:
             call(X)
         with pytest.raises(TypeError):
             jit(call)(X)
+    added = jit(lambda x, k: np.add(x, k, casting="safe"))
+    assert identical(added(X, 2), X + 2)
     with pytest.raises(ValueError, match="copy"):
         jit(lambda x: np.array(x, "f4", copy=False))(X)
 

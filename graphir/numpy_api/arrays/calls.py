@@ -489,8 +489,6 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if any(value is NotImplemented for value in values):
         return _of_other_class(inputs)
     values[1:2] = _second(method, inputs, values)
-    if casting not in ("same_kind", "unsafe"):
-        _check_casting(ufunc, values, casting)
     result = _ufunc_symbols(memory, ufunc, method, inputs, values, kwargs, (out, casting))
     if result is NotImplemented:
         return result
@@ -524,6 +522,8 @@ def _ufunc_symbols(
         result = orders.of_loop(memory, ufunc, inputs, out or ())
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
+    elif casting not in ("same_kind", "unsafe"):
+        _check_casting(ufunc, values, casting)
     if result is None and not kwargs:
         result = _of_operator(memory, ufunc, inputs, values, out)
     if result is not None:
@@ -574,7 +574,8 @@ def _check_casting(ufunc: np.ufunc, values: Sequence[Any], casting: str) -> None
         if isinstance(value, Symbol):
             types.append(value.dtype.to_numpy())
         else:
-            types.append(type(value) if is_literal(value) else value.dtype)
+            number: Any = _number(value)
+            types.append(type(number) if is_literal(number) else number.dtype)
     ufunc.resolve_dtypes((*types, *[None] * ufunc.nout), casting=cast("Any", casting))
 
 
