@@ -31,7 +31,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.reductions import accumulations
 from graphir.numpy_api.reductions.masked import UNSET, reduced
-from graphir.numpy_api.signatures import bound, refuse
+from graphir.numpy_api.signatures import bound, refuse, without_usual_axes
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import (
     ACCUMULATIONS,
@@ -120,6 +120,7 @@ def call_ufunc(
             _has_none(name)
         before = len(graph.symbols)
         entry = ufunc if method == "__call__" else getattr(ufunc, method)
+        kwargs = dict(without_usual_axes(ufunc, kwargs))
         places, settings = bound(entry, function, inputs, kwargs, leading=3)
         result = function(graph, ufunc, name, *places, **settings)
         names = ("x",) if ufunc.nin == 1 else ("x1", "x2")

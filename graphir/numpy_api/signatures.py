@@ -9,6 +9,7 @@ correspond by their places, and all others by their names.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Parameter, Signature
@@ -226,6 +227,18 @@ def _same(value: Any, other: Any) -> bool:
     if type(value) is not type(other) or not isinstance(value, (bool, int, float, str, tuple)):
         return value is other
     return repr(cast("object", value)) == repr(other)
+
+
+def without_usual_axes(ufunc: np.ufunc, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of a generalized ufunc without `axis` or `axes` that name its last axes.
+
+    NumPy itself passes these: `x @= y` calls matmul with axes, and np.linalg.vecdot passes axis=-1.
+    """
+    if ufunc.signature is None or not ("axis" in kwargs or "axes" in kwargs):
+        return kwargs
+    cores = [core.count(",") + bool(core) for core in re.findall(r"\((.*?)\)", ufunc.signature)]
+    usual = {"axis": -1, "axes": [tuple(range(-count, 0)) for count in cores]}
+    return {k: v for k, v in kwargs.items() if k not in usual or repr(v) != repr(usual[k])}
 
 
 def refuse(name: str) -> NoReturn:

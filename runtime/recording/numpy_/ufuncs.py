@@ -14,7 +14,7 @@ from graphir import DType, GraphirError, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.location import ASSIGN
 from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
-from graphir.numpy_api.signatures import bound
+from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from graphir.semantics.numpy_loops import has_contiguous_bits
 from runtime.recording.builder import is_truncation
@@ -157,7 +157,7 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
     shared = _share_memory([into for into in out if into is not None])
 
     def symbolic(place: int) -> Symbol:
-        bound(ufunc, _settings, inputs, kwargs)
+        bound(ufunc, _settings, inputs, without_usual_axes(ufunc, kwargs))
         if shared:
             raise UnrecordedError("its results are written over each other")
         cast_args = _in_loop(recorder, ufunc, args, values, kwargs)
