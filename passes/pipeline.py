@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from graphir import Graph, GraphError, GraphirError
 from graphir.gc_pause import uncollected
+from graphir.ir.verifier import verify
 from passes.common_subexpressions import common_subexpressions
 from passes.dead_code import dead_code
 from passes.fold_constants import fold_constants
@@ -33,7 +34,7 @@ class Pipeline:
     def __call__(self, graph: Graph) -> Graph:
         """Return the graph after all passes."""
         if self.verify_each:
-            graph.verify()
+            verify(graph)
         finished_passes: list[str] = []
         for each in self.passes:
             name = getattr(each, "__name__", repr(each))
@@ -42,7 +43,7 @@ class Pipeline:
                 if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
                     raise GraphError("a pass must return a Graph", got=repr(graph))
                 if self.verify_each:
-                    graph.verify()
+                    verify(graph)
             except GraphirError as error:
                 place = f"in pass {name}, after [{', '.join(finished_passes)}]"
                 raise GraphError.like(error).within(place) from error
@@ -74,7 +75,8 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
     lowered_graph = graph.memo("lower")
     if lowered_graph is None:
         passes = [_freeing(each, graph) for each in LOWERING]
-        lowered_graph = Pipeline(passes, verify_each)(graph).verify()
+        lowered_graph = Pipeline(passes, verify_each)(graph)
+        verify(lowered_graph)  # imported above: a fork must not find another thread importing it
         graph.memo("lower", lowered_graph)
         lowered_graph.memo("lower", lowered_graph)
     return lowered_graph

@@ -10,13 +10,17 @@ from __future__ import annotations
 import os
 from _thread import start_new_thread
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, RLock
 
 WAIT = 0.02
 """Seconds that a worker waits for work, without using a processor, before its thread ends."""
 
 LATE = 1.0
 """Seconds after which a worker ends whose work does not come; nobody waits for this work."""
+
+IMPORTS = RLock()
+"""The lock of a thread that imports modules in the middle of a run. A fork waits for it, since its
+child would wait for ever for a module that another thread of the parent was importing."""
 
 _idle: list[_Worker] = []
 """The workers that wait, the last to have worked at the end. Only atomic operations change it."""
@@ -79,3 +83,6 @@ def _dismiss() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_dismiss, after_in_child=_idle.clear)
+    os.register_at_fork(
+        before=IMPORTS.acquire, after_in_parent=IMPORTS.release, after_in_child=IMPORTS.release
+    )

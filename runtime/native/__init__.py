@@ -23,6 +23,7 @@ from runtime.program.tier import (
     Tier,
     provide,
 )
+from runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +89,8 @@ class NativeTier:
 
     def loop(self, symbol: Symbol, program: Program, /) -> CompiledLoop:
         """Return an op of control flow as a loop over scalars (see `Tier`)."""
-        from runtime.native.loops.scalar_loop import ScalarLoop
+        with IMPORTS:
+            from runtime.native.loops.scalar_loop import ScalarLoop
 
         return ScalarLoop(symbol, program, self.now)
 
@@ -96,13 +98,15 @@ class NativeTier:
         self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
     ) -> Callable[[Any, Any], Any]:
         """Return the product of matrices of integers by machine code (see `Tier`)."""
-        from runtime.native.calls.products import products
+        with IMPORTS:
+            from runtime.native.calls.products import products
 
         return functools.partial(products(self.now).product, multiply, dtype, threads)
 
     def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
         """Return the product of large matrices of floats, parts by a thread (see `Tier`)."""
-        from runtime.native.calls.float_products import float_products
+        with IMPORTS:
+            from runtime.native.calls.float_products import float_products
 
         return functools.partial(float_products(self.now).product, multiply, threads)
 
@@ -110,7 +114,8 @@ class NativeTier:
         self, search: Callable[[Any, Any], Any], side: str, threads: int, /
     ) -> Callable[[Any, Any], Any]:
         """Return the search in sorted vectors by machine code (see `Tier`)."""
-        from runtime.native.calls.searches import searches
+        with IMPORTS:
+            from runtime.native.calls.searches import searches
 
         return functools.partial(searches(self.now).search, search, side, threads)
 
@@ -118,7 +123,8 @@ class NativeTier:
         self, accumulate: Callable[[Any], Any], what: Accumulation, /
     ) -> Callable[[Any], Any]:
         """Return an accumulation by machine code (see `Tier`)."""
-        from runtime.native.calls.accumulations import accumulations
+        with IMPORTS:
+            from runtime.native.calls.accumulations import accumulations
 
         return functools.partial(accumulations(self.now).accumulate, accumulate, what)
 
@@ -138,7 +144,8 @@ class NativeTier:
         /,
     ) -> Callable[..., Any] | None:
         """Return a built-in function that runs kernels and products (see `Tier`)."""
-        from runtime.native.sequences import are_ready, sequence_entry
+        with IMPORTS:
+            from runtime.native.sequences import are_ready, sequence_entry
 
         if not are_ready(parts, self.now):
             return None
@@ -161,7 +168,8 @@ class NativeTier:
                 result = reduce(x)
                 self._column_time += perf_counter_ns() - start
                 return result
-            from runtime.native.columns.reductions import column_reductions
+            with IMPORTS:
+                from runtime.native.columns.reductions import column_reductions
 
             reduction = column_reductions(self.now, symbol.op.name, symbol.dtype)
             return reduction.reduce(reduce, symbol, space, shape, threads, x)
@@ -170,7 +178,8 @@ class NativeTier:
 
     def column_job(self, symbol: Symbol, space: ColumnSpace, threads: int, /) -> SharedJob | None:
         """Return a reduction of outer axes of a contiguous array as a job (see `Tier`)."""
-        from runtime.native.columns.reductions import column_reductions
+        with IMPORTS:
+            from runtime.native.columns.reductions import column_reductions
 
         return column_reductions(self.now, symbol.op.name, symbol.dtype).ready_job(space, threads)
 
@@ -197,7 +206,8 @@ class _LazyKernels:
 
     @lazy
     def _kernels(self) -> Any:
-        from runtime.native.kernels import Kernels
+        with IMPORTS:
+            from runtime.native.kernels import Kernels
 
         return Kernels(*self._args)
 

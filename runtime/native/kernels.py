@@ -53,6 +53,7 @@ from runtime.program.memory import Lane, lookup
 from runtime.program.rows import ColumnSpace, Tree
 from runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from runtime.program.tier import Product, SequencePart
+from runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
     from runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
@@ -300,7 +301,8 @@ class Kernels:
 
     def matrices(self, product: Product, cells: Sequence[int]) -> PlacedKernel | None:
         """Return a product of a batch as a kernel whose elements are matrices (see `Tier`)."""
-        from runtime.native.sequences import are_ready, matrices_kernel
+        with IMPORTS:
+            from runtime.native.sequences import are_ready, matrices_kernel
 
         if not are_ready([SequencePart(product, ())], self.now):
             return None

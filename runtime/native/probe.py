@@ -26,6 +26,7 @@ from runtime.native.functions import INLINE, extension_of, inline
 from runtime.native.regions import Kernel
 from runtime.native.vectors import Vectors, words_of
 from runtime.program.cost_model import NATIVE_VECTOR
+from runtime.workers import IMPORTS
 
 _TEXT = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
@@ -61,7 +62,8 @@ def failure_reason(error: Exception) -> str:
     """Return an error of LLVM as a reason to stay in NumPy, and log the first in the process."""
     why = str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
     if not _logged:
-        import logging
+        with IMPORTS:
+            import logging
 
         log = logging.getLogger("graphir.native")
         log.warning("no machine code, NumPy computes instead: %s", why)
@@ -81,7 +83,8 @@ def _start() -> tuple[Any, str]:
     therefore catches Exception alone.
     """
     try:
-        module = import_module("runtime.native.engine")
+        with IMPORTS:
+            module = import_module("runtime.native.engine")
         return module, _problem(module)
     except Exception as error:  # any failure: NumPy is the fallback
         return None, f"llvmlite fails, {type(error).__name__}: {error}"

@@ -77,7 +77,8 @@ class Straight:
         results = [self._scalar(cell) if cell in scalars else self._cell(cell) for cell in writes]
         writer.lines[:0] = self._scratch(writer)
         self.statements = Statements(inputs, [*writer.lines], results, writer.scope)
-        writer.lines.append(f"return {', '.join(results)},")
+        # Nothing reads an update of an input whose slices lie in rows that it leaves.
+        writer.lines.append(f"return ({', '.join(results)}{',' * bool(results)})")
         if types is not None:
             writer.lines[:0] = self._tests(types, writer)
         self.function: Callable[..., tuple[Any, ...] | None] = writer.function(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.program.fuzz_programs import run
+from tests.runtime.program.fuzz_programs import PATHS, UPDATING, run
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,15 @@ def test_batches_beside_steps_of_several_results(seed: int) -> None:
 def test_blocks_go_into_an_array_that_is_not_in_c_order() -> None:
     """A region writes in place into a stack of operands in Fortran order, whose rows are long."""
     assert run(14_108_912) == "equal"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_drawn_programs_of_copies_that_are_updated_and_cast() -> None:
+    ends = [run(number, UPDATING) for number in range(900_008, 900_016)]
+    assert [end for end in ends if end not in ("equal", "refused")] == []
+    assert {"several blocks", "region into a slice of a copy"} <= PATHS.keys()
+
+
+def test_steps_in_a_row_of_which_nothing_reads_a_result() -> None:
+    """An update that is dead, because all slices of its result lie in rows that it leaves."""
+    assert run(3_101_230) == "equal"
