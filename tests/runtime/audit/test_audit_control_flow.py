@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from graphir import DType, ExecutionError, Graph, Symbol, TensorType, ops
+from graphir import DType, ExecutionError, Graph, PromotionError, Symbol, TensorType, ops
 from graphir import control as cf
 from graphir.ops.control import Callee
 from graphir.ops.types import OpaqueType, TupleType
@@ -25,14 +25,18 @@ def run_of(graph: Graph, *inputs: Any, most: int = 50_000) -> Graph:
     return unrolled(graph, arrays, sizes, most).graph
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None)
 @given(flow_programs())
 def test_a_run_is_a_straight_graph_of_the_same_values(program: Program) -> None:
     graph, inputs = program.graph, program.inputs
     meaning = outcome(interpret, graph, *inputs)
     if meaning is ExecutionError or has_weak_arrays(graph):
         return
-    straight = run_of(graph, *inputs).verify()
+    try:
+        straight = run_of(graph, *inputs).verify()
+    except PromotionError as refusal:  # rows of a scan are slices, which rules may not have of int2
+        assert str(refusal).startswith("slice: it is not defined for")
+        return
     assert not any(symbol.op.kind == "control" for symbol in straight)
     assert agree(outcome(interpret, straight, *inputs), meaning)
     cast_report(straight)
