@@ -86,7 +86,8 @@ def refused(error: BaseException, symbol: Symbol) -> GraphirError:
     if isinstance(error, MemoryError):
         execution_error = OutOfMemoryError.of(error)
     elif isinstance(error, GraphirError):
-        execution_error = ExecutionError.like(error)
+        kind = type(error) if isinstance(error, ExecutionError) else ExecutionError
+        execution_error = kind.like(error)
     else:
         execution_error = ExecutionError(str(error))
     operands = [OperandInfo("", _written_type(arg)) for arg in symbol.args]

@@ -41,11 +41,13 @@ from graphir.numpy_api.arrays.memory import (
     tracing_with,
 )
 from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
+from graphir.ops.control import call, part
 from graphir.ops.dims import shape_of
 from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules, RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
+from graphir.semantics.library_calls import NumPyCall
 from graphir.semantics.products import address
 
 
@@ -345,8 +347,15 @@ def _dead_checks(graph: Graph, outputs: Sequence[Symbol]) -> list[Symbol]:
         and (
             (symbol.op in _RAISING and symbol.args[-1].op is not ops.constant)
             or (symbol.op is ops.pow and symbol.dtype.is_integer)
+            or (symbol.op is part and not symbol.attrs["index"] and _may_raise(symbol.args[0]))
         )
     ]
+
+
+def _may_raise(symbol: Symbol) -> bool:
+    """Whether a call of NumPy's function may raise an error."""
+    function = symbol.attrs["callee"].function if symbol.op is call else None
+    return isinstance(function, NumPyCall) and function.raises
 
 
 @contextmanager
@@ -605,6 +614,7 @@ class Arguments:
         symbol = self.graph.input(type_, name=name)
         cell = Cell(self.memory, whole, symbol)
         self._cells.append((cell, symbol))
+        self.memory.arguments.append(cell)
         return cell
 
     def axes_of_inputs(self) -> dict[int, tuple[int, ...]]:
@@ -640,7 +650,7 @@ class Arguments:
         for slot, value in zip(slots, values, strict=True):
             if isinstance(value, ArrayValue) and type(slot) is Slot:
                 inputs = [symbol.index for cell, symbol in self._cells if cell is value.cell]
-                if inputs and not value.prefix:
+                if inputs:
                     aliases.append(_alias(value, slot.index, inputs[0]))
                 elif _may_differ(value) and value.layout is not None:
                     result_layouts.append(_result_layout(value.plain, slot.index))

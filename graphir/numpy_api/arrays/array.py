@@ -39,7 +39,7 @@ from graphir.numpy_api.arrays.writers import WRITERS
 from graphir.numpy_api.signatures import bind_methods, method_signature
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
-from graphir.numpy_api.views.steps import Pick
+from graphir.numpy_api.views.steps import BitView, Pick
 
 
 def _operator(function: Any) -> Any:
@@ -505,16 +505,21 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
         return self.swapaxes(-1, -2)
 
     def view(self, dtype: Any = None, type: Any = np.ndarray) -> Any:  # noqa: A002 -- NumPy's name
-        """Return another view of the same elements; raise GraphError for another dtype."""
+        """Return another view of the same elements, or of the same bytes in another dtype."""
         dtype = None if dtype is np.ndarray else dtype
         kind: Any = dtype if isinstance(dtype, _CLASS) else object
         if type is not np.ndarray or issubclass(kind, np.ndarray):
             raise GraphError("graphs have no subclasses of ndarray", fix="use an ndarray")
-        if dtype is not None and np.dtype(dtype) != self.dtype:
+        if dtype is None or np.dtype(dtype) == self.dtype:
+            return self.of_view(self.plain.view())
+        view = plainly(self.plain.view, dtype)
+        if view.dtype.kind not in "iufc" or not view.dtype.isnative:
             raise GraphError(
-                "a view in another dtype reads bytes, which have no op", fix="use .astype(...)"
+                f"a graph has no bytes of {self.dtype} as {view.dtype}", fix="use .astype(...)"
             )
-        return self.of_view(self.plain.view())
+        self.memory.reads_layouts(LayoutUse.ALL)
+        step = BitView(self.dtype, view.dtype)
+        return SymbolicArray(self.cell, view, view, (*self.steps, step))
 
     def copy(self, order: str = "C") -> Any:
         """Return a copy of the elements in its own memory."""

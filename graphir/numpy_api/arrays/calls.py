@@ -26,7 +26,7 @@ from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import orders, products, scalars, writers
+from graphir.numpy_api.arrays import library_calls, orders, products, scalars, writers
 from graphir.numpy_api.arrays.contractions import compiled_einsum, path_of
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
@@ -299,9 +299,9 @@ def _operands_of_layout(
 ) -> tuple[Any, ...]:
     """Return the operands that decide the layout of an operator that calls a ufunc.
 
-    The frame of the operator is that of the caller of `__array_ufunc__`, behind two functions.
+    The frame of the operator is that of the caller of `__array_ufunc__`, behind three functions.
     """
-    if not isinstance(result, Symbol) or not runs_operator(getframe(4)):
+    if not isinstance(result, Symbol) or not runs_operator(getframe(5)):
         return inputs
     into = _elided(ufunc, inputs, counts, result.dtype.to_numpy(), is_ufunc=True)
     return inputs if into is None else (into,)
@@ -463,6 +463,19 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
     """Return the result of a ufunc or of a method of a ufunc."""
     counts = _reference_counts(inputs)
+    try:
+        return _ufunc_of_ops(ufunc, method, inputs, kwargs, counts)
+    except Exception:
+        outcome = library_calls.of_call(ufunc, method, inputs, kwargs)
+        if outcome is None:
+            raise
+        return outcome[0]
+
+
+def _ufunc_of_ops(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any, counts: Sequence[int]
+) -> Any:
+    """Return the result of a ufunc, or of a method of a ufunc, by ops."""
     outs = kwargs.get("out", ())
     memory = memory_among([*inputs, *outs])
     if method == "at":
@@ -686,6 +699,17 @@ _VIEWING = frozenset((*_VIEWS, *_FACTS, *_LIKE))
 
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a NumPy function that is no ufunc."""
+    try:
+        return _function_of_ops(function, args, kwargs)
+    except Exception:
+        outcome = library_calls.of_call(function, "__call__", args, kwargs)
+        if outcome is None:
+            raise
+        return outcome[0]
+
+
+def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of a NumPy function by ops, or by the Python body of the function."""
     memory = memory_among([args, kwargs])
     for leaf in leaves([args, kwargs]):
         if isinstance(leaf, SelectionValue):

@@ -185,6 +185,8 @@ class TraceMemory(ViewBuilder):
         """Whether the graph runs in this process alone, as that of `jit`: it may call NumPy."""
         self.bodies: set[Any] = set()
         """The NumPy functions whose Python bodies are running."""
+        self.arguments: list[Cell] = []
+        """The memory of the arguments of the traced function."""
         self.watch_errors()
 
     def watch_errors(self) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import mul
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,13 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.ir.symbol import Symbol
+from graphir.ops import control
 from graphir.ops.attribute_record import array_content
+from graphir.ops.control import Callee
 from graphir.ops.op import Op
+from graphir.ops.types import TensorType, TupleType
 from graphir.semantics.data_movement import affine_view
+from graphir.semantics.library_calls import MemoryLayout, NumPyCall, OperandPlace
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -274,6 +278,33 @@ class ViewPart(ViewStep):
         other = ViewPart(not self.imaginary).forward(builder, x)
         parts = (other, new) if self.imaginary else (new, other)
         return builder.emit(ops.as_complex, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class BitView(ViewStep):
+    """The same bytes as elements of another dtype, as NumPy's `x.view(dtype)` reads them."""
+
+    source: np.dtype[Any]
+    dtype: np.dtype[Any]
+
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
+        """Return x with the elements of the dtype; the last axis may change its size."""
+        return _view_of_bits(builder, x, self.dtype)
+
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
+        """Return the bytes of the new elements as elements of x."""
+        return _view_of_bits(builder, new, self.source)
+
+
+def _view_of_bits(builder: ViewBuilder, x: Symbol, dtype: np.dtype[Any]) -> Symbol:
+    """Return the elements of x, in row-major order, as elements of another dtype."""
+    plain: Any = np.empty(cast("Any", x.shape), x.dtype.to_numpy())
+    operand = OperandPlace(0, MemoryLayout.of(plain))
+    function = NumPyCall(np.ndarray.view, (operand, dtype), {}, raises=False)
+    types = TupleType((TensorType(DType.from_numpy(dtype), plain.view(dtype).shape),))
+    attrs = {"callee": Callee("numpy.ndarray.view", function), "types": types}
+    call = builder.emit(control.call, (x,), **attrs, parameters=str(dtype))
+    return builder.emit(control.part, (call,), index=0)
 
 
 Steps: TypeAlias = "tuple[ViewStep, ...]"

@@ -1,0 +1,387 @@
+"""Calls of NumPy's own functions in a trace, where no op computes a function with NumPy's bits.
+
+The function becomes a `call` in the graph, which runs NumPy itself on the operands as they lie in
+memory. NumPy tells the dtypes, shapes and layouts of the results: the same call runs on stand-ins,
+arrays of the operands' dtypes, shapes and strides. Two stand-ins of other values must give results
+of the same types, and each run checks them. What a graph cannot do is refused: results whose types
+depend on values, functions of the user, and results that share memory with operands.
+
+A call may raise an error that depends on values, such as that of a singular matrix. The trace goes
+on as if it had raised none. Refused are therefore calls whose error the program handles, and calls
+after writes to arguments.
+"""
+
+from __future__ import annotations
+
+import dis
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
+from types import CodeType
+from typing import Any, cast
+
+import numpy as np
+
+from graphir.dtypes import DType
+from graphir.errors import MissingOpError, shortened
+from graphir.ir.symbol import Symbol
+from graphir.location import is_internal
+from graphir.numpy_api.arrays.memory import (
+    PYTHON_NUMBERS,
+    Array,
+    ArrayValue,
+    Cell,
+    ScalarValue,
+    TraceMemory,
+    tracing_with,
+)
+from graphir.numpy_api.arrays.operands import memory_among
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
+from graphir.ops import control
+from graphir.ops.control import Callee
+from graphir.ops.types import TensorType, TupleType
+from graphir.semantics.library_calls import (
+    MemoryLayout,
+    NumPyCall,
+    OperandPlace,
+    leaves,
+    mapped,
+    new_leaves,
+)
+
+_OF_VALUES = frozenset(
+    (
+        *("eig", "eigvals", "roots", "poly", "real_if_close", "trim_zeros", "min_scalar_type"),
+        *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
+        *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
+        *("compress", "bincount", "delete", "insert", "repeat", "resize", "lstsq"),
+        *("mask_indices", "histogram_bin_edges", "ediff1d"),
+    )
+)
+"""The functions whose results have dtypes or shapes that depend on values."""
+_OF_MEMORY = frozenset(("shares_memory", "may_share_memory", "byte_bounds", "as_strided"))
+"""The functions whose results depend on where arrays lie."""
+_MODULES = ("numpy", "numpy.linalg", "numpy.fft")
+_RAISING = frozenset(
+    (
+        *("percentile", "quantile", "nanpercentile", "nanquantile", "digitize", "histogram"),
+        *("histogram2d", "histogramdd", "choose", "take", "take_along_axis", "polyfit", "average"),
+        *("ravel_multi_index", "unravel_index", "power", "interp", "nanargmin", "nanargmax"),
+        "geomspace",
+    )
+)
+"""The functions outside of np.linalg that raise errors for some values."""
+_NEVER_RAISING = frozenset(("norm", "vector_norm", "matrix_norm", "vecdot", "cross", "outer"))
+_COSTLY = 10**6
+"""Above this number of elements a function of np.linalg runs on one stand-in only."""
+
+
+class _Untraceable(Exception):  # noqa: N818 -- no error leaves
+    """An argument or a result for which a graph has no value."""
+
+
+def of_call(
+    function: Any, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any] | None:
+    """Return the result of a call of NumPy's function in a tuple; None where it cannot be called.
+
+    `method` is that of a ufunc; `__call__` for functions. Raises MissingOpError where the program
+    handles an error that the function may raise.
+    """
+    memory = memory_among([args, kwargs])
+    name = _name_of(function, method, args, kwargs)
+    if name is None:
+        return None
+    try:
+        call = _Call(
+            memory, function if method == "__call__" else getattr(function, method), args, kwargs
+        )
+        is_costly = function.__module__ == "numpy.linalg" and call.size > _COSTLY
+        others = [] if is_costly else [call.result_of(2)]
+        result = call.result_of(1)
+        if any(_types_of(other) != _types_of(result) for other in others) or not call.fits(result):
+            return None
+    except Exception:  # NumPy's own, which an op has raised for the same operands
+        return None
+    raises = _may_raise(function, method)
+    if raises:
+        _check_handlers(memory, name)
+    return (call.emitted(name, result, raises),)
+
+
+def _name_of(function: Any, method: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
+    """Return the name of a function that a graph may call; None for other functions."""
+    name = getattr(function, "__name__", "")
+    if isinstance(function, np.ufunc):
+        if getattr(np, name, getattr(np.linalg, name, None)) is not function:
+            return None  # a ufunc that calls a Python function, say
+        if method == "__call__":
+            out = kwargs.get("out")
+            whole = kwargs.get("where", True) is True
+            return f"numpy.{name}" if whole or (out and all(x is not None for x in out)) else None
+        return f"numpy.{name}.{method}" if method in _METHODS else None
+    module = str(getattr(function, "__module__", ""))
+    if module not in _MODULES or name in _OF_VALUES or name in _OF_MEMORY:
+        return None
+    if (name == "where" and len(args) < 3) or kwargs.get("overwrite_input"):
+        return None
+    by_rule = any(isinstance(value, str) for value in (*args, *kwargs.values()))
+    if name.startswith("save") or (name.startswith("histogram") and by_rule):
+        return None  # files, and numbers of bins that depend on values
+    return f"{module}.{name}"
+
+
+_METHODS = frozenset(("reduce", "accumulate", "reduceat", "outer"))
+
+
+def _may_raise(function: Any, method: str) -> bool:
+    name = function.__name__
+    if method == "reduceat":
+        return True
+    if function.__module__ == "numpy.linalg":
+        return name not in _NEVER_RAISING
+    return name in _RAISING
+
+
+class _Call:
+    """A call of a function on stand-ins of the operands that a trace has."""
+
+    def __init__(
+        self, memory: TraceMemory, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        self.memory, self.function = memory, function
+        self.values: list[Any] = []
+        """The arrays and scalars of the trace, by the indices of their places."""
+        self.stand_ins: list[Any] = []
+        self._reads: list[Callable[[], Symbol]] = []
+        self._examples: list[tuple[Any, bool]] = []
+        self._places: list[OperandPlace] = []
+        self._views: dict[Any, OperandPlace] = {}
+        settings = {key: value for key, value in kwargs.items() if key != "out"}
+        self.args, self.kwargs = mapped(self._operand, [[*args], settings])
+        if kwargs.get("out") is not None:
+            self.kwargs["out"] = mapped(self._output, kwargs["out"])
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the largest operand."""
+        return max(np.size(example) for example, _ in self._examples)
+
+    def _operand(self, value: Any) -> Any:
+        """Return the place of an array or scalar; other values of a usual kind stay."""
+        if isinstance(value, ArrayValue):
+            key = id(value.cell), value.prefix, _memory_of(value.plain)
+            if key not in self._views:
+                self._views[key] = self._place(value, value.read, value.plain, value.is_known)
+            return self._views[key]
+        if isinstance(value, ScalarValue):
+            if value.number_class is not None:
+                raise _Untraceable
+            return self._place(value, value.read, value.symbol.dtype.to_numpy().type(1))
+        kind: Any = cast("object", type(value))
+        if kind is TracedNumber:
+            return concrete(value)
+        if kind is np.ndarray:
+            graph = self.memory.graph
+            return self._place(value, lambda: graph.entering(value), value, True)
+        return _static(value)
+
+    def _output(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, ArrayValue):
+            raise _Untraceable
+        value.check_writable()
+        if any(isinstance(x, ArrayValue) and x.cell is value.cell for x in self.values):
+            raise _Untraceable  # an overlap with an operand
+        return self._place(value, value.read, value.plain, is_output=True)
+
+    def _place(
+        self,
+        value: Any,
+        read: Callable[[], Symbol],
+        example: Any,
+        is_constant: bool = False,
+        is_output: bool = False,
+    ) -> OperandPlace:
+        if example.dtype.kind not in "biufc" or not example.dtype.isnative:
+            raise _Untraceable
+        layout = MemoryLayout.of(example) if type(example) is np.ndarray else None
+        place = OperandPlace(len(self.values), layout, is_output)
+        self.values.append(value)
+        self._reads.append(read)
+        self._examples.append((example, is_constant))
+        self._places.append(place)
+        return place
+
+    def result_of(self, seed: int) -> Any:
+        """Return the function's result for stand-ins; each seed stands for other values."""
+        self.stand_ins = [_stand_in(x, seed, is_constant) for x, is_constant in self._examples]
+        for place in self._places:
+            if place.layout is not None:
+                stand_in = place.layout.laid_out(self.stand_ins[place.index], copies=True)
+                stand_in.setflags(write=place.is_output)
+                self.stand_ins[place.index] = stand_in
+
+        def argument(leaf: Any) -> Any:
+            return self.stand_ins[leaf.index] if type(leaf) is OperandPlace else leaf
+
+        args, kwargs = mapped(argument, [self.args, self.kwargs])
+        with tracing_with(None), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.function(*args, **kwargs)
+
+    def fits(self, result: Any) -> bool:
+        """Whether a graph has values for all results, none of which shares memory with others."""
+        news = new_leaves(result, self.stand_ins)
+        arrays: list[Any] = [x for x in self.stand_ins if isinstance(x, np.ndarray)]
+        for leaf in news:
+            if not _is_usual(leaf) or any(np.may_share_memory(leaf, array) for array in arrays):
+                return False
+            if type(leaf) is np.ndarray:
+                arrays.append(leaf)
+        return bool(news) or "out" in self.kwargs
+
+    def emitted(self, name: str, result: Any, raises: bool) -> Any:
+        """Add the call to the graph, and return its results as values of the trace."""
+        self.memory.check()
+        news = new_leaves(result, self.stand_ins)
+        outputs = [self.values[place.index] for place in self._places if place.is_output]
+        types = [TensorType(DType.from_numpy(np.asarray(x).dtype), np.shape(x)) for x in news]
+        types += [TensorType(x.element, x.dims) for x in outputs]
+        attrs = {
+            "callee": Callee(name, NumPyCall(self.function, self.args, self.kwargs, raises)),
+            "types": TupleType(types),
+            "parameters": _text_of(self.args, self.kwargs),
+        }
+        arguments = tuple([read() for read in self._reads])
+        parts = iter(control.parts(self.memory.graph.emit(control.call, arguments, attrs)))
+        values = {id(leaf): self._value(leaf, next(parts)) for leaf in news}
+        for into in outputs:
+            into.write(next(parts))
+        values |= {id(x): value for x, value in zip(self.stand_ins, self.values, strict=True)}
+        return mapped(lambda leaf: values[id(leaf)], result)
+
+    def _value(self, leaf: Any, symbol: Symbol) -> Any:
+        memory = self.memory
+        if type(leaf) is not np.ndarray:
+            scalar: Any = memory.value_of(symbol, scalar=True)
+            scalar.number_class = None if isinstance(leaf, np.generic) else type(leaf)
+            return scalar
+        if leaf.flags.c_contiguous and leaf.flags.writeable:
+            return memory.value_of(symbol)
+        return memory.array(Cell(memory, leaf, symbol))
+
+
+def _stand_in(example: Any, seed: int, is_constant: bool) -> Any:
+    """Return an array or scalar of the type of an example, with its values if they are known.
+
+    Other values suit most functions: matrices are positive definite, vectors grow, fractions lie
+    between 0 and 1, and integers are indices.
+    """
+    dtype: Any = example.dtype
+    shape: tuple[int, ...] = example.shape
+    if is_constant:
+        return np.array(example)
+    if type(example) is not np.ndarray:
+        return dtype.type(1 / seed if dtype.kind in "fc" else 2 - seed)
+    if len(shape) > 1:
+        return np.broadcast_to(np.eye(shape[-2], shape[-1]) * seed, shape).astype(dtype)
+    if dtype.kind in "fc":
+        return (np.linspace(0.1, 0.9, example.size) ** seed).astype(dtype).reshape(shape)
+    return np.full(shape, seed - 1, dtype)
+
+
+def _memory_of(array: Array) -> Any:
+    return array.__array_interface__["data"][0], array.strides, array.shape
+
+
+_STATIC = frozenset(
+    (bool, int, float, complex, str, type(None), type(...), type(np._NoValue))  # pyright: ignore
+)
+
+
+def _static(value: Any) -> Any:
+    """Return an argument that is no operand; raise an error for one that a graph cannot hold."""
+    kind: Any = cast("object", type(value))
+    if kind in _STATIC or isinstance(value, (np.generic, np.dtype)):
+        return cast("Any", value)
+    if isinstance(value, type) and value.__module__ in ("builtins", "numpy"):
+        return cast("Any", value)
+    raise _Untraceable
+
+
+def _is_usual(value: Any) -> bool:
+    """Whether a graph has the type of a result."""
+    kind: Any = cast("object", type(value))
+    if kind in PYTHON_NUMBERS:
+        return True
+    if kind is not np.ndarray and not issubclass(kind, np.generic):
+        return False
+    dtype: Any = value.dtype
+    return dtype.kind in "biufc" and dtype.isnative and dtype.char not in "gG"
+
+
+def _types_of(result: Any) -> Any:
+    return [(type(x), getattr(x, "dtype", None), np.shape(x)) for x in leaves(result)]
+
+
+def _text_of(args: Any, kwargs: Mapping[str, Any]) -> str:
+    """Return the arguments of a call that are no operands, as text."""
+    texts = [repr(x) for x in args if type(x) in _STATIC]
+    texts += [f"{key}={x!r}" for key, x in kwargs.items() if type(x) in _STATIC]
+    return shortened(", ".join(texts), 200)
+
+
+# -- errors that depend on values
+
+
+def _check_handlers(memory: TraceMemory, name: str) -> None:
+    """Raise GraphError where NumPy's error would change what the program does, or has done."""
+    if any(cell.version for cell in memory.arguments):
+        raise MissingOpError(
+            f"{name} may raise an error after the function has written to an argument",
+            fix="call it before the writes, or return new arrays",
+        )
+    frame = getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") != _ROOT:
+        if not is_internal(frame) and handles_errors(frame.f_code, frame.f_lasti):
+            raise MissingOpError(
+                f"whether {name} raises an error depends on values, and the program handles it",
+                fix="handle it outside of the traced function",
+            )
+        frame = frame.f_back
+
+
+_ROOT = "graphir.numpy_api.trace"
+
+
+@lru_cache(1024)
+def handles_errors(code: CodeType, offset: int) -> bool:
+    """Whether a `try` or `with` statement around an instruction may handle its error."""
+    entries: list[Any] = cast("Any", dis)._parse_exception_table(code)
+    instructions = {instruction.offset: instruction for instruction in dis.get_instructions(code)}
+    following = dict(zip(instructions, [*instructions.values()][1:], strict=False))
+    while True:
+        entry = next((x for x in entries if x.start <= offset < x.end), None)
+        if entry is None:
+            return False
+        offset = entry.target
+        if instructions[offset].opname != "PUSH_EXC_INFO":
+            continue  # the end of a handler, or of a generator
+        handler = following[offset]
+        if handler.opname != "WITH_EXCEPT_START":
+            return True
+        line = handler.positions and handler.positions.lineno
+        names = {
+            x.argval
+            for x in instructions.values()
+            if x.positions and x.positions.lineno == line and isinstance(x.argval, str)
+        }
+        if not names & _WITHOUT_HANDLER:
+            return True
+
+
+_WITHOUT_HANDLER = frozenset(("errstate", "catch_warnings", "printoptions", "nullcontext"))
+"""The context managers that let errors pass."""

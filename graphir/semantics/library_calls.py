@@ -1,0 +1,173 @@
+"""Calls of NumPy's own functions, for the op `call`.
+
+Where NumPy reads an array matters for its bits: sums are added in the order of memory, and loops
+differ by strides and alignment. A `NumPyCall` therefore lays out each operand as it lay in the
+traced program, and calls the function that the program calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.errors import ExecutionError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLayout:
+    """How an array lies in memory: its strides, its first byte, and the bytes of the whole memory.
+
+    `offset` counts from an aligned address.
+    """
+
+    strides: tuple[int, ...]
+    offset: int
+    size: int
+    is_plain: bool
+    """Whether the array is aligned and in row-major order."""
+
+    @classmethod
+    def of(cls, array: Array) -> MemoryLayout:
+        """Return the layout of an array."""
+        low, high = np.lib.array_utils.byte_bounds(array)
+        first = array.__array_interface__["data"][0]
+        shift = low % array.dtype.alignment
+        flags = array.flags
+        is_plain = flags.c_contiguous and flags.aligned
+        return cls(array.strides, first - low + shift, high - low + shift, is_plain)
+
+    def laid_out(self, values: Array, copies: bool = False) -> Array:
+        """Return values in memory of this layout; the array itself if it has the layout."""
+        flags = values.flags
+        if self.is_plain and flags.c_contiguous and flags.aligned and not copies:
+            return values
+        array = self.empty(values.shape, values.dtype)
+        array[...] = values
+        return array
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Return zeros in new memory of this layout."""
+        memory: Any = np.zeros(self.size, np.uint8)
+        return np.ndarray(shape, dtype, memory, self.offset, self.strides)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandPlace:
+    """The place of an operand of the op among the arguments of a function.
+
+    `layout` is None for a NumPy scalar. The function writes to an `is_output` operand.
+    """
+
+    index: int
+    layout: MemoryLayout | None = None
+    is_output: bool = False
+
+    def value(self, operands: Sequence[Any]) -> Any:
+        """Return the argument of the function for the operands of the op."""
+        operand = np.asarray(operands[self.index])
+        if self.layout is None:
+            return operand[()]
+        array = self.layout.laid_out(operand, self.is_output)
+        if not self.is_output:
+            array = array.view()
+            array.setflags(write=False)
+        return array
+
+
+class NumPyCall:
+    """A call of a function or ufunc of NumPy, with an `OperandPlace` for each operand.
+
+    The results are those of the function, one by one, and then the new values of the operands to
+    which it writes. `raises` says whether values decide if the function raises an error.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        raises: bool,
+    ) -> None:
+        self.function, self.args, self.kwargs, self.raises = function, args, kwargs, raises
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Return the results; an error of NumPy is an ExecutionError of NumPy's class as well."""
+        values: dict[OperandPlace, Any] = {}
+
+        def argument(leaf: Any) -> Any:
+            if type(leaf) is not OperandPlace:
+                return leaf
+            if leaf not in values:
+                values[leaf] = leaf.value(operands)
+            return values[leaf]
+
+        args, kwargs = mapped(argument, [[*self.args], dict(self.kwargs)])
+        try:
+            with np.errstate(all="ignore"):
+                result = self.function(*args, **kwargs)
+        except Exception as error:
+            raise _as_execution_error(error) from None
+        outputs = [array for place, array in values.items() if place.is_output]
+        return (*new_leaves(result, values.values()), *outputs)
+
+
+def new_leaves(result: Any, arguments: Iterable[Any]) -> list[Any]:
+    """Return the results of a call, one by one, without arguments that it returns."""
+    arrays = {id(value) for value in arguments if issubclass(type(value), np.ndarray)}
+    return [leaf for leaf in leaves(result) if id(leaf) not in arrays]
+
+
+def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
+    """Return the same tuples, lists, dicts and slices, with `leaf(value)` for each leaf value."""
+    kind: Any = cast("object", type(value))
+    if isinstance(value, (list, tuple)):
+        items: Any = [mapped(leaf, item) for item in cast("Sequence[Any]", value)]
+        return kind(*items) if hasattr(kind, "_fields") else kind(items)
+    if kind is dict:
+        return {key: mapped(leaf, item) for key, item in value.items()}
+    if kind is slice:
+        return slice(leaf(value.start), leaf(value.stop), leaf(value.step))
+    return leaf(value)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield all leaf values of tuples and lists."""
+    if isinstance(value, (tuple, list)):
+        for item in cast("Sequence[Any]", value):
+            yield from leaves(item)
+    else:
+        yield value
+
+
+def _as_execution_error(error: Exception) -> Exception:
+    """Return an error of NumPy as an ExecutionError that derives from NumPy's class too."""
+    if isinstance(error, (ExecutionError, MemoryError)):
+        return error
+    return _joint_class(type(error))(str(error))
+
+
+@lru_cache(64)
+def _joint_class(kind: type[Exception]) -> type[ExecutionError]:
+    if issubclass(ExecutionError, kind):
+        return ExecutionError
+    fields = {"__doc__": kind.__doc__, "__reduce__": _reduce, "__module__": kind.__module__}
+    return cast("Any", type(kind.__name__, (ExecutionError, kind), fields))
+
+
+def _reduce(error: Any) -> Any:
+    return _restored, (cast("Any", type(error)).__bases__[1], error.args, vars(error))
+
+
+def _restored(kind: type[Exception], args: Any, fields: dict[str, Any]) -> Exception:
+    joint = _joint_class(kind)
+    error = joint.__new__(joint)
+    error.args = args
+    vars(error).update(fields)
+    return error
