@@ -20,6 +20,10 @@ from graphir.errors import ExecutionError
 Array = NDArray[Any]
 
 
+class HandledError(ExecutionError):
+    """An error of NumPy that a graph cannot follow: `jit` runs the function itself instead."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryLayout:
     """How an array lies in memory: its strides, its first byte, and the bytes of the whole memory.
@@ -81,11 +85,21 @@ class OperandPlace:
         return array
 
 
+@dataclass(frozen=True, slots=True)
+class NewArrayPlace:
+    """The place of a new array, to which a function writes a result, among its arguments."""
+
+    layout: MemoryLayout
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
 class NumPyCall:
     """A call of a function or ufunc of NumPy, with an `OperandPlace` for each operand.
 
     The results are those of the function, one by one, and then the new values of the operands to
-    which it writes. `raises` says whether values decide if the function raises an error.
+    which it writes. `raises` says whether values decide if the function raises an error, and
+    `is_handled` whether an error changes what the program does, or had done before.
     """
 
     def __init__(
@@ -94,14 +108,18 @@ class NumPyCall:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         raises: bool,
+        is_handled: bool = False,
     ) -> None:
-        self.function, self.args, self.kwargs, self.raises = function, args, kwargs, raises
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.raises, self.is_handled = raises, is_handled
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Return the results; an error of NumPy is an ExecutionError of NumPy's class as well."""
         values: dict[OperandPlace, Any] = {}
 
         def argument(leaf: Any) -> Any:
+            if type(leaf) is NewArrayPlace:
+                return leaf.layout.empty(leaf.shape, leaf.dtype)
             if type(leaf) is not OperandPlace:
                 return leaf
             if leaf not in values:
@@ -113,9 +131,13 @@ class NumPyCall:
             with np.errstate(all="ignore"):
                 result = self.function(*args, **kwargs)
         except Exception as error:
+            if self.is_handled:
+                text = f"{type(error).__name__}: {error}"
+                raise HandledError("the program handles an error", reason=text) from None
             raise _as_execution_error(error) from None
         outputs = [array for place, array in values.items() if place.is_output]
-        return (*new_leaves(result, values.values()), *outputs)
+        news = (*new_leaves(result, values.values()), *outputs)
+        return tuple([np.asarray(value, order="C") for value in news])
 
 
 def new_leaves(result: Any, arguments: Iterable[Any]) -> list[Any]:

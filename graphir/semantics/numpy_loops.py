@@ -8,9 +8,9 @@ experiment tells whether a function has other bits at these strides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from types import MappingProxyType
+from itertools import count
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from graphir.dtypes import DType
 from graphir.ops.control import Callee
 from graphir.ops.types import TensorType, TupleType
-from graphir.semantics.products import Strides, laid_out
+from graphir.semantics.library_calls import (
+    MemoryLayout,
+    NewArrayPlace,
+    NumPyCall,
+    OperandPlace,
+)
 
 Array = NDArray[Any]
 Steps: TypeAlias = tuple[int, ...]
@@ -53,69 +58,37 @@ def _is_in_order(value: Any) -> bool:
     )
 
 
-class LoopCall:
-    """A ufunc on operands and results that lie in memory with some strides, for the op `call`.
-
-    `strides` are those of each operand and result, in elements; None stands for a copy, or a new
-    array. `numbers` are the Python numbers among the operands, by their positions.
-    """
-
-    def __init__(
-        self,
-        ufunc: np.ufunc,
-        strides: Sequence[Strides | None],
-        shape: tuple[int, ...],
-        numbers: Mapping[int, Any] = MappingProxyType({}),
-    ) -> None:
-        self.ufunc, self.strides, self.shape, self.numbers = ufunc, strides, shape, numbers
-
-    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return the results of the ufunc for the operands that are arrays."""
-        rest = iter(arrays)
-        nin = self.ufunc.nin
-        operands: list[Any] = []
-        for place, steps in enumerate(self.strides[:nin]):
-            value = self.numbers[place] if place in self.numbers else next(rest)
-            operands.append(value if steps is None else laid_out(value, steps))
-        dtypes: Any = loop_dtypes(self.ufunc, operands)
-        pairs = zip(self.strides[nin:], dtypes[nin:], strict=True)
-        outs = tuple([_empty(self.shape, steps, dtype) for steps, dtype in pairs])
-        with np.errstate(all="ignore"):
-            results: Any = self.ufunc(*operands, out=outs)
-        return tuple([np.asarray(value, order="C") for value in _several(results)])
-
-
 def call_attributes(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()) -> Any:
     """Return the attributes of the op `call` that calls a ufunc on arrays as they lie in memory.
 
-    The operands of the op are the arrays and NumPy scalars among `operands`.
+    The operands of the op are the arrays and NumPy scalars among `operands`; the others are Python
+    numbers. `outs` are arrays that lie as the results do, or None in place of a new array.
     """
-    numbers = {i: x for i, x in enumerate(operands) if type(x) in _NUMBERS}
+    args: list[Any] = []
+    places = count()
+    for value in operands:
+        if type(value) in _NUMBERS:
+            args.append(value)
+        else:
+            layout = MemoryLayout.of(value) if type(value) is np.ndarray else None
+            args.append(OperandPlace(next(places), layout))
     shape = np.broadcast_shapes(*map(np.shape, operands))
-    strides = [_strides(view) for view in (*operands, *(list(outs) or [None] * ufunc.nout))]
-    dtypes = loop_dtypes(ufunc, operands) or ()
-    types = [TensorType(DType.from_numpy(dtype), shape) for dtype in dtypes[ufunc.nin :]]
-    function = LoopCall(ufunc, strides, shape, numbers)
+    dtypes = (loop_dtypes(ufunc, operands) or ())[ufunc.nin :]
+    pairs = zip(outs, dtypes, strict=False)
+    kwargs = {"out": tuple([_output(view, shape, dtype) for view, dtype in pairs])} if outs else {}
+    types = [TensorType(DType.from_numpy(dtype), shape) for dtype in dtypes]
+    function = NumPyCall(ufunc, args, kwargs, raises=False)
     return {"callee": Callee(f"numpy.{ufunc.__name__}", function), "types": TupleType(types)}
 
 
 _NUMBERS = (bool, int, float, complex)
 
 
-def _strides(view: Any) -> Strides | None:
-    """Return the strides of an array in elements; None for a row-major or unaligned array.
-
-    NumPy copies an unaligned operand to a buffer. None stands for a number too.
-    """
-    if not isinstance(view, np.ndarray) or view.flags.c_contiguous or not view.flags.aligned:
-        return None
-    if any(step % view.itemsize for step in view.strides):
-        return None
-    return tuple([step // view.itemsize for step in view.strides])
-
-
-def _empty(shape: tuple[int, ...], steps: Strides | None, dtype: Any) -> Array | None:
-    return None if steps is None else laid_out(np.zeros(shape, dtype), steps)
+def _output(view: Any, shape: tuple[int, ...], dtype: Any) -> NewArrayPlace | None:
+    """Return the place of a result that lies as `view` does; None for a new array."""
+    if type(view) is not np.ndarray or view.shape != shape or view.dtype != dtype:
+        return None  # NumPy casts results in buffers
+    return NewArrayPlace(MemoryLayout.of(view), shape, dtype)
 
 
 def inner_steps(

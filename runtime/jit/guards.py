@@ -252,15 +252,15 @@ class Guards:
         self, loads: Iterable[Guard], contents: Iterable[ContentGuard], lasting: bool
     ) -> None:
         self._loads, self._contents = tuple(loads), tuple(contents)
-        self._lasting = lasting
+        self.lasting = lasting
         self._check: Callable[[], bool] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._loads or self._contents) or not self._lasting
+        return bool(self._loads or self._contents) or not self.lasting
 
     def hold(self) -> bool:
         """Whether all guards hold now."""
-        if not self._lasting:
+        if not self.lasting:
             return False
         check = self._check
         if check is None:
@@ -308,7 +308,7 @@ class Guards:
     def _expression(self) -> tuple[str, dict[str, Any]]:
         """Return the source of one expression of all guards, and the namespace for it."""
         names: dict[str, Any] = {"__name__": __name__, "alike": alike, "static": _static}
-        parts = [] if self._lasting else ["False"]
+        parts = [] if self.lasting else ["False"]
         for place, (way, owner, name, value) in enumerate(self._loads):
             names[f"o{place}"], names[f"v{place}"] = owner, value
             load = way.text.format(f"o{place}", name)

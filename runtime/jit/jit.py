@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
-from graphir import DType, GraphError, PromotionRules, ops
+from graphir import DType, Graph, GraphError, PromotionRules, ops
 from graphir.gc_pause import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
@@ -27,6 +27,7 @@ from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.defaults import default
+from graphir.semantics.library_calls import HandledError, NumPyCall
 from runtime.jit.call_signatures import (
     NUMBERS,
     Reader,
@@ -158,23 +159,26 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **keywords: P.kwargs) -> R:
         """Run the function's Program for these arguments; trace the function if necessary."""
-        direct = self._direct
-        if direct is not None and not keywords and not WATCHING:
-            result = direct(*args)
-            if result is not None:
-                return result
-        places: Any = args
-        names: Any = keywords
-        if self._statics:
-            places, names = self._statics.marked(places, names)
-        if not names and not WATCHING:
-            quick = self._quick.get(flat_key(self._rules or rules_in_force(_NUMPY), places))
-            if quick is not None:
-                return quick(*places)
-        entry = self._lookup_or_compile(places, names)
-        if entry is None:
-            return self.__wrapped__(*args, **keywords)
-        return unwatched(entry[0].run, entry[1])
+        try:
+            direct = self._direct
+            if direct is not None and not keywords and not WATCHING:
+                result = direct(*args)
+                if result is not None:
+                    return result
+            places: Any = args
+            names: Any = keywords
+            if self._statics:
+                places, names = self._statics.marked(places, names)
+            if not names and not WATCHING:
+                quick = self._quick.get(flat_key(self._rules or rules_in_force(_NUMPY), places))
+                if quick is not None:
+                    return quick(*places)
+            entry = self._lookup_or_compile(places, names)
+            if entry is not None:
+                return unwatched(entry[0].run, entry[1])
+        except HandledError:
+            pass
+        return self.__wrapped__(*args, **keywords)
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R]: ...
@@ -267,6 +271,8 @@ class Jitted(Generic[P, R]):
         graph = WatchedGraph(self.__wrapped__, rules, self._functions)
         trace_result = trace_into(self.__wrapped__, types, by_name, graph, layouts)
         captures, guards = graph.finish()
+        if not guards.lasting:
+            _check_handled(graph)
         trace_result = trace_result._replace(captured=captures)
         for variant in variants:
             same = identity_key(variant.trace.outputs_tree) == identity_key(
@@ -489,6 +495,19 @@ def _layout_key(use: LayoutUse, reader: Reader, groups: Sequence[MemoryGroup]) -
     if use is LayoutUse.ALL:
         return layout_key(reader.inputs, reader.sources, groups)
     return strides_key(reader.inputs)
+
+
+def _check_handled(graph: Graph) -> None:
+    """Raise GraphError for a call whose error the function handles, if it cannot run twice."""
+    for symbol in graph.symbols:
+        function = symbol.attrs["callee"].function if symbol.op is ops.control.call else None
+        if isinstance(function, NumPyCall) and function.is_handled:
+            raise GraphError(
+                "the function handles an error of values here, and changes state that it reads",
+                fix="handle the error outside of the function",
+                location=symbol.location,
+                op=symbol.attrs["callee"].name,
+            )
 
 
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:

@@ -604,6 +604,12 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
             raise GraphError("fill takes a number", fix="use x[...] = y", got="an array")
         calls.assign_all(self, value)
 
+    def partition(
+        self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
+    ) -> None:
+        """Put smaller elements before the elements at `kth`, and larger ones after, in place."""
+        self[...] = np.partition(cast("Any", self), kth, axis, cast("Any", kind), order)
+
     def sort(
         self,
         axis: int = -1,

@@ -7,8 +7,8 @@ of the same types, and each run checks them. What a graph cannot do is refused: 
 depend on values, functions of the user, and results that share memory with operands.
 
 A call may raise an error that depends on values, such as that of a singular matrix. The trace goes
-on as if it had raised none. Refused are therefore calls whose error the program handles, and calls
-after writes to arguments.
+on as if it had raised none. Where the program handles the error, or has written to an argument
+before, `jit` runs the program itself when the error comes; other traces refuse the call.
 """
 
 from __future__ import annotations
@@ -105,9 +105,7 @@ def of_call(
     except Exception:  # NumPy's own, which an op has raised for the same operands
         return None
     raises = _may_raise(function, method)
-    if raises:
-        _check_handlers(memory, name)
-    return (call.emitted(name, result, raises),)
+    return (call.emitted(name, result, raises, raises and _is_handled(memory, name)),)
 
 
 def _name_of(function: Any, method: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
@@ -243,15 +241,16 @@ class _Call:
                 arrays.append(leaf)
         return bool(news) or "out" in self.kwargs
 
-    def emitted(self, name: str, result: Any, raises: bool) -> Any:
+    def emitted(self, name: str, result: Any, raises: bool, is_handled: bool) -> Any:
         """Add the call to the graph, and return its results as values of the trace."""
         self.memory.check()
         news = new_leaves(result, self.stand_ins)
         outputs = [self.values[place.index] for place in self._places if place.is_output]
         types = [TensorType(DType.from_numpy(np.asarray(x).dtype), np.shape(x)) for x in news]
         types += [TensorType(x.element, x.dims) for x in outputs]
+        function = NumPyCall(self.function, self.args, self.kwargs, raises, is_handled)
         attrs = {
-            "callee": Callee(name, NumPyCall(self.function, self.args, self.kwargs, raises)),
+            "callee": Callee(name, function),
             "types": TupleType(types),
             "parameters": _text_of(self.args, self.kwargs),
         }
@@ -337,9 +336,16 @@ def _text_of(args: Any, kwargs: Mapping[str, Any]) -> str:
 # -- errors that depend on values
 
 
-def _check_handlers(memory: TraceMemory, name: str) -> None:
-    """Raise GraphError where NumPy's error would change what the program does, or has done."""
+def _is_handled(memory: TraceMemory, name: str) -> bool:
+    """Whether NumPy's error would change what the program does, or has written to an argument.
+
+    Then `jit` runs the program itself. Raises MissingOpError in other traces.
+    """
+    is_jit = memory.runs_here and memory.graph.rules.name == "numpy"
+    can_run = is_jit and memory.graph.functions == "numpy"
     if any(cell.version for cell in memory.arguments):
+        if can_run:
+            return True
         raise MissingOpError(
             f"{name} may raise an error after the function has written to an argument",
             fix="call it before the writes, or return new arrays",
@@ -347,11 +353,14 @@ def _check_handlers(memory: TraceMemory, name: str) -> None:
     frame = getframe(2)
     while frame is not None and frame.f_globals.get("__name__") != _ROOT:
         if not is_internal(frame) and handles_errors(frame.f_code, frame.f_lasti):
+            if can_run:
+                return True
             raise MissingOpError(
                 f"whether {name} raises an error depends on values, and the program handles it",
                 fix="handle it outside of the traced function",
             )
         frame = frame.f_back
+    return False
 
 
 _ROOT = "graphir.numpy_api.trace"
@@ -374,12 +383,10 @@ def handles_errors(code: CodeType, offset: int) -> bool:
         if handler.opname != "WITH_EXCEPT_START":
             return True
         line = handler.positions and handler.positions.lineno
-        names = {
-            x.argval
-            for x in instructions.values()
-            if x.positions and x.positions.lineno == line and isinstance(x.argval, str)
-        }
-        if not names & _WITHOUT_HANDLER:
+        statement = [x for x in following.values() if x.positions and x.positions.lineno == line]
+        names = {x.argval for x in statement if isinstance(x.argval, str)}
+        managers = [x for x in statement if x.opname == "WITH_EXCEPT_START"]
+        if len(managers) > 1 or not names & _WITHOUT_HANDLER:
             return True
 
 

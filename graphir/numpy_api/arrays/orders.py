@@ -288,6 +288,10 @@ class _Converter:
             value if isinstance(value, VALUES) else array_from(memory, value) for value in operands
         )
 
+    def __getitem__(self, place: int) -> Any:
+        """Return an operand as an array."""
+        return self._arrays[place]
+
     def as_arrays(self, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
         """Return the operands as arrays."""
         return self._arrays

@@ -254,7 +254,7 @@ def test_a_traced_function_writes_to_no_array(way: str, rules: str):
     assert (x == kept).all()
 
 
-REFUSED = ["out= of a function", "resize", "partition", "shape", "dtype",
+REFUSED = ["out= of a function", "resize", "shape", "dtype",
            "shuffle"]  # fmt: skip
 
 

@@ -113,7 +113,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda x: x.__iadd__(1j), TypeError, "same_kind"),
     (lambda x: np.add(x, 1, out=np.empty(3)), ValueError, "shape"),
     (lambda x: np.broadcast_to(x, (2, 6)).fill(1), ValueError, "read-only"),
-    (lambda x: x.view("i8"), ValueError, "astype"),
+    (lambda x: x.view("M8[s]"), ValueError, "astype"),
     (lambda x: x[: x.argmax()], ValueError, "depend on values"),
     (lambda x: x.base, ValueError, "is a view"),
     (lambda x: np.asarray(x).__array__(), TypeError, "no value"),

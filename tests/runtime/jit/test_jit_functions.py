@@ -92,6 +92,7 @@ np.percentile(m.T, [1, 2.5], axis=0, method="weibull"); np.cross(c[:3], c[3:6])
 np.mean(i, dtype=int); np.select([v > 1, v < 0], [v, 2 * v], 5); np.choose(i % 2, [v, f])
 np.subtract.reduce(v, initial=1)
 np.histogram2d(v, v * v, 5); np.trapezoid(m.T, axis=0); np.kron(m[:2], m[:, :2]); np.i0(v)
+np.apply_along_axis(np.sort, 0, m); np.apply_along_axis(lambda r: r.sum(), 1, m[:, :9])
 v.view("i8"); m.view(np.uint32); (m.T + 1).T.view("i8"); np.packbits(b); np.array_equiv(v, v[0])
 m[::-1].sum(axis=0); np.prod(m.T, axis=1); m.reshape(23, 31, 1).transpose(1, 0, 2).sum(axis=(0, 2))
 """
@@ -117,6 +118,8 @@ np.putmask(v, v > 0, w)
 np.putmask(m, m > 0, w[:7])
 np.place(v, v > 0, w[:3])
 np.place(v, b, [1, 2, 3])
+v.partition(4)
+m.partition((3, 5), axis=0)
 """
 
 REFUSED = {
@@ -130,7 +133,6 @@ REFUSED = {
     "np.unique_values(v)": "call np.unique_values on arrays, outside",
     "np.argwhere(v > 0)": "call np.argwhere on arrays, outside .* the nearest: where",
     "np.nonzero(v)": "the size of the result depends on values",
-    "v.partition(4)": r"write x = np.sort\(x\)",
 }
 RAISES = {
     "np.bincount(i, minlength=9)": "out of range",

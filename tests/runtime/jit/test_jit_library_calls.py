@@ -120,6 +120,24 @@ def _suppress(x: Any) -> Any:
     return x
 
 
+def _two_managers(x: Any) -> Any:
+    with np.errstate(all="ignore"), contextlib.suppress(ValueError):
+        x = np.linalg.inv(x)
+    return x
+
+
+@jit
+def _jitted_inverse(x: Any) -> Any:
+    return np.linalg.inv(x)
+
+
+def _around_jit(x: Any) -> Any:
+    try:
+        return _jitted_inverse(x) + 1
+    except ValueError:
+        return x
+
+
 def _around_errstate(x: Any) -> Any:
     try:
         return _under_errstate(x) + sum([_inverse(y) for y in (x, x)])
@@ -132,11 +150,51 @@ def _after_write(x: Any) -> Any:
     return np.linalg.inv(x)
 
 
-@pytest.mark.parametrize("function", [_except, _finally, _suppress, _around_errstate, _after_write])
-def test_calls_whose_error_the_program_handles_are_refused(function: Any) -> None:
-    for x in (MATRIX.copy(), np.zeros((3, 3))):
-        with pytest.raises(GraphirError, match=r"test_jit.*numpy\.linalg\.inv"):
-            jit(function)(x)
+HANDLING = [
+    _except,
+    _finally,
+    _suppress,
+    _two_managers,
+    _around_jit,
+    _around_errstate,
+    _after_write,
+]
+
+
+@pytest.mark.parametrize("function", HANDLING)
+def test_errors_that_the_program_handles_are_followed_by_jit_and_refused_by_trace(
+    function: Any,
+) -> None:
+    jitted = jit(function)
+    for x in (MATRIX, np.zeros((6, 6)), MATRIX):
+        plain, traced = x.copy(), x.copy()
+        assert _outcome(jitted, traced) == _outcome(function, plain)
+        assert np.array_equal(traced, plain)
+    with pytest.raises(GraphirError, match=r"test_jit.*numpy\.linalg\.inv"):
+        trace(function, ("float64", (6, 6)), rules="numpy")
+
+
+def _outcome(function: Any, x: Any) -> Any:
+    try:
+        return _facts(function(x))
+    except np.linalg.LinAlgError as error:
+        return str(error)
+
+
+def _counting(state: dict[str, int]) -> Any:
+    def function(x: Any) -> Any:
+        state["calls"] = state["calls"] + 1
+        try:
+            return np.linalg.inv(x) * state["calls"]
+        except np.linalg.LinAlgError:
+            return x
+
+    return function
+
+
+def test_a_function_that_cannot_run_twice_may_handle_no_error() -> None:
+    with pytest.raises(GraphirError, match=r"changes state that it reads.* outside of"):
+        jit(_counting({"calls": 0}))(MATRIX)
 
 
 def test_instructions_outside_of_handlers_are_told_apart() -> None:

@@ -510,9 +510,7 @@ FIXES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "vectorize": (lambda x: np.vectorize(lambda v: v)(x), "has no value in Python"),
     "frombuffer": (lambda x: np.frombuffer(x), "bytes of an array"),
     "view": (lambda x: x.view(np.matrix), "no subclasses of ndarray"),
-    "det": (lambda x: np.linalg.det(np.outer(x, x)), "call np.linalg.det on arrays, outside of"),
-    "cholesky": (lambda x: np.linalg.cholesky(np.outer(x, x)), "call np.linalg.cholesky on arrays"),
-    "choose": (lambda x: np.choose(x.astype(int), [x, x]), "call np.choose on arrays"),
+    "eig": (lambda x: np.linalg.eig(np.outer(x, x)), "call np.linalg.eig on arrays, outside of"),
     "unique": (np.unique, "the nearest: sort$"),
 }
 
