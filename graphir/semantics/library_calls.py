@@ -112,21 +112,26 @@ class NumPyCall:
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.raises, self.is_handled = raises, is_handled
+        values = [*args, *kwargs.values()]
+        self._is_flat = not any(isinstance(x, (tuple, list, dict, slice)) for x in values)
+        places = {x.index: x for x in all_leaves(values) if type(x) is OperandPlace}
+        self._places = [places[index] for index in sorted(places)]
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Return the results; an error of NumPy is an ExecutionError of NumPy's class as well."""
-        values: dict[OperandPlace, Any] = {}
+        values = [place.value(operands) for place in self._places]
 
         def argument(leaf: Any) -> Any:
-            if type(leaf) is NewArrayPlace:
-                return leaf.layout.empty(leaf.shape, leaf.dtype)
-            if type(leaf) is not OperandPlace:
-                return leaf
-            if leaf not in values:
-                values[leaf] = leaf.value(operands)
-            return values[leaf]
+            kind: Any = cast("object", type(leaf))
+            if kind is OperandPlace:
+                return values[leaf.index]
+            return leaf.layout.empty(leaf.shape, leaf.dtype) if kind is NewArrayPlace else leaf
 
-        args, kwargs = mapped(argument, [[*self.args], dict(self.kwargs)])
+        if self._is_flat:
+            args = [argument(value) for value in self.args]
+            kwargs = {key: argument(value) for key, value in self.kwargs.items()}
+        else:
+            args, kwargs = mapped(argument, [[*self.args], dict(self.kwargs)])
         try:
             with np.errstate(all="ignore"):
                 result = self.function(*args, **kwargs)
@@ -135,8 +140,8 @@ class NumPyCall:
                 text = f"{type(error).__name__}: {error}"
                 raise HandledError("the program handles an error", reason=text) from None
             raise _as_execution_error(error) from None
-        outputs = [array for place, array in values.items() if place.is_output]
-        news = (*new_leaves(result, values.values()), *outputs)
+        outputs = [values[place.index] for place in self._places if place.is_output]
+        news = (*new_leaves(result, values), *outputs)
         return tuple([np.asarray(value, order="C") for value in news])
 
 
@@ -157,6 +162,13 @@ def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
     if kind is slice:
         return slice(leaf(value.start), leaf(value.stop), leaf(value.step))
     return leaf(value)
+
+
+def all_leaves(value: Any) -> Iterator[Any]:
+    """Return an iterator of the leaf values that `mapped` maps."""
+    values: list[Any] = []
+    mapped(values.append, value)
+    return iter(values)
 
 
 def leaves(value: Any) -> Iterator[Any]:
