@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class HandledError(ExecutionError):
-    """An error of NumPy that a graph cannot follow: `jit` runs the function itself instead."""
+    """An outcome of NumPy that a graph cannot follow: `jit` runs the function itself instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,8 @@ class NumPyCall:
 
     The results are those of the function, one by one, and then the new values of the operands to
     which it writes. `raises` says whether values decide if the function raises an error, and
-    `is_handled` whether an error changes what the program does, or had done before.
+    `is_handled` whether an error changes what the program does, or had done before. `usual` are
+    the dtypes and shapes of the results, if they depend on values; others raise HandledError.
     """
 
     def __init__(
@@ -109,9 +110,10 @@ class NumPyCall:
         kwargs: Mapping[str, Any],
         raises: bool,
         is_handled: bool = False,
+        usual: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.raises, self.is_handled = raises, is_handled
+        self.raises, self.is_handled, self.usual = raises, is_handled, usual
         values = [*args, *kwargs.values()]
         self._is_flat = not any(isinstance(x, (tuple, list, dict, slice)) for x in values)
         places = {x.index: x for x in all_leaves(values) if type(x) is OperandPlace}
@@ -142,6 +144,8 @@ class NumPyCall:
             raise _as_execution_error(error) from None
         outputs = [values[place.index] for place in self._places if place.is_output]
         news = (*new_leaves(result, values), *outputs)
+        if self.usual is not None and self.usual != [(x.dtype, x.shape) for x in news]:
+            raise HandledError("values decide the shapes of the results")
         return tuple([np.asarray(value, order="C") for value in news])
 
 

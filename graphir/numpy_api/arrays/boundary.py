@@ -258,7 +258,12 @@ def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None
         errors.append(error)
     error = errors[0]
     differ = len(set(map(type, errors))) > 1
-    return None if not is_certain and (differ or isinstance(error, _OF_VALUES)) else error
+    return None if not is_certain and (differ or _depends_on_values(error)) else error
+
+
+def _depends_on_values(error: Exception) -> bool:
+    is_of_shapes = isinstance(error, np.linalg.LinAlgError) and "dimension" in str(error)
+    return isinstance(error, _OF_VALUES) and not is_of_shapes
 
 
 def _error_with(question: Question, stand_in: Any, args: Any, kwargs: Any) -> Exception | None:

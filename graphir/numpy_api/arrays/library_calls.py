@@ -24,7 +24,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.dtypes import DType
-from graphir.errors import MissingOpError, shortened
+from graphir.errors import GraphError, MissingOpError, shortened
 from graphir.ir.symbol import Symbol
 from graphir.location import is_internal
 from graphir.numpy_api.arrays.memory import (
@@ -34,6 +34,7 @@ from graphir.numpy_api.arrays.memory import (
     Cell,
     ScalarValue,
     TraceMemory,
+    like_numpy,
     tracing_with,
 )
 from graphir.numpy_api.arrays.operands import memory_among
@@ -55,11 +56,13 @@ _OF_VALUES = frozenset(
         *("eig", "eigvals", "roots", "poly", "real_if_close", "trim_zeros", "min_scalar_type"),
         *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
         *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
-        *("compress", "bincount", "delete", "insert", "repeat", "resize", "lstsq"),
+        *("compress", "bincount", "delete", "insert", "repeat", "resize"),
         *("mask_indices", "histogram_bin_edges", "ediff1d"),
     )
 )
 """The functions whose results have dtypes or shapes that depend on values."""
+_USUALLY_TYPED = frozenset(("lstsq",))
+"""The functions whose results have other types for some values: the rank of a matrix, say."""
 _OF_MEMORY = frozenset(("shares_memory", "may_share_memory", "byte_bounds", "as_strided"))
 """The functions whose results depend on where arrays lie."""
 _MODULES = ("numpy", "numpy.linalg", "numpy.fft")
@@ -102,10 +105,19 @@ def of_call(
         result = call.result_of(1)
         if any(_types_of(other) != _types_of(result) for other in others) or not call.fits(result):
             return None
+    except np.linalg.LinAlgError as error:
+        if "dimension" not in str(error):
+            return None
+        raise like_numpy(GraphError(str(error)), type(error)) from None
     except Exception:  # NumPy's own, which an op has raised for the same operands
         return None
-    raises = _may_raise(function, method)
-    return (call.emitted(name, result, raises, raises and _is_handled(memory, name)),)
+    raises, usual = _may_raise(function, method), None
+    if function.__name__ in _USUALLY_TYPED:
+        if not _can_run(memory):
+            return None
+        usual = [(leaf.dtype, leaf.shape) for leaf in leaves(result)]
+    is_handled = usual is not None or (raises and _is_handled(memory, name))
+    return (call.emitted(name, result, (raises, is_handled, usual)),)
 
 
 def _name_of(function: Any, method: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
@@ -241,14 +253,17 @@ class _Call:
                 arrays.append(leaf)
         return bool(news) or "out" in self.kwargs
 
-    def emitted(self, name: str, result: Any, raises: bool, is_handled: bool) -> Any:
-        """Add the call to the graph, and return its results as values of the trace."""
+    def emitted(self, name: str, result: Any, outcomes: tuple[Any, ...]) -> Any:
+        """Add the call to the graph, and return its results as values of the trace.
+
+        `outcomes` are the last arguments of NumPyCall.
+        """
         self.memory.check()
         news = new_leaves(result, self.stand_ins)
         outputs = [self.values[place.index] for place in self._places if place.is_output]
         types = [TensorType(DType.from_numpy(np.asarray(x).dtype), np.shape(x)) for x in news]
         types += [TensorType(x.element, x.dims) for x in outputs]
-        function = NumPyCall(self.function, self.args, self.kwargs, raises, is_handled)
+        function = NumPyCall(self.function, self.args, self.kwargs, *outcomes)
         attrs = {
             "callee": Callee(name, function),
             "types": TupleType(types),
@@ -341,8 +356,7 @@ def _is_handled(memory: TraceMemory, name: str) -> bool:
 
     Then `jit` runs the program itself. Raises MissingOpError in other traces.
     """
-    is_jit = memory.runs_here and memory.graph.rules.name == "numpy"
-    can_run = is_jit and memory.graph.functions == "numpy"
+    can_run = _can_run(memory)
     if any(cell.version for cell in memory.arguments):
         if can_run:
             return True
@@ -361,6 +375,12 @@ def _is_handled(memory: TraceMemory, name: str) -> bool:
             )
         frame = frame.f_back
     return False
+
+
+def _can_run(memory: TraceMemory) -> bool:
+    """Whether `jit` traces a function under the rules by which the function itself computes."""
+    graph = memory.graph
+    return memory.runs_here and graph.rules.name == "numpy" and graph.functions == "numpy"
 
 
 _ROOT = "graphir.numpy_api.trace"

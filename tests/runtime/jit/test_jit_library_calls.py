@@ -181,6 +181,24 @@ def _outcome(function: Any, x: Any) -> Any:
         return str(error)
 
 
+def _fitted(x: Any) -> Any:
+    return np.linalg.lstsq(x[:, :2], x[0], rcond=None)
+
+
+def _not_square(x: Any) -> Any:
+    try:
+        return np.linalg.inv(x[:, :2])
+    except np.linalg.LinAlgError:
+        return x[:, :2]
+
+
+def test_results_and_errors_of_other_shapes_are_numpys() -> None:
+    for function in (_fitted, _not_square):
+        jitted = jit(function)
+        for x in (MATRIX, np.zeros((6, 6)), MATRIX):
+            assert _facts(jitted(x)) == _facts(function(x))
+
+
 def _counting(state: dict[str, int]) -> Any:
     def function(x: Any) -> Any:
         state["calls"] = state["calls"] + 1
@@ -231,7 +249,6 @@ def test_what_depends_on_values_or_users_is_refused() -> None:
     for function in (
         lambda x: np.linalg.eig(x),
         lambda x: np.roots(x[0]),
-        lambda x: np.linalg.lstsq(x, x[0], rcond=None),
         lambda x: np.apply_along_axis(lambda row: row[::-1] * row.sum(), 0, x.astype(object)),
         lambda x: np.histogram(x, bins="auto"),
         lambda x: np.shares_memory(x, x[0]),
