@@ -669,7 +669,10 @@ def _alias(value: ArrayValue, output: int, place: int) -> ResultAlias:
 
 def _may_differ(value: ArrayValue) -> bool:
     """Whether a result has another layout than the Program's: row-major, or a view of a result."""
-    return not value.lies_usually or value.read().op in _VIEWS
+    symbol = value.read()
+    while symbol.op is ops.reshape:
+        (symbol,) = symbol.args
+    return not value.lies_usually or symbol.op in _VIEWS
 
 
 _VIEWS = frozenset(

@@ -64,6 +64,15 @@ def test_calls_have_numpys_types_strides_and_bits_in_all_layouts(name: str) -> N
             assert _facts(jitted(x)) == _facts(function(x)), layout
 
 
+def test_copies_of_reshaped_views_lie_in_order() -> None:
+    for function in (
+        lambda x: np.argsort(x, axis=1)[..., 0].copy(),
+        lambda x: (x + 1).reshape(36, 1)[::-1].copy(),
+        lambda x: (x * 2)[:, ::2].ravel().reshape(3, 6),
+    ):
+        assert _facts(jit(function)(MATRIX)) == _facts(function(MATRIX))
+
+
 def _inverse(x: Any) -> Any:
     return np.linalg.inv(x) + 1
 
