@@ -654,6 +654,10 @@ class Arguments:
                     aliases.append(_alias(value, slot.index, inputs[0]))
                 elif _may_differ(value) and value.layout is not None:
                     result_layouts.append(_result_layout(value.plain, slot.index))
+            elif type(value) is np.ndarray and type(slot) is Slot and self.memory is not None:
+                flags = value.flags
+                if not (flags.c_contiguous and flags.writeable):
+                    result_layouts.append(_result_layout(value, slot.index))
         return aliases, result_layouts
 
 
