@@ -281,9 +281,10 @@ class Jitted(Generic[P, R]):
             same &= variant.trace.writes == trace_result.writes
             same &= variant.trace.layouts == trace_result.layouts
             if same and same_graph(variant.trace.graph, graph):
-                return _Compiled(trace_result, variant.program, guards)
-        graph = in_memory_order(graph, trace_result.input_axes, trace_result.output_axes) or graph
-        return _Compiled(trace_result, unwatched(Program, graph), guards)
+                return _Compiled(trace_result, variant.program, guards, variant.in_memory_order)
+        ordered = in_memory_order(graph, trace_result.input_axes, trace_result.output_axes)
+        program = unwatched(Program, ordered or graph)
+        return _Compiled(trace_result, program, guards, ordered is not None)
 
     def _keep(
         self, key: Any, compiled: _Compiled, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -366,8 +367,12 @@ class Jitted(Generic[P, R]):
 class _Compiled:
     """A trace with its Program and guards, and the conversions of inputs and results."""
 
-    def __init__(self, trace: Trace, program: Program, guards: Guards) -> None:
+    def __init__(
+        self, trace: Trace, program: Program, guards: Guards, in_memory_order: bool
+    ) -> None:
+        """`in_memory_order` says that the Program takes and gives arrays as they lie in memory."""
         self.trace, self.program, self.guards = trace, program, guards
+        self.in_memory_order = in_memory_order
         numbers, graph = trace.numbers, trace.graph
         self.feeds = [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
         self._numbers = [
@@ -381,7 +386,7 @@ class _Compiled:
         )
         self._row_major: list[int] = []
         """The outputs that the Program may return as views in another order than NumPy's."""
-        if program.graph is trace.graph:
+        if not in_memory_order:
             self._axes = {}, {}
         else:
             laid_out = {*trace.output_axes, *[layout.output for layout in trace.layouts]}

@@ -74,6 +74,16 @@ def test_results_that_are_views_have_numpys_strides() -> None:
         assert _facts(jit(function)(MATRIX)) == _facts(function(MATRIX))
 
 
+def test_a_program_of_an_equal_graph_keeps_its_order_of_axes() -> None:
+    def function(x: Any) -> Any:
+        np.add(x, 2, out=x)
+        return np.array(x, order="F")
+
+    jitted = jit(function)
+    for _ in range(3):
+        assert _facts(jitted(MATRIX.copy())) == _facts(function(MATRIX.copy()))
+
+
 def _inverse(x: Any) -> Any:
     return np.linalg.inv(x) + 1
 
