@@ -100,9 +100,11 @@ def outputs(page: Path) -> dict[int, str]:
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # which takes longer than tests of pages
     if not described:
         return {}
+    # The frames of forks.py would count as the line of the user that made a module.
+    python = sys.executable if any(b.needs for b in blocks(page)) else forks.executable()
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [forks.executable(), __file__, forks.executable()],
+            [forks.executable(), __file__, python],
             input=json.dumps(described),
             cwd=folder,
             env=environment,

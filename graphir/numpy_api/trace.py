@@ -745,6 +745,11 @@ def _constant(graph: Graph, value: Any, path: str) -> Symbol:
                 f"{graph.rules.name!r}",
                 fix=f"return np.{np.asarray(value).dtype}({value!r})",
             ) from None
-    if isinstance(value, np.ndarray) or is_foreign_array(cast("type[Any]", type(value))):
+    kind: Any = cast("object", type(value))
+    if issubclass(kind, (np.matrix, np.ma.MaskedArray)):
+        raise GraphError(
+            f"{path} is a {kind.__name__}, and results are ndarrays", fix="return an ndarray"
+        )
+    if isinstance(value, np.ndarray) or is_foreign_array(kind):
         return graph.entering(value)
     raise GraphError(f"{path} is no symbol, array, number or None", got=repr(value))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError
+from graphir.errors import GraphError, PromotionError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
@@ -229,8 +229,13 @@ def of_loop(
     arguments: list[Symbol] = []
     for place, value in enumerate(inputs):
         if type(value) is TracedNumber:
+            try:
+                number = value.symbol()
+            except PromotionError:  # an int of more than 64 bits, which NumPy rounds to the loop's
+                operands[place] = concrete(value)
+                continue
             operands[place] = dtypes[place].type(0)
-            arguments.append(value.symbol().cast(DType.from_numpy(dtypes[place])))
+            arguments.append(number.cast(DType.from_numpy(dtypes[place])))
         elif isinstance(value, VALUES):
             arguments.append(value.read())
         elif type(value) not in (bool, int, float, complex):

@@ -45,9 +45,13 @@ _SETTINGS = (
         "may_share",
         "shares",
         "isfortran",
+        "nanvar",
     ),
 )
-"""The starts of names that are not drawn: settings, text, dates, and what depends on memory."""
+"""The starts of names that are not drawn: settings, text, dates, and what depends on memory.
+
+np.nanvar checks an array in place of a dtype in another order than jit, which raises other classes.
+"""
 FUNCTIONS = [
     f"np.{prefix}{name}"
     for prefix, module in (("", np), ("linalg.", np.linalg))

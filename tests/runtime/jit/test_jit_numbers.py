@@ -149,7 +149,7 @@ def _ours(jitted: Callable[..., Any], x: Any, k: Any) -> Any:
         found = jitted(x, k)
     except (GraphirError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
         return error
-    return found if isinstance(found, tuple) else (found,)
+    return [np.asarray(one) for one in (found if isinstance(found, tuple) else (found,))]
 
 
 def _difference(name: str, ours: Any, theirs: Any) -> str:

@@ -329,7 +329,7 @@ def test_drawn_calls_give_numpys_values_or_are_refused() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(1, 11))
+@pytest.mark.parametrize("seed", range(3, 8))
 def test_more_drawn_calls_give_numpys_values_or_are_refused(seed: int) -> None:
     _check_drawn(seed, 500)
 
