@@ -116,7 +116,7 @@ class NumPyCall:
         self.raises, self.is_handled, self.usual = raises, is_handled, usual
         values = [*args, *kwargs.values()]
         self._is_flat = not any(isinstance(x, (tuple, list, dict, slice)) for x in values)
-        places = {x.index: x for x in all_leaves(values) if type(x) is OperandPlace}
+        places = {x.index: x for x in leaves(values) if type(x) is OperandPlace}
         self._places = [places[index] for index in sorted(places)]
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
@@ -168,18 +168,16 @@ def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
     return leaf(value)
 
 
-def all_leaves(value: Any) -> Iterator[Any]:
-    """Return an iterator of the leaf values that `mapped` maps."""
-    values: list[Any] = []
-    mapped(values.append, value)
-    return iter(values)
-
-
 def leaves(value: Any) -> Iterator[Any]:
-    """Yield all leaf values of tuples and lists."""
-    if isinstance(value, (tuple, list)):
-        for item in cast("Sequence[Any]", value):
+    """Yield all leaf values of tuples, lists, dicts and slices."""
+    kind: Any = cast("object", type(value))
+    if issubclass(kind, (tuple, list)):
+        for item in value:
             yield from leaves(item)
+    elif issubclass(kind, dict):
+        yield from leaves(list(value.values()))
+    elif kind is slice:
+        yield from (value.start, value.stop, value.step)
     else:
         yield value
 

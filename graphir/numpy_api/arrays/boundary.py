@@ -258,10 +258,11 @@ def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None
         errors.append(error)
     error = errors[0]
     differ = len(set(map(type, errors))) > 1
-    return None if not is_certain and (differ or _depends_on_values(error)) else error
+    return None if not is_certain and (differ or depends_on_values(error)) else error
 
 
-def _depends_on_values(error: Exception) -> bool:
+def depends_on_values(error: Exception) -> bool:
+    """Whether an error that NumPy raises for stand-ins may come from their values."""
     is_of_shapes = isinstance(error, np.linalg.LinAlgError) and "dimension" in str(error)
     return isinstance(error, _OF_VALUES) and not is_of_shapes
 

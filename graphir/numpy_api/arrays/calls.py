@@ -27,6 +27,7 @@ from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
 from graphir.numpy_api.arrays import library_calls, orders, products, scalars, writers
+from graphir.numpy_api.arrays.boundary import numpys_error
 from graphir.numpy_api.arrays.contractions import compiled_einsum, path_of
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
@@ -40,6 +41,7 @@ from graphir.numpy_api.arrays.memory import (
     OrderError,
     ScalarValue,
     TraceMemory,
+    as_graph_error,
     plainly,
     strided_zeros,
 )
@@ -715,7 +717,9 @@ def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         if isinstance(leaf, SelectionValue):
             return _of_selection(memory, function, leaf, args, kwargs)
     if function in _CHECKED and not is_known(args, kwargs):
-        _raise_as_numpy(function, args, kwargs)
+        error = numpys_error(function, args, kwargs)
+        if error is not None:
+            raise as_graph_error(error)
     writer = writers.WRITERS.get(function)
     if writer is not None:
         args, kwargs = bound(function, writer, args, kwargs, leading=1)
@@ -855,22 +859,6 @@ _CHECKED = frozenset((np.place, np.putmask, np.copyto, np.select, np.compress, n
 """The functions of masks, whose errors for types and shapes NumPy itself raises."""
 _MASKED = frozenset(("sum", "prod", "max", "min", "amax", "amin", "any", "all"))
 """The reductions whose `where=` counts by its truth alone."""
-
-
-def _raise_as_numpy(function: Any, args: Any, kwargs: Any) -> None:
-    """Raise the error that NumPy raises for arguments of these types, layouts and known values."""
-    if any(array.layout is None for array in arrays_of(args, kwargs)):
-        return
-    samples = mapped(_sample, [args, kwargs])
-    plainly(function, *samples[0], **samples[1])
-
-
-def _sample(value: Any) -> Any:
-    """Return a copy of known values, and zeros in place of others."""
-    if isinstance(value, ArrayValue) and not value.is_known:
-        return strided_zeros(value.plain)
-    plain: Any = layouts(value)
-    return plain.copy() if type(plain) is np.ndarray else plain
 
 
 def _materialized(value: Any) -> Any:

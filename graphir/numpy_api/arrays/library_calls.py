@@ -27,6 +27,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError, shortened
 from graphir.ir.symbol import Symbol
 from graphir.location import is_internal
+from graphir.numpy_api.arrays.boundary import depends_on_values
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     Array,
@@ -106,7 +107,7 @@ def of_call(
         if any(_types_of(other) != _types_of(result) for other in others) or not call.fits(result):
             return None
     except np.linalg.LinAlgError as error:
-        if "dimension" not in str(error):
+        if depends_on_values(error):
             return None
         raise like_numpy(GraphError(str(error)), type(error)) from None
     except Exception:  # NumPy's own, which an op has raised for the same operands

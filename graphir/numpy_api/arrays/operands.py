@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.order_statistics import demanded
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
+from graphir.semantics.library_calls import leaves
 
 VALUES = ArrayValue, ScalarValue
 
@@ -38,20 +39,6 @@ def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
     if kind is slice:
         return slice(leaf(value.start), leaf(value.stop), leaf(value.step))
     return leaf(value)
-
-
-def leaves(value: Any) -> Iterator[Any]:
-    """Yield all leaf values of tuples, lists, dicts and slices."""
-    kind: Any = cast("object", type(value))
-    if issubclass(kind, (tuple, list)):
-        for item in value:
-            yield from leaves(item)
-    elif issubclass(kind, dict):
-        yield from leaves(list(value.values()))
-    elif kind is slice:
-        yield from (value.start, value.stop, value.step)
-    else:
-        yield value
 
 
 def is_known(*values: Any) -> bool:
