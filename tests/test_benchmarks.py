@@ -19,6 +19,7 @@ from tests.benchmarks.recording import Record
 from tests.benchmarks.targets import Target, missed
 from tests.benchmarks.workloads import BY_NAME, WORKLOADS, dag, names
 from tests.support.native_runs import needs_llvmlite
+from tests.support.tables import every
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW = ("torch.compile", "MAX", "numba", "jax.jit")  # to compile
@@ -114,7 +115,7 @@ def test_the_dag_has_its_nodes_all_alive_and_within_bounds() -> None:
     assert 0 < np.abs(found).max() < 0.5
 
 
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
+@every("workload", WORKLOADS)
 def test_inputs_are_the_same_each_time_and_of_their_dtypes(workload) -> None:  # pyright: ignore
     graph = workload.graph(100)
     for symbol, one, again in zip(

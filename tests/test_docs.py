@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.pages import PAGES, ROOT, Block, blocks, links, outputs
+from tests.support.tables import every
 
 RUN = [block for page in PAGES for block in blocks(page) if block.language in ("python", "console")]
 
 
-@pytest.mark.parametrize("block", RUN, ids=str)
+@every("block", RUN)
 def test_a_block_prints_what_its_page_shows(block: Block) -> None:
     if block.missing:
         pytest.skip(f"not installed: {', '.join(block.missing)}")
     assert outputs(block.page)[block.line] == block.output
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every("page", PAGES)
 def test_no_block_escapes_the_test(page: Path) -> None:
     for block in blocks(page):
         assert block.language in ("python", "console") or block.file, block
@@ -38,7 +39,7 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", line).strip().lower().replace(" ", "-") for line in lines}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every("page", PAGES)
 def test_links_lead_to_files_and_headings(page: Path) -> None:
     for link in links(page):
         path, _, heading = link.partition("#")
@@ -59,7 +60,7 @@ def test_each_page_is_two_clicks_from_the_readme() -> None:
     assert reached.issuperset(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every("page", PAGES)
 def test_paths_named_in_prose_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for path in re.findall(r"`((?:graphir|passes|runtime|tests|docs|examples)/[\w./]*)`", text):
@@ -68,7 +69,7 @@ def test_paths_named_in_prose_exist(page: Path) -> None:
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every("page", PAGES)
 def test_names_stand_in_the_files_named_beside_them(page: Path) -> None:
     pairs = re.findall(r"`([\w.]+)`\s\(`([\w/]+\.py)`", page.read_text(encoding="utf-8"))
     assert pairs or page.name != "architecture.md"

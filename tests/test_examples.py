@@ -12,13 +12,13 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-import pytest
 
 from graphir import DType, Graph
 from passes import CastReport, cast_report, lower
 from runtime import execute, interpret
 from tests.support.loading import EXAMPLES
 from tests.support.loading import example as module
+from tests.support.tables import every
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
@@ -65,7 +65,7 @@ def test_there_are_three():
     assert NAMES == ["digits", "image_pipeline", "question"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_each_says_what_one_will_see(name: str):
     assert module(name).__doc__
     assert printed(name)
@@ -188,7 +188,7 @@ def test_digits_equals_the_same_network_in_ml_dtypes():
     np.testing.assert_array_equal(found, z.argmax(axis=1))
 
 
-@pytest.mark.parametrize("count", [0, 1, 7])
+@every("count", [0, 1, 7])
 def test_digits_takes_any_number_of_images(count: int):
     graph, images, *_ = digits()
     run, meant = execute(graph, images[:count]), interpret(graph, images[:count])
@@ -239,7 +239,7 @@ def test_image_pipeline_casts_that_lose_something():
         assert f"image_pipeline.py:{line}:" in printed("image_pipeline")
 
 
-@pytest.mark.parametrize("name", ["digits", "image_pipeline"])
+@every("name", ["digits", "image_pipeline"])
 def test_rows_stand_at_the_very_expression(name: str) -> None:
     graph = digits()[0] if name == "digits" else module(name).pipeline(DType.tensor_float32)
     lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()

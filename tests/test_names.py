@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.syntax import Syntax, syntax, syntax_of
+from tests.support.tables import every
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["graphir", "passes", "runtime"]
@@ -97,7 +96,7 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert not {name: files for name, files in places.items() if len(files) > 1}
 
 
-@pytest.mark.parametrize(
+@every(
     "source",
     [
         "found = 1",

@@ -15,6 +15,7 @@ from docs.run_notebooks import NOTEBOOKS, run
 from graphir.markup import LARGEST
 from tests.pages import PAGES, links
 from tests.support.notebooks import Outputs, notebook_shell
+from tests.support.tables import every
 
 
 def code_cells(text: str) -> list[dict[str, Any]]:
@@ -72,7 +73,7 @@ def test_a_kernel_gives_the_stored_outputs(path: Path) -> None:
     assert [stored(cell) for cell in new] == [stored(cell) for cell in cells]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=names)
+@every("path", NOTEBOOKS)
 def test_stored_outputs_are_short_and_name_no_machine(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"/(tmp|home|root|Users|work)/|ipykernel|ipython-input", text)

@@ -13,7 +13,7 @@ from docs.build_promotion import build
 from graphir import DType, rule_sets
 from tests import GOLDEN, ROOT
 from tests.peers.table import page as deviations
-from tests.support.tables import cells
+from tests.support.tables import cells, every
 
 FOLDER = ROOT / "docs" / "promotion"
 SCHEMA = "rule-sets.schema.json"
@@ -73,7 +73,7 @@ PRINTED = {
 }
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@every("name", PRINTED)
 def test_pairs_are_those_of_the_printed_table(name: str) -> None:
     file, table = PRINTED[name]
     printed = cells(golden(file)[table])

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests import ROOT
+from tests.support.tables import every
 
 QUESTIONS = {
     "Where is dead code removed?": ("dead", "passes/dead_code.py", "dead_code"),
@@ -53,14 +52,14 @@ def test_there_are_twenty() -> None:
     assert len({path for _, path, _ in QUESTIONS.values()}) == 20
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@every("question", QUESTIONS)
 def test_a_question_is_answered_by_one_path(question: str) -> None:
     _, path, name = QUESTIONS[question]
     text = (ROOT / path).read_text(encoding="utf-8")
     assert re.search(rf"^(?:(?:def|class) {name}\b|{name}(?:: [^=]*)? = )", text, re.M), name
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@every("question", QUESTIONS)
 def test_the_word_that_a_reader_tries_leads_there(question: str) -> None:
     """A name that has the word is the answer's, or that of a folder around it."""
     word, answer, _ = QUESTIONS[question]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from graphir import lattice, rule_sets
 from graphir.drawing.lattices import lattice_svg
 from tests.pages import PAGES, ROOT, blocks, links
+from tests.support.tables import every
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -17,7 +16,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 135
 
 
-@pytest.mark.parametrize(
+@every(
     ("page", "file", "printed"),
     [
         ("README.md", "example.py", "loses 2049"),
@@ -71,7 +70,7 @@ def test_every_rule_set_is_told_of() -> None:
             assert f"`{each.name}`" in page, each.name
 
 
-@pytest.mark.parametrize(("picture", "name"), [("max", "max"), ("jax", "jax_doc")])
+@every(("picture", "name"), [("max", "max"), ("jax", "jax_doc")])
 def test_the_pictures_are_those_of_today(picture: str, name: str) -> None:
     assert f"../examples/{picture}.svg" in links(ROOT / "docs" / "rule-sets.md")
     drawn = (ROOT / "examples" / f"{picture}.svg").read_text()

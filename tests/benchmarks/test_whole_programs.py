@@ -9,14 +9,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from tests.benchmarks.whole_programs import PROGRAMS, ROOT, Row, ratio_of, summarize
+from tests.support.tables import every
 
 FOLDER = Path(__file__).parent
 
 
-@pytest.mark.parametrize("module", ["whole_numpy", "whole_torch", "whole_numba"])
+@every("module", ["whole_numpy", "whole_torch", "whole_numba"])
 def test_each_program_is_written_for_each_library(module: str) -> None:
     tree = ast.parse((FOLDER / f"{module}.py").read_text(encoding="utf-8"))
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -24,6 +24,7 @@ from tests.support.rounding import (
     spelled,
     to,
 )
+from tests.support.tables import every
 
 # --- floats to floats ----------------------------------------------------------------------------
 
@@ -74,7 +75,7 @@ def test_narrow_floats_widen_exactly_and_round_into_each_other(name: str) -> Non
         assert_same(decoded(other, to(other, x, name)), want, exact)
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "want"),
     [
         *((n, [INF, -INF, NAN, INF, -INF, 0.0, -0.0, -1.0]) for n in ("float16", "float8_e3m4")),
@@ -108,7 +109,7 @@ def test_every_nan_gives_the_same_bits_in_a_narrow_float(name: str, source: str)
     assert len(set(to(name, x, source).tobytes())) == 1
 
 
-@pytest.mark.parametrize(
+@every(
     ("x", "want"),
     [
         (3.0, 4.0),  # ties go up: both neighbours have the one significand there is

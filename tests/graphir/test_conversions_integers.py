@@ -23,6 +23,7 @@ from tests.support.rounding import (
     spelled,
     to,
 )
+from tests.support.tables import every
 
 # --- integers to floats --------------------------------------------------------------------------
 
@@ -39,7 +40,7 @@ def test_integers_are_rounded_once(name: str, source: str) -> None:
     assert_same(decoded(name, got), want, x)
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "n", "want"),
     [
         ("bfloat16", 2**62 + 2**54 + 1, 2**62 + 2**55),

@@ -29,6 +29,7 @@ from tests.support.rounding import (
     spelled,
     to,
 )
+from tests.support.tables import every
 
 # --- complex -------------------------------------------------------------------------------------
 
@@ -62,7 +63,7 @@ def test_complex_to_complex_rounds_each_part() -> None:
     assert_same(back.imag, got.imag.astype(np.float64))
 
 
-@pytest.mark.parametrize("source", COMPLEX)
+@every("source", COMPLEX)
 def test_complex_to_real_is_refused(source: str) -> None:
     for name in (*INTEGERS, *FORMATS):
         with pytest.raises(PromotionError, match=rf"{source} to {name}; take \.real"):
@@ -92,7 +93,7 @@ def targets(source: DType) -> list[DType]:
     return [DType(name) for name in (("bool", *COMPLEX) if str(source) in COMPLEX else NAMES)]
 
 
-@pytest.mark.parametrize("source", ALL, ids=str)
+@every("source", ALL)
 def test_all_pairs_in_every_layout(source: DType) -> None:
     with np.errstate(all="ignore"):
         base = sample(source, (6, 10))
@@ -128,7 +129,7 @@ def test_the_argument_is_never_written_to() -> None:
         assert x.tobytes() == before
 
 
-@pytest.mark.parametrize(
+@every(
     ("weak", "strong"),
     [("weak_int", "int64"), ("weak_float", "float64"), ("weak_complex", "complex128")],
 )

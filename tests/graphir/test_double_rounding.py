@@ -8,11 +8,12 @@ import pytest
 from graphir import DType, Graph
 from passes import legalize, weak_types
 from runtime import execute, interpret
+from tests.support.tables import every
 
 E8M0 = DType.float8_e8m0fnu
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "least", "sum_of_exponents"),
     [("tensor_float32", -136, e) for e in (-158, -155, -150, -147)]
     + [("bfloat16", -133, e) for e in (-149, -147, -144, -141)],
@@ -58,7 +59,7 @@ def test_products_of_powers_of_two_beyond_float32() -> None:
         np.testing.assert_array_equal(cast, wanted)
 
 
-@pytest.mark.parametrize("rules", ["max", "jax", "numpy", "torch"])
+@every("rules", ["max", "jax", "numpy", "torch"])
 def test_passes_that_need_an_explicit_graph_refuse_others(rules: str) -> None:
     g = Graph("g", rules=rules)
     x = g.input("float64", ("n",), name="x")

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphir import DType, GraphError
+from tests.support.tables import every
 
 _MEMBERS = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 index address float16 bfloat16 float32 "
@@ -46,7 +47,7 @@ def test_members_are_those_of_the_design_in_its_order():
     assert [str(d) for d in DType] == MEMBERS
 
 
-@pytest.mark.parametrize("dtype", INTS, ids=str)
+@every("dtype", INTS)
 def test_integer_facts_are_those_of_iinfo(dtype: DType):
     info = ml_dtypes.iinfo(dtype.storage)
     assert (dtype.bits, dtype.min, dtype.max) == (info.bits, info.min, info.max)
@@ -56,7 +57,7 @@ def test_integer_facts_are_those_of_iinfo(dtype: DType):
     assert dtype.is_integer and not dtype.is_float and not dtype.is_complex
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@every("dtype", FLOATS)
 def test_float_facts_are_those_of_finfo(dtype: DType):
     info = ml_dtypes.finfo(dtype.storage)
     assert dtype.bits == info.bits
@@ -67,7 +68,7 @@ def test_float_facts_are_those_of_finfo(dtype: DType):
     assert dtype.is_float and not dtype.is_integer and not dtype.is_complex
 
 
-@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+@every("dtype", COMPLEX)
 def test_complex_facts_are_those_of_the_parts(dtype: DType):
     info = np.finfo(dtype.storage)
     assert dtype.is_complex and not dtype.is_float and not dtype.is_integer
@@ -87,7 +88,7 @@ def test_tensor_float32_is_a_float32_whose_low_13_bits_are_zero():
     assert tf32.storage == np.float32
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+@every("name", MEMBERS)
 def test_storage(name: str):
     stored = {"index": np.uint64, "address": np.uint64, "tensor_float32": np.float32}
     stored |= {"weak_int": np.int64, "weak_float": np.float64, "weak_complex": np.complex128}
@@ -96,7 +97,7 @@ def test_storage(name: str):
     assert DType(name).to_numpy() == wanted
 
 
-@pytest.mark.parametrize("name", [n for n in MEMBERS if n not in OWN])
+@every("name", [n for n in MEMBERS if n not in OWN])
 def test_numpy_dtypes_find_their_member(name: str):
     dtype = DType(name)
     assert DType(dtype.storage) is dtype
@@ -115,7 +116,7 @@ def test_byte_order_is_no_matter_of_the_dtype():
     assert DType.from_numpy(np.dtype(np.int32).newbyteorder()) is DType.int32
 
 
-@pytest.mark.parametrize("wrong", ["bogus", "M8[s]", None])
+@every("wrong", ["bogus", "M8[s]", None])
 def test_from_numpy_of_what_no_dtype_holds_is_an_error(wrong: object):
     with pytest.raises(GraphError, match="no dtype corresponds"):
         DType.from_numpy(wrong)
@@ -126,18 +127,18 @@ NUMPYS = {"i8": "int8", "u8": "uint8", "f16": "float16", "i2": "int2", "i4": "in
 NUMPYS |= {"u2": "uint2", "u4": "uint4"}
 
 
-@pytest.mark.parametrize(("alias", "name"), SHORT.items())
+@every(("alias", "name"), SHORT.items())
 def test_aliases(alias: str, name: str):
     assert DType(alias) is DType(name) is getattr(DType, name)
 
 
-@pytest.mark.parametrize("short", sorted(NUMPYS))
+@every("short", sorted(NUMPYS))
 def test_short_names_that_numpy_reads_otherwise_find_no_dtype(short: str):
     with pytest.raises(GraphError, match=f"{short}.*near it are {NUMPYS[short]}"):
         DType(short)
 
 
-@pytest.mark.parametrize("dtype", DType, ids=str)
+@every("dtype", DType)
 def test_every_name_finds_its_dtype(dtype: DType):
     for name in {str(dtype), dtype.short, *dtype.aliases} - set(NUMPYS):
         assert DType(name) is dtype
@@ -154,7 +155,7 @@ def test_weak_and_narrow():
     assert [str(d) for d in DType if d.narrow] == MEMBERS[MEMBERS.index("int2") :]
 
 
-@pytest.mark.parametrize(
+@every(
     ("wrong", "near"),
     [("flaot32", "float32"), ("bfloat", "bfloat16"), ("int_16", "int16"), ("tf_32", "tf32")],
 )
@@ -163,9 +164,7 @@ def test_an_unknown_name_is_an_error_with_near_matches(wrong: str, near: str):
         DType(wrong)
 
 
-@pytest.mark.parametrize(
-    "wrong", [object(), None, np.dtype("M8[s]"), np.dtype(object), np.dtype("U3"), 3.5, [], str]
-)
+@every("wrong", [object(), None, np.dtype("M8[s]"), np.dtype(object), np.dtype("U3"), 3.5, [], str])
 def test_what_is_no_dtype_is_an_error(wrong: object):
     with pytest.raises(GraphError, match="give a DType"):
         DType(wrong)
@@ -178,7 +177,7 @@ def test_a_long_double_has_no_dtype():
         DType.from_numpy(np.longdouble)
 
 
-@pytest.mark.parametrize("dtype", DType, ids=str)
+@every("dtype", DType)
 def test_copies_are_the_same_object(dtype: DType):
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(dtype, protocol)) is dtype
@@ -312,7 +311,7 @@ WIDE = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target", "witness"), WIDE)
+@every(("source", "target", "witness"), WIDE)
 def test_witness_of_wide_dtypes(source: str, target: str, witness: complex):
     found = DType(source).witness(DType(target))
     assert found == witness
@@ -339,7 +338,7 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target"), EXACT)
+@every(("source", "target"), EXACT)
 def test_exact_wide_pairs(source: str, target: str):
     assert DType(source).exact_in(DType(target))
     assert DType(source).witness(DType(target)) is None

@@ -13,6 +13,7 @@ import pytest
 
 from graphir import DType, Graph, GraphirError, trace
 from runtime import jit
+from tests.support.tables import every
 
 OWN = tuple(
     map(DType, ("index", "address", "tensor_float32", "weak_int", "weak_float", "weak_complex"))
@@ -31,7 +32,7 @@ OTHERS: list[Any] = [
 """What NumPy compares a dtype with: dtypes, scalar types, other types, codes, names, other text."""
 
 
-@pytest.mark.parametrize("dtype", NUMPYS, ids=str)
+@every("dtype", NUMPYS)
 def test_equality_is_that_of_the_dtype_of_numpy_in_both_orders(dtype: DType) -> None:
     for other in OTHERS:
         if isinstance(other, str) and other == str(dtype):
@@ -43,7 +44,7 @@ def test_equality_is_that_of_the_dtype_of_numpy_in_both_orders(dtype: DType) -> 
             assert (dtype != other) is (other != dtype) is not equal, other
 
 
-@pytest.mark.parametrize("dtype", DType, ids=str)
+@every("dtype", DType)
 def test_a_dtype_equals_its_name_and_neither_none_nor_what_is_no_dtype(dtype: DType) -> None:
     assert dtype == str(dtype)
     assert str(dtype) == dtype
@@ -53,7 +54,7 @@ def test_a_dtype_equals_its_name_and_neither_none_nor_what_is_no_dtype(dtype: DT
     assert dtype not in (None, 0, "")
 
 
-@pytest.mark.parametrize("dtype", OWN, ids=str)
+@every("dtype", OWN)
 def test_dtypes_that_numpy_lacks_equal_their_names_alone(dtype: DType) -> None:
     equal = [other for other in OTHERS if dtype == other]
     assert equal == [other for other in OTHERS if other == str(dtype)]
@@ -62,7 +63,7 @@ def test_dtypes_that_numpy_lacks_equal_their_names_alone(dtype: DType) -> None:
     assert {dtype: 1, dtype.storage: 2}[dtype] == 1
 
 
-@pytest.mark.parametrize("dtype", DType, ids=str)
+@every("dtype", DType)
 def test_equal_things_have_equal_hashes(dtype: DType) -> None:
     for other in (*DType, *(dtype.storage for dtype in DType)):
         if dtype == other:
@@ -71,7 +72,7 @@ def test_equal_things_have_equal_hashes(dtype: DType) -> None:
         assert {dtype.storage: "by NumPy's"}[dtype] == {dtype: "by NumPy's"}[dtype.storage]
 
 
-@pytest.mark.parametrize("dtype", DType, ids=str)
+@every("dtype", DType)
 def test_facts_by_numpys_names_are_numpys(dtype: DType) -> None:
     known = dtype.storage
     assert (dtype.kind, dtype.char, dtype.itemsize) == (known.kind, known.char, known.itemsize)
@@ -80,7 +81,7 @@ def test_facts_by_numpys_names_are_numpys(dtype: DType) -> None:
     assert dtype in OWN or dtype.name == known.name
 
 
-@pytest.mark.parametrize("dtype", DType, ids=str)
+@every("dtype", DType)
 def test_numpy_takes_a_dtype(dtype: DType) -> None:
     storage = dtype.storage
     assert np.dtype(dtype) is np.dtype(storage)
@@ -126,8 +127,8 @@ BRANCHES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in BRANCHES if name != "finds no None"])
-@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i8", "f2", "f4", "f8", "c8"])
+@every("name", [name for name in BRANCHES if name != "finds no None"])
+@every("dtype", ["?", "i1", "u2", "i8", "f2", "f4", "f8", "c8"])
 def test_a_traced_program_takes_the_branch_of_numpy(name: str, dtype: str) -> None:
     program, x = BRANCHES[name], np.array([0, 1, 3]).astype(dtype)
     expected, found = program(x), jit(program, rules="numpy")(x)
@@ -164,7 +165,7 @@ TAKE_DTYPES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TAKE_DTYPES)
+@every("name", TAKE_DTYPES)
 def test_numpys_functions_read_codes_as_numpy_does(name: str) -> None:
     x = np.arange(1.0, 4.0)
     for code in CODES:
@@ -186,7 +187,7 @@ def test_names_of_our_own_stay_unambiguous() -> None:
                 take(code)
 
 
-@pytest.mark.parametrize("dtype", [int, bool, "i4"])
+@every("dtype", [int, bool, "i4"])
 def test_a_mean_in_integers_is_numpys_and_no_float(dtype: Any) -> None:
     result = jit(lambda x: np.mean(x, dtype=dtype), rules="numpy")(np.arange(3.0))
     expected = np.mean(np.arange(3.0), dtype=dtype)

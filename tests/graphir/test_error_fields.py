@@ -16,6 +16,7 @@ from graphir.lattice.order import Cyclic, Lattice
 from passes import Pipeline
 from runtime import array_api, execute
 from tests.support.refusals import refuses
+from tests.support.tables import every
 
 
 def refusal() -> PromotionError:
@@ -106,7 +107,7 @@ def test_an_error_of_a_text_keeps_the_fields_of_what_it_refuses() -> None:
     assert str(caught.value).startswith("line 2, column ")
 
 
-@pytest.mark.parametrize(
+@every(
     ("build", "fields"),
     [
         (lambda x: ops.sin(x), {"op": "sin", "got": "int8"}),

@@ -25,6 +25,7 @@ from graphir import (
 )
 from runtime import execute, interpret
 from tests.support.refusals import refuses
+from tests.support.tables import every
 
 HERE = r"[^ (]*test_errors\.py:\d+:\d+"
 
@@ -36,7 +37,7 @@ def one(dtype: str = "float32", shape: Any = (3,)) -> Symbol:
 # -- the classes
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "builtin"),
     [
         *((PromotionError, TypeError), (ShapeError, ValueError), (GraphError, ValueError)),
@@ -50,7 +51,7 @@ def test_every_error_is_a_graphir_error_and_a_builtin(kind: type[Exception], bui
     assert type(error) is kind and "what happened" in str(error)
 
 
-@pytest.mark.parametrize(
+@every(
     ("build", "kind", "operands", "fix"),
     [
         (lambda x, y: x + y, PromotionError, ("add", "int8", "complex64"), r"\.cast\(DType\."),
@@ -93,7 +94,7 @@ def test_a_message_names_the_op_its_operands_the_line_and_the_fix(
 # -- symbols of two graphs
 
 
-@pytest.mark.parametrize(
+@every(
     "mix",
     [
         lambda x, y: x + y,
@@ -129,7 +130,7 @@ def test_graphs_whose_types_have_met_before_do_not_mix_either():
 # -- names
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "near"),
     [("ad", "; near it are .*add"), ("matmull", "; near it are matmul"), ("reduce_sum", "$")],
 )
@@ -138,7 +139,7 @@ def test_an_unknown_op(name: str, near: str):
         ops.find(name)
 
 
-@pytest.mark.parametrize("name", ["flaot32", "unit8", "bflot16"])
+@every("name", ["flaot32", "unit8", "bflot16"])
 def test_an_unknown_dtype_wherever_one_is_taken(name: str):
     g = Graph()
     x = g.input("int8")
@@ -175,7 +176,7 @@ def test_outputs_are_named_once():
     assert g.outputs == (x,)
 
 
-@pytest.mark.parametrize(
+@every(
     ("outputs", "near"),
     [
         ((), "at least one"),
@@ -213,7 +214,7 @@ def test_inputs_by_position_and_name_give_the_same():
             assert run(runnable(), *args, **named).tolist() == wanted
 
 
-@pytest.mark.parametrize(
+@every(
     ("args", "named", "near"),
     [
         ((X,), {}, r"missing y; it takes \(x: float32\[n, 3\], y: int16\[n\]\)"),
@@ -244,7 +245,7 @@ def test_wrong_inputs_say_which_and_how(args: Any, named: Any, near: str):
             run(runnable(), *args, **named)
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "value", "fits"),
     [
         ("int8", 5, True),
@@ -272,7 +273,7 @@ def test_a_number_serves_a_0_d_input_that_it_fits(dtype: str, value: Any, fits: 
             execute(g, value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("dim", "good", "bad"),
     [("2*n", (4, 2), (3, 2)), ("n+1", (3, 2), (1, 2)), ("n*n", (4, 2), (5, 2))],
 )
@@ -307,7 +308,7 @@ def test_plain_dims_bind_before_expressions_whatever_their_order():
         assert execute(g, np.ones(n + n // 3, np.int8), np.ones(n, np.int8)) == 2 * n + n // 3
 
 
-@pytest.mark.parametrize(
+@every(
     ("dim", "size"),
     [("n+1", 0), ("2*n", 3), ("3*n+1", 0), ("5-n", 6), ("n//3", 0), ("(3*n+2)//4", 2)],
 )
@@ -354,7 +355,7 @@ def test_rebind_is_checked_when_the_graph_runs():
 # -- what has no value in Python
 
 
-@pytest.mark.parametrize(
+@every(
     ("ask", "what"),
     [
         (bool, "bool"),

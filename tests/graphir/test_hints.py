@@ -13,6 +13,7 @@ import pytest
 from graphir import DType, GraphError, Lattice, PromotionRules, register, rules
 from graphir.hints import DTypeName, NumPyCode, RuleSetName
 from graphir.ir.symbol import numpy_code
+from tests.support.tables import every
 
 
 def test_the_names_of_rule_sets() -> None:
@@ -30,7 +31,7 @@ def test_the_names_of_dtypes() -> None:
     assert len(get_args(DTypeName)) == len(names)
 
 
-@pytest.mark.parametrize("code", get_args(NumPyCode))
+@every("code", get_args(NumPyCode))
 def test_codes_of_numpy(code: str) -> None:
     assert DType(numpy_code(code)).storage == np.dtype(code)
 

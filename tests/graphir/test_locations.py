@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, Location, PromotionError, Symbol, ops, rules
+from tests.support.tables import every
 
 HERE = Path(__file__)
 SOURCE = HERE.read_text(encoding="utf-8").splitlines()
@@ -302,7 +303,7 @@ def test_an_error_says_the_line_that_was_refused():
     assert f"int32[3] ({location.file}:{location.line}:" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@every(
     "build",
     [
         lambda x: x + 1e40,

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import DType
 from graphir.conversions import convert
 from graphir.loss import LOSS_KINDS, Loss, literal_loss, loss
+from tests.support.tables import every
 
 SMALL = [d for d in DType if d.bits <= 16]
 TARGETS = [d for d in DType if not d.weak]
@@ -61,7 +61,7 @@ def expected(source: DType, target: DType) -> dict[str, Any]:
     return {"exact": bool(survived.all()), "beyond": beyond}
 
 
-@pytest.mark.parametrize("source", SMALL, ids=str)
+@every("source", SMALL)
 def test_losses_of_small_dtypes_are_those_of_their_values(source: DType) -> None:
     for target in TARGETS:
         found, wanted = loss(source, target), expected(source, target)
@@ -71,7 +71,7 @@ def test_losses_of_small_dtypes_are_those_of_their_values(source: DType) -> None
         assert ("range" in found.kinds) >= (told is not None)
 
 
-@pytest.mark.parametrize("source", DType, ids=str)
+@every("source", DType)
 def test_a_loss_agrees_with_the_witness(source: DType) -> None:
     for target in DType:
         agrees(source, target)
@@ -88,7 +88,7 @@ def agrees(source: DType, target: DType) -> None:
         assert found.beyond > 0
 
 
-@pytest.mark.parametrize(
+@every(
     ("source", "target", "kinds", "text"),
     [
         ("int16", "float32", (), "exact"),
@@ -115,7 +115,7 @@ def test_phrases(source: str, target: str, kinds: tuple[str, ...], text: str) ->
     assert str(found).startswith(text)
 
 
-@pytest.mark.parametrize(
+@every(
     ("number", "target", "kinds", "becomes"),
     [
         (2.5, "bfloat16", (), None),

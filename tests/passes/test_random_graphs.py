@@ -35,6 +35,7 @@ from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import FUNCTIONS, agree, evaluate, outcome
 from tests.support.strategies import MAX_DTYPES, draws
+from tests.support.tables import every
 
 MACHINE = {
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -202,7 +203,7 @@ def test_interpret_is_what_an_independent_evaluator_finds(program: Program) -> N
 
 
 @pytest.mark.drawn
-@pytest.mark.parametrize("op", SOME, ids=str)
+@every("op", SOME)
 def test_the_independent_evaluator_on_every_op_it_knows(op: Op) -> None:
     @seed(zlib.crc32(op.name.encode()))
     @settings(max_examples=max(settings().max_examples // 4, 5))

@@ -17,6 +17,7 @@ import runtime
 from graphir import DType, Graph, GraphirError, TensorType, ops
 from graphir.promotion.array_api import ARRAY_API
 from tests.peers import CALLS, Deviation, Operand, array_api, differences, ours, unexplained
+from tests.support.tables import every
 
 DTYPES = tuple(array_api.DTYPES)
 SHAPES = ((2,), ())
@@ -201,7 +202,7 @@ def test_literals_are_taken_and_refused_alike_and_have_the_same_values():
     assert not unused and values > 3000
 
 
-@pytest.mark.parametrize("op", ["concat", "stack", "matmul", "tensordot", "outer"])
+@every("op", ["concat", "stack", "matmul", "tensordot", "outer"])
 def test_ops_of_arrays_alone(op: str):
     for dtype, scalar in product(DTYPES, SCALARS):
         operands = [CALLS[op].operands(dtype, dtype)[0], scalar]

@@ -31,6 +31,7 @@ from tests.peers.graphs import Library, Run, differences, program
 from tests.peers.libraries import ENVIRONMENT, LIBRARIES, MODES
 from tests.peers.table import DEVIATIONS
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -125,9 +126,7 @@ def agrees(claim: Any, dtype: DType | None, value: Any) -> bool:
 CLAIMS = [(place, name) for place, row in enumerate(DEVIATIONS) for name in row.names]
 
 
-@pytest.mark.parametrize(
-    "place, name", CLAIMS, ids=[f"{DEVIATIONS[place].what}-{name}" for place, name in CLAIMS]
-)
+@every("place, name", CLAIMS)
 def test_deviations_are_as_claimed(place: int, name: str):
     _needed(name)
     if not DEVIATIONS[place].here:
@@ -135,7 +134,7 @@ def test_deviations_are_as_claimed(place: int, name: str):
     assert _asked(claimed, name, place) == []
 
 
-@pytest.mark.parametrize("place", range(len(DEVIATIONS)))
+@every("place", range(len(DEVIATIONS)))
 def test_graphir_computes_what_the_table_says_without_the_libraries(place: int):
     row: Deviation = DEVIATIONS[place]
     if row.libraries == "jitted":

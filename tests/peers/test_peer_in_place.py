@@ -16,6 +16,7 @@ from graphir.promotion.numpy_ import NUMPY
 from runtime import interpret
 from tests.peers import IN_PLACE, Operand, in_place
 from tests.peers import numpy_ as numpy
+from tests.support.tables import every
 
 Made: TypeAlias = tuple[DType | None, tuple[int, ...]]
 
@@ -185,7 +186,7 @@ def test_the_methods_asked_for_are_those_of_the_operators():
     assert all(hasattr(np.ndarray, name) for name in METHODS)
 
 
-@pytest.mark.parametrize("library", ["jax", "dask", "tensorflow", "max"])
+@every("library", ["jax", "dask", "tensorflow", "max"])
 def test_arrays_without_in_place_operators(library: str):
     pytest.importorskip({"dask": "dask.array", "max": "max.graph"}.get(library, library))
     if library == "jax":

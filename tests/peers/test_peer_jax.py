@@ -30,6 +30,7 @@ from tests.peers import (
     unexplained,
 )
 from tests.peers import jax_ as peer
+from tests.support.tables import every
 
 DTYPES = tuple(peer.DTYPES)
 SMALL = tuple(dtype for dtype in DTYPES if dtype.narrow)
@@ -65,7 +66,7 @@ def answer(rules: PromotionRules, *operands: Operand) -> DType | None:
 # -- the join
 
 
-@pytest.mark.parametrize("name", JOINING)
+@every("name", JOINING)
 def test_pairs_of_n_d_and_0d_arrays_and_numbers(name: str):
     mode = MODES[name]
     arrays: list[Operand] = [(dtype, N_D) for dtype in DTYPES]
@@ -74,7 +75,7 @@ def test_pairs_of_n_d_and_0d_arrays_and_numbers(name: str):
         assert answer(mode.rules, *pair) is peer.result_type(*pair, **mode.settings), pair
 
 
-@pytest.mark.parametrize("name", JOINING)
+@every("name", JOINING)
 def test_the_dtypes_of_any_three(name: str):
     mode = MODES[name]
     for triple in combinations_with_replacement(DTYPES if name == "jax" else MAIN, 3):
@@ -84,7 +85,7 @@ def test_the_dtypes_of_any_three(name: str):
         assert answer(mode.rules, *reversed(operands)) is found, triple
 
 
-@pytest.mark.parametrize("op", ["concat", "clip", "where"])
+@every("op", ["concat", "clip", "where"])
 def test_any_three_in_ops(op: str):
     dtypes = (DType.bool, DType.int8, DType.uint64, DType.bfloat16, DType.float16, DType.weak_float)
     asked: list[list[Operand]] = [[(d, N_D) for d in three] for three in product(dtypes, repeat=3)]
@@ -176,7 +177,7 @@ def all_at_once(mode: Mode, dtypes: Sequence[DType]) -> Callable[..., DType | No
     return lambda op, *operands: found[op, *operands]
 
 
-@pytest.mark.parametrize("name", MODES)
+@every("name", MODES)
 def test_every_op_that_jax_has_on_every_pair_of_dtypes(name: str):
     mode = MODES[name]
     dtypes = DTYPES if name == "jax" else [DType(dtype) for dtype in SOME.split()]
@@ -192,8 +193,8 @@ def test_the_ops_that_jax_has():
     assert set(peer.LAX) - set(peer.OPS) == {"as_complex"}
 
 
-@pytest.mark.parametrize("op", ["gather", "take_along", "scatter"])
-@pytest.mark.parametrize("name", JOINING)
+@every("op", ["gather", "take_along", "scatter"])
+@every("name", JOINING)
 def test_index_dtypes(op: str, name: str):
     mode = MODES[name]
     for dtype in DTYPES:
@@ -206,7 +207,7 @@ def test_index_dtypes(op: str, name: str):
         assert ours(mode.rules, op, *operands) is theirs, dtype
 
 
-@pytest.mark.parametrize("name", MODES)
+@every("name", MODES)
 def test_conditions(name: str):
     mode = MODES[name]
     for dtype in DTYPES:
@@ -275,7 +276,7 @@ OF_LAX_ALONE: dict[str, Callable[[Asked], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODES)
+@every("name", MODES)
 def test_literals_are_taken_and_refused_alike(name: str):
     mode = MODES[name]
     deviations = unused = OF_LAX_ALONE if name == "jax_lax" else LITERAL_DEVIATIONS
@@ -292,7 +293,7 @@ def test_literals_are_taken_and_refused_alike(name: str):
     assert not unused
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@every("dtype", ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"])
 def test_whole_exponents_give_the_same_values(dtype: str):
     """JAX multiplies so often; here an exponent is one that the base has, with the same powers."""
     mode, exponents = MODES["jax"], (0, True, 2, 63, 127, 128, 200, 255, 2**31 + 1, 2**63, 2**70)
@@ -318,7 +319,7 @@ EXPONENTS: list[Any] = [
 RAISED: list[Callable[[Any, Any], Any]] = [lambda x, n: x**n, ops.pow, np.power]
 
 
-@pytest.mark.parametrize("name", JOINING)
+@every("name", JOINING)
 def test_powers_of_static_exponents_and_of_arrays(name: str):
     mode = MODES[name]
     for dtype, shape in product(DTYPES, ((), (2,))):
@@ -334,7 +335,7 @@ def test_powers_of_static_exponents_and_of_arrays(name: str):
                 assert found is theirs, (dtype, shape, exponent)
 
 
-@pytest.mark.parametrize("name", JOINING)
+@every("name", JOINING)
 def test_hypot_is_weak_of_0_d_operands_alone(name: str):
     mode, dtypes = MODES[name], [*MAIN, DType.int4]
     operands: list[Operand] = [(dtype, shape) for dtype in dtypes for shape in ((), (2,))]
@@ -343,7 +344,7 @@ def test_hypot_is_weak_of_0_d_operands_alone(name: str):
         assert ours(mode.rules, "hypot", *pair) is theirs, pair
 
 
-@pytest.mark.parametrize("dtype", ["int2", "int4", "uint2", "uint4", "weak_int"])
+@every("dtype", ["int2", "int4", "uint2", "uint4", "weak_int"])
 def test_powers_by_multiplication_have_the_same_values(dtype: str):
     storage, g = DType(dtype).storage, Graph(rules="jax")
     bases = np.arange(0 if dtype[0] == "u" else -2, 2).astype(storage)
@@ -370,7 +371,7 @@ VALUED_DTYPES = {
 }
 
 
-@pytest.mark.parametrize(("name", "dtypes"), VALUED_DTYPES.items())
+@every(("name", "dtypes"), VALUED_DTYPES.items())
 def test_literals_wrap_and_round_to_the_same_values(name: str, dtypes: str):
     mode = MODES[name]
     literals = NUMBERS_IN_RANGE + (() if name == "jax_x32" else BEYOND_32_BITS)

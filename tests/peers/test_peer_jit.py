@@ -18,6 +18,7 @@ import torch
 import runtime
 from graphir import DType, GraphirError
 from tests.peers.jax_ import settings
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -64,7 +65,7 @@ def _refused_by_one(name: str, dtype: DType, k: Any) -> bool:
     return by_zero or halves or k == 2**63
 
 
-@pytest.mark.parametrize("name", UNDER_TORCH)
+@every("name", UNDER_TORCH)
 def test_jit_takes_numbers_as_pytorch_does(name: str):
     function, count = UNDER_TORCH[name], 0
     for dtype in (DType.bool, DType.int8, DType.uint8, DType.int32, DType.int64, DType.float16,
@@ -106,7 +107,7 @@ UNDER_JAX: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", UNDER_JAX)
+@every("name", UNDER_JAX)
 def test_jit_takes_numbers_as_jax_jit_does(name: str):
     """They wrap, beside arrays and among themselves, and 2**63 is too great for one."""
     function = UNDER_JAX[name]

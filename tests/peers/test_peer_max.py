@@ -23,6 +23,7 @@ from graphir.ir.operators.arithmetic import SymbolOperators
 from tests.peers import CALLS, max_questions, ours
 from tests.peers import max_ as peer
 from tests.peers.max_questions import DTYPES, MEASURED, golden, questions
+from tests.support.tables import every
 
 STRICT = rules("max_strict")
 
@@ -36,7 +37,7 @@ def test_the_dtypes_and_ops_are_all_that_max_has():
     assert not any(hasattr(max_ops, op) for op in ("any", "all", "sort", "clip", "clamp", "tan"))
 
 
-@pytest.mark.parametrize("section", max_questions.SECTIONS)
+@every("section", max_questions.SECTIONS)
 def test_every_answer_is_that_of_max(section: str):
     count = 0
     for _, rows in questions(section):
@@ -50,7 +51,7 @@ def test_the_golden_file_is_what_max_answers():
     assert max_questions.measurement(peer.VERSION, peer.result) == golden()
 
 
-@pytest.mark.parametrize("op", ["concat", "stack"])
+@every("op", ["concat", "stack"])
 def test_all_triples_of_ops_that_take_one_dtype(op: str):
     for triple in product(DTYPES, repeat=3):
         operands = [(dtype, (2, 2)) for dtype in triple]

@@ -26,6 +26,7 @@ from tests.peers import (
     unexplained,
 )
 from tests.peers import numpy_ as numpy
+from tests.support.tables import every
 
 DTYPES = list(numpy.DTYPES)
 INTEGERS = [dtype for dtype in DTYPES if dtype.is_integer]
@@ -121,7 +122,7 @@ def test_ops_that_numpy_does_not_have():
             assert ours(NUMPY, name, (dtype, (2,))) is numpy.result("sqrt", (dtype, (2,)))
 
 
-@pytest.mark.parametrize("op", ["divide", "pow", "atan2", "equal", "bitwise_and", "left_shift"])
+@every("op", ["divide", "pow", "atan2", "equal", "bitwise_and", "left_shift"])
 def test_rank_never_counts(op: str):
     for a, b in product(DTYPES, repeat=2):
         for pair in (((a, (2,)), (b, ())), ((a, ()), (b, (2,))), ((a, ()), (b, ()))):
@@ -235,8 +236,8 @@ def test_literals_are_taken_as_there_and_give_the_same_values():
     assert unexplained(literal_differences(), LITERAL_DEVIATIONS) == ([], [])
 
 
-@pytest.mark.parametrize("low", [-300, -128, -1, 300, True, -1.5])
-@pytest.mark.parametrize("high", [300, 127, 1.5, -1, -300, 2**63, 1j])
+@every("low", [-300, -128, -1, 300, True, -1.5])
+@every("high", [300, 127, 1.5, -1, -300, 2**63, 1j])
 def test_a_bound_of_clip_beyond_the_dtype_counts_for_nothing(low: Any, high: Any):
     """As in NumPy since 2.1, a lower one below all values and an upper one above them."""
     for dtype in (np.int8, np.uint8, np.int64, np.uint64, np.float32, bool):
@@ -258,7 +259,7 @@ def test_literals_are_arrays_to_functions_that_make_arrays():
 # -- values
 
 
-@pytest.mark.parametrize("op", ["equal", "not_equal", "less", "less_equal", "greater"])
+@every("op", ["equal", "not_equal", "less", "less_equal", "greater"])
 def test_integers_compare_exactly(op: str):
     for a, b in product(INTEGERS, repeat=2):
         x, y = (np.array([d.min, 0, 1, d.max, d.max - 1], d.storage) for d in (a, b))

@@ -23,6 +23,7 @@ from graphir.promotion.tf_legacy import TF_LEGACY
 from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
 from tests.peers import CALLS, Deviation, Operand, any_complex, choices, ours, unexplained
 from tests.peers import tensorflow_ as peer
+from tests.support.tables import every
 
 RULES: dict[peer.Mode, PromotionRules] = {
     "plain": TENSORFLOW,
@@ -30,8 +31,8 @@ RULES: dict[peer.Mode, PromotionRules] = {
     "safe": TF_SAFE,
     "legacy": TF_LEGACY,
 }
-MODES = pytest.mark.parametrize("mode", RULES)
-PROMOTING = pytest.mark.parametrize("mode", ["all", "safe"])
+MODES = every("mode", RULES)
+PROMOTING = every("mode", ["all", "safe"])
 STRONG = tuple(peer.DTYPES)
 USUAL = tuple(dtype for dtype in STRONG if not dtype.narrow)
 SMALL = (DType.float8_e5m2, DType.int4, DType.float8_e4m3fnuz)

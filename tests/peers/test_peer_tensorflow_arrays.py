@@ -17,6 +17,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed, so nothin
 from graphir import DType
 from tests.peers import Operand, ours
 from tests.peers import tensorflow_ as peer
+from tests.support.tables import every
 
 RULES: dict[peer.Mode, str] = {
     "plain": "tensorflow",
@@ -24,7 +25,7 @@ RULES: dict[peer.Mode, str] = {
     "safe": "tf_safe",
     "legacy": "tf_legacy",
 }
-MODES = pytest.mark.parametrize("mode", RULES)
+MODES = every("mode", RULES)
 STRONG = tuple(peer.DTYPES)
 
 # TensorFlow warns of complex numbers cast to real ones, NumPy of overflow.
@@ -60,7 +61,7 @@ def explained_beside(op: str, tensor: DType, dtype: DType, mode: peer.Mode) -> b
 
 
 @MODES
-@pytest.mark.parametrize("op", NUMPY_OPS)
+@every("op", NUMPY_OPS)
 def test_numpy_operands_beside_tensors(op: str, mode: peer.Mode):
     asked = list(numpy_questions(op))
     answers = peer.answers([question for _, _, question in asked], mode)

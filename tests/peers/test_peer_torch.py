@@ -19,6 +19,7 @@ from graphir import DType, Graph, GraphirError, TensorType, ops
 from graphir.promotion.torch import TORCH
 from tests.peers import CALLS, Deviation, Operand, any_complex, differences, ours, unexplained
 from tests.peers import torch_ as peer
+from tests.support.tables import every
 
 DTYPES = tuple(peer.DTYPES)
 FLOAT8 = tuple(dtype for dtype in DTYPES if dtype.narrow)
@@ -49,7 +50,7 @@ def test_pairs_of_n_d_and_0d_tensors_and_numbers():
     assert found == []
 
 
-@pytest.mark.parametrize("op", ["add", "multiply"])
+@every("op", ["add", "multiply"])
 def test_pairs_added_and_multiplied(op: str):
     found = [pair for pair in PAIRS if ours(TORCH, op, *pair) is not peer.result(op, *pair)]
     assert found == []
@@ -59,7 +60,7 @@ def test_the_result_of_two_is_the_same_in_either_order():
     assert all(answer(*pair) is answer(*pair[::-1]) for pair in PAIRS)
 
 
-@pytest.mark.parametrize("shape", [N_D, ZERO_D])
+@every("shape", [N_D, ZERO_D])
 def test_all_triples_in_their_order(shape: tuple[int, ...]):
     for triple in product(DTYPES, repeat=3):
         operands: list[Operand] = [(dtype, shape) for dtype in triple]
@@ -73,7 +74,7 @@ def test_triples_with_one_operand_of_each_rung():
         assert {answer(*order) for order in permutations(operands)} == {expected}, operands
 
 
-@pytest.mark.parametrize("op", ["concat", "clip"])
+@every("op", ["concat", "clip"])
 def test_triples_in_ops_of_three(op: str):
     dtypes = (DType.int8, DType.uint16, DType.float16, DType.float32, DType.complex64)
     for triple in product(dtypes, repeat=3):
@@ -263,7 +264,7 @@ def _compared_in_halves(name: str, dtype: DType, scalar: Any) -> bool:
     return name == "eq" and dtype is DType.float16 and isinstance(scalar, complex)
 
 
-@pytest.mark.parametrize("name", WITH_SCALARS)
+@every("name", WITH_SCALARS)
 def test_numpys_scalars_beside_tensors(name: str):
     function, count = WITH_SCALARS[name], 0
     for dtype, shape, scalar in product((*CORE, *UNSIGNED), (N_D, ZERO_D), SCALARS):

@@ -20,9 +20,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 
 from runtime import interpret, jit, record
+from tests.support.tables import every
 
 X = np.arange(1.0, 4.0)
 
@@ -133,7 +133,7 @@ CALLERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLERS)
+@every("name", CALLERS)
 def test_a_replaced_part_of_a_function_traces_anew(name: str) -> None:
     f, helper = CALLERS[name]
     jitted, before = jit(f), (helper.__code__, helper.__defaults__, helper.__kwdefaults__)
@@ -216,7 +216,7 @@ PLACES: dict[str, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] =
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@every("place", PLACES)
 def test_iterators_go_on_at_every_call(place: str) -> None:
     wrong: list[str] = []
     for name, make in ITERATORS.items():
@@ -276,7 +276,7 @@ def reorder(values: set[int]) -> None:
     values.add(first)
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@every("name", CHANGES)
 def test_state_of_pythons_compiled_types_is_read_at_every_call(name: str) -> None:
     f, change = CHANGES[name]
     jitted = jit(f)

@@ -17,6 +17,7 @@ from runtime import Program, record
 from runtime.program.report import MachineCode
 from tests.passes.reports.hostile_reports import HOSTILE, report_of
 from tests.support.reports import Elements, audited, mixed
+from tests.support.tables import every
 
 LONG = "a_name_of_many_letters_" * 20
 
@@ -75,7 +76,7 @@ OBJECTS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", OBJECTS)
+@every("name", OBJECTS)
 def test_a_notebook_shows_what_matters(name: str) -> None:
     make, phrases = OBJECTS[name]
     page = Elements(shown := make()._repr_html_())
@@ -97,7 +98,7 @@ LARGE: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
+@every("name", LARGE)
 def test_large_objects_are_shown_short(name: str) -> None:
     shown = LARGE[name]()
     assert len(repr(shown).split("\n")) <= BRIEF + 1
@@ -107,7 +108,7 @@ def test_large_objects_are_shown_short(name: str) -> None:
     assert page.names.count("tr") <= 60
 
 
-@pytest.mark.parametrize("name", OBJECTS)
+@every("name", OBJECTS)
 def test_a_terminal_shows_few_lines(name: str) -> None:
     text = repr(OBJECTS[name][0]())
     assert len(text.split("\n")) <= BRIEF + 2 and len(text) < 5000

@@ -13,6 +13,7 @@ import pytest
 from graphir import ExecutionError, Graph, ops
 from passes import implicit_cast, lower
 from runtime import Program, execute, interpret
+from tests.support.tables import every
 
 BF16 = Graph("g").input("bfloat16").dtype.to_numpy()
 
@@ -63,7 +64,7 @@ CASES: dict[str, tuple[str, Callable[[Any, Any], Any], Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_operands_are_told_alike(name: str) -> None:
     rules, build, x, y, told = CASES[name]
     g = Graph("g", rules=rules)

@@ -12,6 +12,7 @@ from graphir import ExecutionError, Graph
 from passes import lower
 from passes.analysis.rebuild import rebuild
 from runtime import Program, audit, execute, interpret
+from tests.support.tables import every
 
 X, W = np.array([1.0, 2.0], "float32"), np.array([0.5, 0.25], "float32")
 
@@ -28,7 +29,7 @@ def audited(graph: Graph, *args: Any, **keywords: Any) -> Any:
     return audit(graph, *args, **keywords).results[0]
 
 
-@pytest.mark.parametrize("run", [interpret, execute, audited])
+@every("run", [interpret, execute, audited])
 def test_a_run_takes_defaults_where_no_value_is_passed(run: Any) -> None:
     graph = scaled()
     for each in (graph, lower(graph), rebuild(graph, "jax"), pickle.loads(pickle.dumps(graph))):
@@ -41,7 +42,7 @@ def test_an_audit_in_another_dtype_takes_defaults() -> None:
     np.testing.assert_allclose(audit(scaled(), X, as_dtype="float32").results[0], X * W + 1)
 
 
-@pytest.mark.parametrize("native", ["off", "auto"])
+@every("native", ["off", "auto"])
 def test_a_program_takes_defaults_at_every_call(native: Any) -> None:
     program = Program(scaled(), native=native)
     for x, w in [(X, W), (X, X), (W, W), (X, W)] * 20:

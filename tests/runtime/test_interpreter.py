@@ -13,8 +13,9 @@ from graphir import DType, ExecutionError, Graph, ops
 from passes import implicit_cast, lower
 from runtime import execute, interpret
 from tests.support.evaluator import same
+from tests.support.tables import every
 
-BOTH = pytest.mark.parametrize("run", [execute, interpret])
+BOTH = every("run", [execute, interpret])
 BINARY = {
     "add": np.add,
     "subtract": np.subtract,
@@ -34,7 +35,7 @@ def graph_of(op: Any, *dtypes: Any, **settings: Any) -> Graph:
 
 # -- arithmetic
 
-NARROW = pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+NARROW = every("dtype", [ml_dtypes.bfloat16, np.float16])
 
 
 def patterns(dtype: Any, bits: Any) -> Any:
@@ -42,7 +43,7 @@ def patterns(dtype: Any, bits: Any) -> Any:
 
 
 @NARROW
-@pytest.mark.parametrize("name", BINARY)
+@every("name", BINARY)
 def test_sixteen_bit_arithmetic_on_a_million_pairs(name: str, dtype: Any) -> None:
     """Bit for bit what ml_dtypes and NumPy round, which shows that float32 in between is exact."""
     random = np.random.default_rng(0)
@@ -53,7 +54,7 @@ def test_sixteen_bit_arithmetic_on_a_million_pairs(name: str, dtype: Any) -> Non
 
 
 @NARROW
-@pytest.mark.parametrize("name", BINARY)
+@every("name", BINARY)
 def test_sixteen_bit_arithmetic_of_neighbours_and_of_every_value_with_telling_ones(
     name: str, dtype: Any
 ) -> None:
@@ -71,7 +72,7 @@ def test_sixteen_bit_arithmetic_of_neighbours_and_of_every_value_with_telling_on
 
 
 @NARROW
-@pytest.mark.parametrize("name", UNARY)
+@every("name", UNARY)
 def test_sixteen_bit_functions_of_every_value(name: str, dtype: Any) -> None:
     every = patterns(dtype, np.arange(2**16))
     with np.errstate(all="ignore"):
@@ -98,7 +99,7 @@ def test_tensor_float32_rounds_every_result_and_ties_as_asked() -> None:
         assert Graph.parse(str(lower(added))).tf32 == ties
 
 
-@pytest.mark.parametrize("dtype", ["index", "address"])
+@every("dtype", ["index", "address"])
 @BOTH
 def test_index_and_address_are_uint64(dtype: str, run: Any) -> None:
     values = np.array([0, 1, 2**64 - 1], np.uint64)
@@ -115,7 +116,7 @@ def test_bfloat16_comes_as_ml_dtypes_has_it(run: Any) -> None:
     assert found.tolist() == [1, 65536]  # 257 is 256 already
 
 
-@pytest.mark.parametrize("name", ["add", "less", "maximum", "where"])
+@every("name", ["add", "less", "maximum", "where"])
 def test_no_kernel_converts(name: str) -> None:
     """A lowered graph from which a cast is taken by force does not run."""
     graph = Graph("forced")
@@ -136,7 +137,7 @@ def test_no_kernel_converts(name: str) -> None:
 # -- layout
 
 
-@pytest.mark.parametrize("op", [ops.exp, ops.sinh, ops.sum, ops.softmax], ids=str)
+@every("op", [ops.exp, ops.sinh, ops.sum, ops.softmax])
 def test_a_strided_input_counts_as_a_contiguous_one(op: Any) -> None:
     wide = np.random.default_rng(2).standard_normal((50, 64)).astype(np.float32)
     graph = Graph("strided")

@@ -12,6 +12,7 @@ import pytest
 from graphir import GraphirError
 from graphir.numpy_api.elision import LEAST_BYTES
 from runtime import jit, record
+from tests.support.tables import every
 
 RUNS: dict[str, Callable[..., Any]] = {
     "jit": lambda f, *args: jit(f)(*args),
@@ -115,7 +116,7 @@ def check(way: str, name: Any, f: Any, *args: Any) -> str:
     return f"{name}: {problem}" if problem else ""
 
 
-@pytest.mark.parametrize("way", RUNS)
+@every("way", RUNS)
 def test_results_of_one_array(way: str) -> None:
     arrays = {k: x for k, x in layouts((4, 3, 2)).items() if k not in ("row", "column")}
     some = ("axes (2, 1, 0)", "broadcast")
@@ -124,7 +125,7 @@ def test_results_of_one_array(way: str) -> None:
             assert not check(way, (name, key), f, arrays[key])
 
 
-@pytest.mark.parametrize("way", RUNS)
+@every("way", RUNS)
 def test_results_of_two_arrays(way: str) -> None:
     arrays = layouts((4, 3, 2))
     pairs = [
@@ -140,8 +141,8 @@ def _named(x: Any, y: Any) -> Any:
     return x - y
 
 
-@pytest.mark.parametrize("way", RUNS)
-@pytest.mark.parametrize("size", [180, 182])
+@every("way", RUNS)
+@every("size", [180, 182])
 def test_operators_write_into_large_temporaries(way: str, size: int) -> None:
     """From 256 KiB on, NumPy writes the result of an operator into an unnamed operand."""
     assert 180 * 180 * 8 < LEAST_BYTES <= 182 * 182 * 8
@@ -183,8 +184,8 @@ def _unaligned(x: Any) -> Any:
     return view
 
 
-@pytest.mark.parametrize("way", RUNS)
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+@every("way", RUNS)
+@every("dtype", ["f4", "f8", "c8"])
 def test_unaligned_arrays(way: str, dtype: str) -> None:
     x = _unaligned(np.random.default_rng(0).standard_normal(20_000).astype(dtype))
     for f in (np.sum, np.mean, np.var, np.exp, lambda x: x.reshape(100, 200).sum(0)):
@@ -280,7 +281,7 @@ def test_powers_by_arrays_that_hold_2() -> None:
         assert not difference(power(base, y), base**y)
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f8"])
+@every("dtype", ["f2", "f8"])
 def test_signs_of_zeros_of_dot(dtype: str) -> None:
     shapes: list[tuple[int, ...]] = [(), (1,), (1, 1), (5,), (2, 5)]
     for left, right in itertools.product(shapes, shapes):

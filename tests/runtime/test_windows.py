@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from graphir import GraphirError, TensorType, ops, trace
 from runtime import audit, interpret, jit, record
 from tests.support.replays import EXACT, gives_again
+from tests.support.tables import every
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.normal(size=400)
@@ -114,9 +115,7 @@ def test_a_slice_of_windows_is_one_view_without_indices() -> None:
     assert gives_again(recording, **EXACT) == 1
 
 
-@pytest.mark.parametrize(
-    "run", [jit(energy), lambda y: record(energy, y), lambda y: audit(energy, y)]
-)
+@every("run", [jit(energy), lambda y: record(energy, y), lambda y: audit(energy, y)])
 def test_windows_take_memory_for_the_results_alone(run: Callable[[Any], Any]) -> None:
     second = RANDOM.normal(size=44100)
     run(second)
@@ -156,7 +155,7 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("text", WRITES)
+@every("text", WRITES)
 def test_writes_through_windows_are_numpys_or_refused(text: str) -> None:
     space = dict(SPACE)
     exec(f"def program(y):\n    {text}", space)
@@ -187,7 +186,7 @@ OVERLAPPING = {
 }
 
 
-@pytest.mark.parametrize("kind", OVERLAPPING)
+@every("kind", OVERLAPPING)
 def test_arguments_whose_elements_overlap(kind: str) -> None:
     for text in ("w[::3] * 2", "w[2::2, 1:] + 0", "w[1:].T + w[:-1].T", "windows(w, 2, 0)[:, ::2]"):
         program = eval(f"lambda w: {text}", dict(SPACE))
@@ -215,7 +214,7 @@ def test_views_between_the_elements_of_an_array_are_refused() -> None:
     }
 
 
-@pytest.mark.parametrize("owner", ["y", "(y * 2)"])
+@every("owner", ["y", "(y * 2)"])
 def test_results_that_are_windows_lie_in_memory_as_numpys_do(owner: str) -> None:
     for view in [
         "windows(Y, 4)",

@@ -25,7 +25,7 @@ def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., 
         run_cell = getattr(test, "run_cell", test)
 
         @wraps(test)
-        def run(**fixtures: Any) -> None:
+        def run(*of_class: Any, **fixtures: Any) -> None:
             errors: list[BaseException] = []
             skips: list[pytest.skip.Exception] = []
             cells = [*product(*(rows for _, rows in tables))]
@@ -33,7 +33,7 @@ def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., 
                 pairs = zip((key for keys, _ in tables for key in keys), sum(cell, ()), strict=True)
                 arguments = dict(pairs)
                 try:
-                    run_cell(**fixtures, **arguments)
+                    run_cell(*of_class, **fixtures, **arguments)
                 except pytest.skip.Exception as skip:
                     skips.append(skip)
                 except (Exception, pytest.fail.Exception) as error:

@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.support.guilty_lines import marked_lines
+from tests.support.tables import every
 
 FOLDER = Path(__file__).parent
 RIGHT, WRONG = (sorted((FOLDER / kind).glob("*.py")) for kind in ("right", "wrong"))
 
 
-@pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.stem)
+@every("path", RIGHT)
 def test_a_right_use_runs(path: Path) -> None:
     assert not marked_lines(path.read_text(encoding="utf-8"), "# wrong")
     runpy.run_path(str(path))
 
 
-@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
+@every("path", WRONG)
 def test_a_wrong_use_raises_at_its_line(path: Path) -> None:
     (number,) = marked_lines(path.read_text(encoding="utf-8"), "# wrong")
     with pytest.raises(Exception) as error:  # of any kind: the line is what counts

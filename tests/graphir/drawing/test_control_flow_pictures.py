@@ -1,12 +1,12 @@
 """Pictures of control flow: frames for the graphs, folded where they are large."""
 
 import numpy as np
-import pytest
 
 from graphir import DType, Graph, Symbol
 from graphir import control as cf
 from graphir.drawing.graphs import graph_dot, graph_mermaid, graph_svg
 from passes import draw
+from tests.support.tables import every
 
 
 def program(steps: int = 1) -> Graph:
@@ -23,7 +23,7 @@ def program(steps: int = 1) -> Graph:
     return g
 
 
-@pytest.mark.parametrize("picture", [graph_svg, graph_dot, graph_mermaid, draw])
+@every("picture", [graph_svg, graph_dot, graph_mermaid, draw])
 def test_graphs_are_frames(picture: object) -> None:
     assert callable(picture)
     text = picture(program())

@@ -249,7 +249,7 @@ def mermaid_labels(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("make", [mixed, hostile])
+@every("make", [mixed, hostile])
 def test_all_formats_show_the_same(make: Any) -> None:
     g = implicit_cast(make())
     drawn = diagram(g)
@@ -264,7 +264,7 @@ def test_all_formats_show_the_same(make: Any) -> None:
         assert f"  n{a} -> n{b} [" in graph_dot(g)
 
 
-@pytest.mark.parametrize("draws", GRAPH_FORMATS.values(), ids=GRAPH_FORMATS)
+@every("draws", GRAPH_FORMATS.values())
 def test_hostile_names_are_cut_short_and_stay_text(draws: Any) -> None:
     text = draws(implicit_cast(hostile()), None)
     text.encode("utf-8")

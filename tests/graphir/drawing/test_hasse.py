@@ -25,6 +25,7 @@ from graphir.drawing.lattices import (
 )
 from tests.support.partial_orders import orders
 from tests.support.pictures import SVG, Picture, Rect, cross, sampled
+from tests.support.tables import every
 
 KNOWN: dict[str, Lattice[Any]] = {
     **{name: lattice(name) for name in lattices()},
@@ -86,7 +87,7 @@ def test_so_they_do_for_a_lattice_of_many_nodes():
     check(Lattice("many", near))
 
 
-@pytest.mark.parametrize("name", [*lattices(), "max", "max_strict", "python"])
+@every("name", [*lattices(), "max", "max_strict", "python"])
 def test_labels_are_legible_400_pixels_wide(name: str):
     found = Picture(lattice_svg(KNOWN[name]))
     size = float(next(g.attrib["font-size"] for g in found.root.iter() if "font-size" in g.attrib))
@@ -118,7 +119,7 @@ def test_segments_that_cross_are_found():
     assert (start, end) == ((0, 0), (9, 30))
 
 
-@pytest.mark.parametrize("name", ["max", "jax_doc", "jep_option1"])
+@every("name", ["max", "jax_doc", "jep_option1"])
 def test_dtypes_of_a_kind_stand_in_columns(name: str):
     boxes = Picture(lattice_svg(KNOWN[name])).boxes
     for kind in ("int", "uint"):
@@ -279,7 +280,7 @@ def test_paths_may_name_nodes_and_end_where_they_like():
     assert filled == {"int16", "float64"}
 
 
-@pytest.mark.parametrize("draw", LATTICE_FORMATS.values(), ids=LATTICE_FORMATS)
+@every("draw", LATTICE_FORMATS.values())
 def test_a_path_that_the_lattice_does_not_have_is_refused(draw: Any):
     with pytest.raises(GraphError, match="lattice 'max' has no edge from int8 to float32"):
         draw(lattice("max"), [("int8", "float32")])

@@ -9,6 +9,7 @@ import pytest
 
 from graphir import Graph, GraphirError
 from runtime import array_api, execute, jit
+from tests.support.tables import every
 
 CPU, CUDA, PINNED, UNNAMED = 1, 2, 3, 99
 
@@ -54,7 +55,7 @@ def doubled(value: Any) -> list[Any]:
     return [execute(graph, value), jit(lambda x: x * 2)(value), execute(other)]
 
 
-@pytest.mark.parametrize("kind", [Lent, LentOfOld, array_api.asarray])
+@every("kind", [Lent, LentOfOld, array_api.asarray])
 def test_arrays_of_the_cpu_enter(kind: Any) -> None:
     values = np.array([1.0, 2.5])
     for result in doubled(kind(values)):

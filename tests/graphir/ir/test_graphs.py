@@ -27,6 +27,7 @@ from graphir import (
 )
 from graphir.promotion.operands import ALONE, Place
 from graphir.promotion.registry import _REGISTRY  # type: ignore[attr-defined]
+from tests.support.tables import every
 
 
 def held(symbol: Any) -> np.ndarray[Any, Any]:
@@ -37,7 +38,7 @@ def held(symbol: Any) -> np.ndarray[Any, Any]:
 # -- makers
 
 
-@pytest.mark.parametrize("dtype", [DType.int16, "int16", "i16", np.int16, np.dtype("int16")])
+@every("dtype", [DType.int16, "int16", "i16", np.int16, np.dtype("int16")])
 def test_scalar_in_both_forms(dtype: Any):
     g = Graph()
     for made in (g.scalar[dtype](7), g.scalar(7, dtype), g.scalar(7, dtype=dtype)):
@@ -45,7 +46,7 @@ def test_scalar_in_both_forms(dtype: Any):
         assert held(made).tobytes() == np.int16(7).tobytes() and held(made).shape == ()
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "dtype"),
     [
         *((np.float32(0.1), "float32"), (np.int8(3), "int8"), (np.bool_(True), "bool")),
@@ -57,13 +58,13 @@ def test_a_numpy_scalar_keeps_its_dtype(value: Any, dtype: str):
     assert made.dtype is DType(dtype) and held(made).tobytes() == value.tobytes()
 
 
-@pytest.mark.parametrize("value", [2, 2.5, True, 1j])
+@every("value", [2, 2.5, True, 1j])
 def test_a_python_scalar_without_a_dtype_is_refused_under_max(value: Any):
     with pytest.raises(PromotionError, match=r"write g\.scalar"):
         Graph().scalar(value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "value"),
     [
         *(("int8", 128), ("uint8", -1), ("int16", 1.5), ("float32", 1e40), ("float16", 2049)),
@@ -80,13 +81,13 @@ def test_a_scalar_that_does_not_fit_is_refused(dtype: str, value: Any):
     assert len(g) == 0
 
 
-@pytest.mark.parametrize("value", ["1", None, [1], {}, np.zeros(2)])
+@every("value", ["1", None, [1], {}, np.zeros(2)])
 def test_what_is_no_scalar_is_refused(value: Any):
     with pytest.raises(GraphError, match="a Python or NumPy scalar is needed; got "):
         Graph().scalar[DType.float32](value)
 
 
-@pytest.mark.parametrize("dtype", [d for d in DType if d is not DType.float8_e8m0fnu], ids=str)
+@every("dtype", [d for d in DType if d is not DType.float8_e8m0fnu])
 def test_constants_of_every_dtype(dtype: DType):
     values = [True, False] if dtype is DType.bool else [1, 0, 1]
     g = Graph()
@@ -106,7 +107,7 @@ def test_constants_take_the_dtype_of_an_array():
         Graph().constant([1, 2])
 
 
-@pytest.mark.parametrize(
+@every(
     ("array", "dtype", "fits"),
     [
         (np.array([1, 127]), "int8", True),
@@ -168,7 +169,7 @@ def test_a_vector_has_one_axis():
         Graph().vector["int8"]([[1]])
 
 
-@pytest.mark.parametrize("args", [(5,), (2, 9), (0, 10, 3), (9, 0, -2), (3, 3), (-4, 4)])
+@every("args", [(5,), (2, 9), (0, 10, 3), (9, 0, -2), (3, 3), (-4, 4)])
 def test_ranges_are_those_of_python(args: Any):
     g = Graph()
     for made in (g.range["int16"](*args), g.range(*args, dtype="int16")):
@@ -177,7 +178,7 @@ def test_ranges_are_those_of_python(args: Any):
         assert made.dtype is DType.int16
 
 
-@pytest.mark.parametrize(
+@every(
     ("args", "dtype", "near"),
     [
         ((0, 10, 0), "int8", "step of a range is not 0"),
@@ -216,7 +217,7 @@ def test_in_types_make_inputs_at_once():
     assert g[2] is y and y.name == "%flag" and g.input(types[0]).name == "%x3"
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "near"), [("x", "already"), ("1x", "identifier"), ("a b", "identifier"), ("", "ident")]
 )
 def test_names_of_inputs(name: str, near: str):
@@ -299,7 +300,7 @@ def sample() -> Graph:
     return g
 
 
-@pytest.mark.parametrize("again", [lambda g: pickle.loads(pickle.dumps(g)), copy.deepcopy])
+@every("again", [lambda g: pickle.loads(pickle.dumps(g)), copy.deepcopy])
 def test_graphs_survive_pickling_with_their_locations(again: Any):
     g = sample()
     back = again(g)

@@ -27,6 +27,7 @@ from passes import Policy, cast_report, lower
 from runtime import array_api, execute, interpret, jit
 from tests.peers import IN_PLACE
 from tests.support.numpy_calls import COMPOSITE_CALLS, FUNCTION_CALLS, UFUNCS
+from tests.support.tables import every
 
 N = ("n",)
 
@@ -52,7 +53,7 @@ OF_THE_PAGE = {
 }
 
 
-@pytest.mark.parametrize(("dtypes", "allowed"), OF_THE_PAGE.items())
+@every(("dtypes", "allowed"), OF_THE_PAGE.items())
 def test_the_examples_of_pytorchs_page(dtypes: tuple[str, str], allowed: bool):
     x, y = pair("torch", *dtypes)
     if not allowed:
@@ -84,7 +85,7 @@ def test_the_result_is_cast_by_an_assignment():
         assert found.dtype == np.float32 and (found == expected.astype(np.float32)).all()
 
 
-@pytest.mark.parametrize("name", IN_PLACE)
+@every("name", IN_PLACE)
 def test_operators_are_at_the_line_of_the_program(name: str):
     g = Graph(rules="numpy")
     shape = (2, 2) if name == "matmul" else N
@@ -173,7 +174,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("shape", [(2, 3), (3, 3), (3,), (2,), (1,), (1, 1), ()])
+@every("shape", [(2, 3), (3, 3), (3,), (2,), (1,), (1, 1), ()])
 def test_no_0d_array_of_numpys_functions_counts_as_a_scalar(shape: tuple[int, ...]):
     """A scalar may be bound anew in a traced function, where an array may have other names."""
     ufuncs = [partial(_on_itself, ufunc) for ufunc in UFUNCS]
@@ -236,8 +237,8 @@ WRITES: dict[str, Any] = {
 
 
 @pytest.mark.filterwarnings("ignore:.*shuffle")
-@pytest.mark.parametrize("way", WRITES)
-@pytest.mark.parametrize("rules", ["jax", "torch", "array_api"])
+@every("way", WRITES)
+@every("rules", ["jax", "torch", "array_api"])
 def test_a_traced_function_writes_to_no_array(way: str, rules: str):
     x = np.ones((2, 2), np.float32 if "shift" not in way and "bit" not in way else np.int32)
     kept = x.copy()
@@ -258,7 +259,7 @@ REFUSED = ["out= of a function", "resize", "shape", "dtype",
            "shuffle"]  # fmt: skip
 
 
-@pytest.mark.parametrize("way", [way for way in WRITES if way not in (*REFUSED, "imag")])
+@every("way", [way for way in WRITES if way not in (*REFUSED, "imag")])
 def test_under_numpys_rules_a_traced_function_writes_as_numpy_does(way: str):
     def function(x: Any) -> Any:
         WRITES[way](x)
@@ -289,7 +290,7 @@ SAME = [
 """Those that write to no argument."""
 
 
-@pytest.mark.parametrize("way", [*REFUSED, "imag"])
+@every("way", [*REFUSED, "imag"])
 def test_what_a_traced_function_cannot_write_is_refused_at_its_line(way: str):
     x = np.ones((2, 2), np.float32)
     with pytest.raises(GraphirError) as caught:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graphir import Dim, ExecutionError, Graph, GraphError, GraphirError, ShapeError, ops
 from graphir.ops.dims import evaluate, shape_text
 from runtime import interpret
+from tests.support.tables import every
 
 BOUNDS = st.none() | st.integers(-6, 6)
 SLICES = st.builds(slice, BOUNDS, BOUNDS, st.none() | st.integers(-4, 4).filter(bool))
@@ -92,7 +93,7 @@ def _fits(key: tuple[Any, ...], n: int) -> bool:
     return not crossed and all(-n <= b <= top for b in bounds)
 
 
-@pytest.mark.parametrize(
+@every(
     ("key", "shown"),
     [
         (slice(1, None), "[n-1, 3]"),
@@ -135,13 +136,13 @@ def test_a_static_axis_takes_symbolic_bounds():
         assert [f.tolist() for f in found[:3]] == wanted
 
 
-@pytest.mark.parametrize("key", [slice(None), Ellipsis, (), slice(0, None), slice(None, None, 1)])
+@every("key", [slice(None), Ellipsis, (), slice(0, None), slice(None, None, 1)])
 def test_a_key_that_takes_everything_adds_nothing(key: Any):
     x = Graph().input("float32", ("n", 3))
     assert x[key] is x and len(x.graph) == 1
 
 
-@pytest.mark.parametrize("bound", ["start", "stop"])
+@every("bound", ["start", "stop"])
 def test_python_clamps_a_known_size_and_a_symbolic_one_is_checked_at_run_time(bound: str):
     g = Graph()
     x = g.input("int16", ("n",), name="x")
@@ -152,7 +153,7 @@ def test_python_clamps_a_known_size_and_a_symbolic_one_is_checked_at_run_time(bo
         interpret(g, array((2,)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("key", "near"),
     [
         (5, "index 5 is out of range for axis 0 of size 4"),
@@ -169,21 +170,21 @@ def test_keys_that_do_not_fit(key: Any, near: str):
     assert "test_indexing.py:" in str(caught.value) and len(x.graph) == 1
 
 
-@pytest.mark.parametrize("key", [1.5, True, np.bool_(True), object(), (0, 1.0), {}])
+@every("key", [1.5, True, np.bool_(True), object(), (0, 1.0), {}])
 def test_keys_of_a_wrong_kind(key: Any):
     x = Graph().input("float32", (4, 3))
     with pytest.raises(GraphError, match=r"must be an int, a slice, None or \.\.\."):
         _ = x[key]
 
 
-@pytest.mark.parametrize("key", [slice(1.5, None), slice(None, "n+"), slice(None, None, "2"), "a"])
+@every("key", [slice(1.5, None), slice(None, "n+"), slice(None, None, "2"), "a"])
 def test_slices_of_a_wrong_kind_are_errors_of_graphir(key: Any):
     for shape in ((4,), ("n",)):
         with pytest.raises(GraphirError):
             _ = Graph().input("float32", shape)[key]
 
 
-@pytest.mark.parametrize("mask", [[True, False], np.array([True, False]), "symbol"])
+@every("mask", [[True, False], np.array([True, False]), "symbol"])
 def test_masks_are_refused_with_the_way_out(mask: Any):
     x = Graph().input("float32", (2,))
     with pytest.raises(GraphError, match=r"ops\.where\(mask, x, other\)"):

@@ -20,6 +20,7 @@ from graphir import (
     TensorType,
     ops,
 )
+from tests.support.tables import every
 
 Binary = Callable[[Any, Any], Any]
 BINARY: list[tuple[str, Binary]] = [
@@ -66,7 +67,7 @@ def value(symbol: Symbol) -> Any:
 # -- operators
 
 
-@pytest.mark.parametrize(("name", "apply"), BINARY)
+@every(("name", "apply"), BINARY)
 def test_operators_of_two_symbols(name: str, apply: Binary):
     x, y = two("float32", "float64")
     for a, b in ((x, y), (y, x), (x, x)):
@@ -76,7 +77,7 @@ def test_operators_of_two_symbols(name: str, apply: Binary):
         assert made.graph is x.graph and x.graph.symbols[-1] is made
 
 
-@pytest.mark.parametrize(("name", "apply"), BITS)
+@every(("name", "apply"), BITS)
 def test_bit_operators_of_two_symbols(name: str, apply: Binary):
     x, y = two("uint8", "int16")
     made = apply(x, y)
@@ -84,7 +85,7 @@ def test_bit_operators_of_two_symbols(name: str, apply: Binary):
     assert apply(y, x).args == (y, x)
 
 
-@pytest.mark.parametrize(("name", "apply", "mirrored"), COMPARE)
+@every(("name", "apply", "mirrored"), COMPARE)
 def test_comparisons(name: str, apply: Binary, mirrored: str):
     x, y = two("int8", "float32")
     made = apply(x, y)
@@ -94,7 +95,7 @@ def test_comparisons(name: str, apply: Binary, mirrored: str):
     assert value(made.args[1]) == 7 and made.args[1].dtype is DType.int8
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "apply"),
     [
         *(("negative", operator.neg), ("positive", operator.pos), ("abs", abs)),
@@ -130,7 +131,7 @@ def test_augmented_assignment_makes_a_new_symbol():
     assert y.op is ops.add and y.args[0] is x
 
 
-@pytest.mark.parametrize(("name", "apply"), [*BINARY, *BITS])
+@every(("name", "apply"), [*BINARY, *BITS])
 def test_literals_on_either_side_take_the_dtype_of_the_symbol(name: str, apply: Binary):
     x = one("int16")
     left, right = apply(5, x), apply(x, 5)
@@ -156,8 +157,8 @@ ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype}{list(a.shape)}")
-@pytest.mark.parametrize(("name", "apply"), BINARY)
+@every("array", ARRAYS)
+@every(("name", "apply"), BINARY)
 def test_arrays_on_either_side(name: str, apply: Binary, array: Any):
     x = one("float32")
     wanted = x.graph.rules.promote("float32", DType(array.dtype))
@@ -168,7 +169,7 @@ def test_arrays_on_either_side(name: str, apply: Binary, array: Any):
         assert value(made.args[at]).tobytes() == np.asarray(array).tobytes()
 
 
-@pytest.mark.parametrize(("name", "apply"), [one[:2] for one in COMPARE])
+@every(("name", "apply"), [one[:2] for one in COMPARE])
 def test_arrays_on_the_left_of_comparisons(name: str, apply: Binary):
     x = one("float32")
     for array in (np.zeros(3, np.float32), np.float32(1), np.float64(1), np.int8(1)):
@@ -176,7 +177,7 @@ def test_arrays_on_the_left_of_comparisons(name: str, apply: Binary):
         assert type(made) is Symbol and made.op.name == name and made.args[1] is x
 
 
-@pytest.mark.parametrize("x", [True, np.bool_(True), np.array([True, False, True])])
+@every("x", [True, np.bool_(True), np.array([True, False, True])])
 def test_bools_of_numpy_and_python(x: Any):
     y = one("bool")
     for made in (x & y, y & x, x | y, x ^ y):
@@ -224,7 +225,7 @@ def test_a_foreign_operand_gets_its_turn():
     assert (x < Foreign()) == "gt"
 
 
-@pytest.mark.parametrize("other", [[1, 2], (1,), []])
+@every("other", [[1, 2], (1,), []])
 def test_a_list_is_no_operand_not_even_of_equality(other: object):
     x = one()
     for _, apply in [*BINARY, ("equal", operator.eq), ("not_equal", operator.ne)]:
@@ -232,7 +233,7 @@ def test_a_list_is_no_operand_not_even_of_equality(other: object):
             apply(x, other)
 
 
-@pytest.mark.parametrize("other", ["s", None, {}, object(), DType.int8])
+@every("other", ["s", None, {}, object(), DType.int8])
 def test_an_unknown_operand_is_python_s_own_type_error(other: object):
     x = one()
     for name, apply in [*BINARY, ("matmul", operator.matmul)]:
@@ -255,7 +256,7 @@ def test_an_array_without_a_dtype_here_is_refused():
             _ = x + array
 
 
-@pytest.mark.parametrize("other", ["s", None, object(), {}])
+@every("other", ["s", None, object(), {}])
 def test_functions_refuse_unknown_operands(other: object):
     x = one()
     with pytest.raises(GraphirError, match="does not take"):
@@ -265,7 +266,7 @@ def test_functions_refuse_unknown_operands(other: object):
 # -- literals under max
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "literal"),
     [
         *(("int8", 200), ("int8", -129), ("uint8", -1), ("int64", 2**63), ("bool", 2)),
@@ -284,7 +285,7 @@ def test_a_literal_that_does_not_fit_is_refused_and_nothing_is_added(dtype: str,
         assert len(x.graph) == 1
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "literal"),
     [
         *(

@@ -26,6 +26,7 @@ from graphir import (
 )
 from graphir.ops.attribute_record import AttributeRecord
 from passes import implicit_cast, lower
+from tests.support.tables import every
 
 HERE = Location.at("program.py", 1)
 
@@ -43,9 +44,7 @@ def of(g: Graph, op: str) -> Symbol:
     return next(s for s in g if s.op.name == op)
 
 
-@pytest.mark.parametrize(
-    "change", [lambda g: g, implicit_cast, lower], ids=["as is", "cast", "low"]
-)
+@every("change", [lambda g: g, implicit_cast, lower])
 def test_good_graphs_pass_and_are_returned(change: Callable[[Graph], Graph]):
     g = change(good())
     assert g.verify() is g
@@ -185,7 +184,7 @@ CORRUPTIONS: list[tuple[Callable[[Graph], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("corrupt", "near"), CORRUPTIONS, ids=[c.__name__ for c, _ in CORRUPTIONS])
+@every(("corrupt", "near"), CORRUPTIONS)
 def test_a_corrupt_symbol_is_refused_by_name(corrupt: Callable[[Graph], None], near: str):
     g = good()
     g.verify()
@@ -196,7 +195,7 @@ def test_a_corrupt_symbol_is_refused_by_name(corrupt: Callable[[Graph], None], n
         assert re.match(r"symbol \d+ \(\w+\) of graph 'g': ", str(error.value))
 
 
-@pytest.mark.parametrize(
+@every(
     ("field", "value", "near"),
     [
         ("type", TensorType("float64", ("n", 3)), "its type is float64"),
@@ -206,7 +205,6 @@ def test_a_corrupt_symbol_is_refused_by_name(corrupt: Callable[[Graph], None], n
         ("graph", Graph(), "another graph"),
         ("index", 2, "another graph or place"),
     ],
-    ids=lambda v: v if isinstance(v, str) else "",
 )
 def test_a_symbol_like_one_that_is_right_is_checked_itself(field: str, value: Any, near: str):
     g = good()
@@ -256,7 +254,7 @@ def an_input_that_is_no_input(g: Graph) -> None:
     g.inputs[1] = of(g, "add")
 
 
-@pytest.mark.parametrize(
+@every(
     "corrupt",
     [
         *(missing_input, inputs_out_of_order, input_twice, names_too_few, names_twice),
@@ -312,11 +310,7 @@ def test_a_cast_that_was_dropped_is_noticed():
         g.verify()
 
 
-@pytest.mark.parametrize(
-    "value",
-    [np.array([1.5]), np.array([1], np.int16), np.array([True]), np.array([1], object)],
-    ids=lambda v: str(v.dtype),
-)
+@every("value", [np.array([1.5]), np.array([1], np.int16), np.array([True]), np.array([1], object)])
 def test_a_constant_is_stored_as_its_dtype_demands(value: Any):
     g = good()
     attrs = {"dtype": DType.int8, "value": value}
@@ -325,7 +319,7 @@ def test_a_constant_is_stored_as_its_dtype_demands(value: Any):
         g.verify()
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "value"),
     [("int8", 128), ("int8", -129), ("uint8", -1), ("int8", 0.5), ("float32", 1j), ("bool", 2)],
 )
@@ -337,7 +331,7 @@ def test_a_full_value_fits_its_dtype(dtype: str, value: Any):
         g.verify()
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "value"),
     [("int8", 127), ("int8", -128), ("bool", 1), ("float32", 7), ("complex64", 1j)],
 )
@@ -369,7 +363,7 @@ def test_values_in_attributes_are_compared_to_the_bit():
         assert (str(padded.attrs["value"]) == str(value)) is same
 
 
-@pytest.mark.parametrize("op", list(ops.CATALOGUE))
+@every("op", list(ops.CATALOGUE))
 def test_every_op_is_infered_with_bad_operands_without_a_crash(op: str):
     """Whatever the operands, the verifier answers with a GraphError."""
     each = ops.CATALOGUE[op]

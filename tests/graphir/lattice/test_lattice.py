@@ -15,6 +15,7 @@ from graphir import GraphError, GraphirError, Lattice, PromotionError
 from graphir.lattice.order import NoUpperBound, SeveralUpperBounds, Violation, violations
 from tests import GOLDEN
 from tests.support.partial_orders import minimal_bounds, orders
+from tests.support.tables import every
 
 PRINTED: dict[str, Any] = json.loads((GOLDEN / "lattices.json").read_text())
 LAWFUL = ["jep_python", "jep_scalar_types_signed_int", "jep_jax_final", "jax_doc"]
@@ -47,7 +48,7 @@ def shown(violations: list[Violation]) -> set[tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@every("name", PRINTED)
 def test_laws_of_every_printed_lattice_are_those_of_the_definition(name: str):
     lattice = printed(name)
     found = lattice.laws()
@@ -55,12 +56,12 @@ def test_laws_of_every_printed_lattice_are_those_of_the_definition(name: str):
     assert shown(found) == laws_by_definition(lattice.edges, lattice.nodes)
 
 
-@pytest.mark.parametrize("name", LAWFUL)
+@every("name", LAWFUL)
 def test_the_lattices_that_jep_9407_calls_lattices_are(name: str):
     assert printed(name).laws() == []
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@every("name", PRINTED)
 def test_nodes_are_those_printed(name: str):
     lattice = printed(name)
     assert set(lattice.nodes) == set(PRINTED[name]["nodes"])
@@ -159,7 +160,7 @@ def test_joins_of_many_nodes_at_once(edges: dict[int, list[int]], data: st.DataO
         assert {Lattice("random", edges).join(*nodes)} == bounds
 
 
-@pytest.mark.parametrize("name", LAWFUL)
+@every("name", LAWFUL)
 def test_reasons_are_chains_of_edges_that_meet_in_the_join(name: str):
     lattice = printed(name)
     for a, b in product(lattice.nodes, repeat=2):
@@ -182,7 +183,7 @@ def test_a_path_downwards_is_refused():
         printed("jep_python").path("float", "int")
 
 
-@pytest.mark.parametrize(
+@every(
     ("edges", "cycle"),
     [
         ({"a": ["b"], "b": ["c"], "c": ["a"]}, "a < b < c < a"),
@@ -210,7 +211,7 @@ def test_an_unknown_node_is_named_with_what_there_is():
         lattice.join("int", "long")
 
 
-@pytest.mark.parametrize("question", ["below", "path", "reason"])
+@every("question", ["below", "path", "reason"])
 def test_no_question_of_an_unknown_node_leaks_a_key_error(question: str):
     with pytest.raises(GraphirError, match="long"):
         getattr(printed("jep_python"), question)("long", "int")

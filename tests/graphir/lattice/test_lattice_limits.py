@@ -16,6 +16,7 @@ from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.lattice.files import LONGEST_NAME, MOST_EDGES
 from graphir.lattice.order import MAX_LISTED, MOST_NODES, Violation
 from tests.support.commands import cli, refused
+from tests.support.tables import every
 from tests.support.work import count_work
 
 
@@ -132,7 +133,7 @@ def by_definition(lattice: Lattice[str]) -> list[Violation]:
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@every("seed", range(8))
 def test_associativity_is_that_of_each_triple(seed: int) -> None:
     draw = random.Random(seed)
     pairs = [pair for pair in combinations(range(12), 2) if draw.random() < 0.25]

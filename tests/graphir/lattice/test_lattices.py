@@ -20,6 +20,7 @@ from graphir.lattice.order import LAWS, Cyclic, Violation, violations
 from graphir.rule_reports.findings import edges_text, report
 from tests import GOLDEN
 from tests.support.partial_orders import minimal_bounds, orders
+from tests.support.tables import every
 
 TABLES: dict[str, Any] = json.loads((GOLDEN / "lattices.json").read_text())
 KINDS = {"u": "uint", "i": "int", "f": "float", "c": "complex", "bf": "bfloat"}
@@ -43,7 +44,7 @@ def test_the_published_lattices_are_those_of_the_golden_file():
     assert len(lattices()) == len(TABLES) == 17
 
 
-@pytest.mark.parametrize("name", TABLES)
+@every("name", TABLES)
 def test_every_node_and_edge_is_the_one_printed(name: str):
     found, unit = lattice(name), 8 if name == "jax_doc" else 1
     assert (found.name, found.source) == (name, TABLES[name]["source"])
@@ -58,7 +59,7 @@ def test_every_node_and_edge_is_the_one_printed(name: str):
     assert len(found.pairs()) == len(edges)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@every("name", TABLES)
 def test_nodes_that_are_dtypes_are_dtypes_and_others_text(name: str):
     dtypes = {str(dtype) for dtype in DType}
     for node in lattice(name):
@@ -99,7 +100,7 @@ def test_an_unknown_name_is_refused_with_those_near_it():
         lattice("zzz")
 
 
-@pytest.mark.parametrize("which", [None, 3, [], DType.int8])
+@every("which", [None, 3, [], DType.int8])
 def test_what_is_no_name_is_refused_as_one(which: Any):
     with pytest.raises(GraphError, match="no lattice is named"):
         lattice(which)
@@ -207,7 +208,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path):
         Lattice.load(edges)
 
 
-@pytest.mark.parametrize("edges", [None, ["a"], {"a": 3}, {"a": "bc"}, {"a": [["b"]]}])
+@every("edges", [None, ["a"], {"a": 3}, {"a": "bc"}, {"a": [["b"]]}])
 def test_a_lattice_is_made_of_lists_of_nodes(edges: Any):
     with pytest.raises(GraphError, match=r"^lattice 'x'.*(not|got) "):
         Lattice("x", edges)
@@ -268,7 +269,7 @@ def test_several_least_upper_bounds_are_all_named():
     assert one.elements == ("a", "b") and one.finding.endswith("lattice 'm': x, y, z")
 
 
-@pytest.mark.parametrize("name", TABLES)
+@every("name", TABLES)
 def test_violations_come_law_by_law_and_the_lowest_first(name: str):
     order = lattice(name)
     found = order.laws()

@@ -35,7 +35,7 @@ def test_functions_are_numpys(call: Callable[..., Any], dtype: Any) -> None:
             agrees(call, x)
 
 
-@pytest.mark.parametrize("name", [*COMPOSITE_CALLS])
+@every("name", [*COMPOSITE_CALLS])
 def test_each_is_called_in_float64_at_least(name: str) -> None:
     assert allowed(COMPOSITE_CALLS[name], values("d", (2, 3)))
 
@@ -98,7 +98,7 @@ SHARED: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("call", SHARED.values(), ids=SHARED)
+@every("call", SHARED.values())
 def test_recordings_have_the_ops_of_symbols(call: Callable[..., Any]) -> None:
     x = values("f", (2, 3))
     recording = record(call, x)
@@ -226,7 +226,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED)
+@every(("call", "words"), REFUSED.values())
 def test_what_is_refused(call: Any, words: str) -> None:
     with pytest.raises(GraphirError, match=words) as refused:
         call()
@@ -239,7 +239,7 @@ def test_powers_of_nothing_and_no_powers() -> None:
         assert np.vander(x, count).shape == np.vander(np.ones(size), count).shape
 
 
-@pytest.mark.parametrize("function", [np.tril, np.triu])
+@every("function", [np.tril, np.triu])
 def test_triangles_of_vectors_are_those_of_repeated_rows(function: Any) -> None:
     x = np.arange(1.0, 4.0)
     with Graph("triangles", rules="numpy") as g:

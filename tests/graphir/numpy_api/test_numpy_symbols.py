@@ -44,8 +44,8 @@ def test_every_ufunc_that_has_an_op_is_numpys(ufunc: Any, dtype: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("other", [True, 2, 1.5, np.float32(2), np.int8(3), values("i2")])
-@pytest.mark.parametrize("ufunc", [one for one in UFUNCS if one.nin == 2], ids=str)
+@every("other", [True, 2, 1.5, np.float32(2), np.int8(3), values("i2")])
+@every("ufunc", [one for one in UFUNCS if one.nin == 2])
 def test_numbers_and_arrays_stand_on_either_side(ufunc: Any, other: Any) -> None:
     for dtype in DTYPES:
         for call in (lambda x: ufunc(x, other), lambda x: ufunc(other, x)):
@@ -57,7 +57,7 @@ def test_numbers_and_arrays_stand_on_either_side(ufunc: Any, other: Any) -> None
                 agrees(call, values(dtype))
 
 
-@pytest.mark.parametrize("rules", ["max", "jax", "numpy", "torch"])
+@every("rules", ["max", "jax", "numpy", "torch"])
 def test_a_ufunc_is_its_operator_under_all_rules(rules: str) -> None:
     g = Graph(rules=rules)
     x, y = g.input("int16", (3,)), g.input("float32", (3,))
@@ -90,8 +90,8 @@ def _line(symbol: Symbol) -> str:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("axis", [0, -1, None, (0, 1)], ids=str)
+@every("dtype", DTYPES)
+@every("axis", [0, -1, None, (0, 1)])
 def test_reductions(dtype: Any, axis: Any) -> None:
     for ufunc in REDUCTIONS:
         for keep in (False, True):
@@ -101,7 +101,7 @@ def test_reductions(dtype: Any, axis: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@every("dtype", DTYPES)
 def test_accumulations_and_outer_products(dtype: Any) -> None:
     for ufunc in ACCUMULATIONS:
         agrees(ufunc.accumulate, values(dtype, (2, 3)))
@@ -205,7 +205,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED)
+@every(("call", "words"), REFUSED.values())
 def test_what_has_no_op_is_an_error_at_the_users_line(call: Any, words: str) -> None:
     before = A.copy()
     with pytest.raises(GraphirError, match=words) as refused:

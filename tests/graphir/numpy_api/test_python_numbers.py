@@ -18,6 +18,7 @@ from graphir.promotion.python import OPERATORS
 from passes import lower
 from runtime import interpret, jit
 from runtime.jit.call_signatures import _takes_weak
+from tests.support.tables import every
 
 NUMBERS = (3, 2.5, 1 + 2j)
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]
@@ -92,7 +93,7 @@ def answer(make: Callable[[], Any]) -> Any:
         return None
 
 
-@pytest.mark.parametrize("rules", WEAK)
+@every("rules", WEAK)
 def test_what_is_not_known_has_the_dtype_of_what_is_known(rules: str) -> None:
     """Of each expression: the number is an input, or Python computes with it."""
     for name, call in EXPRESSIONS.items():
@@ -108,7 +109,7 @@ def test_what_is_not_known_has_the_dtype_of_what_is_known(rules: str) -> None:
                 assert answer(lambda c=call, k=weak, x=x: c(k, x)) is known, (name, k, dtype)
 
 
-@pytest.mark.parametrize("rules", OF_NUMBERS)
+@every("rules", OF_NUMBERS)
 def test_all_of_pythons_operators_keep_numbers(rules: str) -> None:
     binary = [
         "add",
@@ -150,7 +151,7 @@ def test_all_of_pythons_operators_keep_numbers(rules: str) -> None:
     assert seen == OPERATORS
 
 
-@pytest.mark.parametrize("rules", OF_NUMBERS)
+@every("rules", OF_NUMBERS)
 def test_an_array_without_axes_is_no_number(rules: str) -> None:
     g = Graph(rules=rules)
     zero, k = g.input("int32"), g.input(DType.weak_int)

@@ -11,6 +11,7 @@ import pytest
 from graphir import Graph, GraphirError
 from runtime import Program, interpret, jit, record
 from tests.runtime.view_programs import differs
+from tests.support.tables import every
 
 RANDOM = np.random.default_rng(11)
 DATA: dict[str, Any] = {
@@ -104,7 +105,7 @@ def _lines(text: str) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("line", _lines(RUNS + SELECTIONS.lstrip() + CALLS.lstrip()))
+@every("line", _lines(RUNS + SELECTIONS.lstrip() + CALLS.lstrip()))
 def test_reductions_under_jit_have_numpys_bits(line: str) -> None:
     function, args = _function(line)
     with np.errstate(all="ignore"):
@@ -114,7 +115,7 @@ def test_reductions_under_jit_have_numpys_bits(line: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("line", _lines(RUNS))
+@every("line", _lines(RUNS))
 def test_recorded_reductions_are_replayed_with_numpys_bits(line: str) -> None:
     function, args = _function(line)
     recording = record(function, *args)
@@ -126,7 +127,7 @@ def test_recorded_reductions_are_replayed_with_numpys_bits(line: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("line", list(REFUSED) + RAISES)
+@every("line", list(REFUSED) + RAISES)
 def test_reductions_in_an_order_that_no_op_has_are_refused(line: str) -> None:
     function, args = _function(line)
     with pytest.raises(GraphirError, match=REFUSED.get(line, "out of range")) as refused:
@@ -142,7 +143,7 @@ def test_recorded_masked_sums_of_halves_are_taken_as_given() -> None:
     assert interpret(recording.graph, *recording.inputs) == function(*args)
 
 
-@pytest.mark.parametrize("rules", ["numpy", "max", "jax"])
+@every("rules", ["numpy", "max", "jax"])
 def test_reductions_of_symbols_take_masks_and_starts(rules: str) -> None:
     x, mask = DATA["m"], DATA["k"]
     with Graph("masked", rules=rules) as g:
@@ -184,7 +185,7 @@ D.var(dtype="f4"); D.std((0, 1), dtype="f4"); I.var(dtype="f4"); I[1:, 1:].mean(
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize("line", _lines(ORDERS))
+@every("line", _lines(ORDERS))
 def test_sums_add_along_the_axes_as_they_lie_in_memory(line: str) -> None:
     function, args = _function(line)
     recording = record(function, *args)
@@ -207,7 +208,7 @@ def test_a_start_that_is_an_argument_may_be_another_at_each_call() -> None:
         jit(lambda x, k: x.max(initial=k))(np.ones(3, np.int8), 300)
 
 
-@pytest.mark.parametrize("native", ["off", "auto"])
+@every("native", ["off", "auto"])
 def test_a_program_adds_arrays_of_many_blocks_as_numpy_does(native: Any) -> None:
     x = np.random.default_rng(5).normal(size=(700, 900)).astype(np.float32)
 

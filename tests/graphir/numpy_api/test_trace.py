@@ -24,6 +24,7 @@ from graphir import (
     trace,
 )
 from runtime import interpret
+from tests.support.tables import every
 
 T = TensorType("float32", (3,))
 
@@ -66,7 +67,7 @@ KINDS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "type_"), KINDS, ids=[one[1] for one in KINDS])
+@every(("kind", "type_"), KINDS)
 def test_what_stands_for_an_input(kind: Any, type_: str) -> None:
     traced = trace(lambda x: x, kind, rules="jax")
     assert str(traced.graph.inputs[0].type) == type_
@@ -86,7 +87,7 @@ USUAL: list[tuple[tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("types", "name"), USUAL)
+@every(("types", "name"), USUAL)
 def test_without_rules_those_of_numpy_hold_for_its_arrays_and_dtypes(
     types: tuple[Any, ...], name: str
 ) -> None:
@@ -102,7 +103,7 @@ def test_without_rules_those_of_numpy_hold_for_its_arrays_and_dtypes(
 STATIC = ["tanh", 3, 2.5, True, None, ("float32", 3), ("abc", (1,)), (1, 2), range(3), "float32"]
 
 
-@pytest.mark.parametrize("value", STATIC, ids=repr)
+@every("value", STATIC)
 def test_other_values_are_the_functions_own(value: Any) -> None:
     seen: list[Any] = []
     traced = trace(lambda x, y: (seen.append(y), x)[1], T, value)
@@ -197,7 +198,7 @@ REFUSED: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "words"), REFUSED)
+@every(("call", "words"), REFUSED)
 def test_what_is_refused(call: Any, words: str) -> None:
     with pytest.raises((GraphError, PromotionError, ShapeError), match=words):
         call()

@@ -14,6 +14,7 @@ from graphir import DType, Graph, ops
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import FrozenFile, constant
 from passes import common_subexpressions
+from tests.support.tables import every
 
 
 def test_equal_attributes_share_one_record_across_graphs_and_pickles() -> None:
@@ -27,15 +28,13 @@ def test_equal_attributes_share_one_record_across_graphs_and_pickles() -> None:
     assert record == {"axis": (1,), "keepdims": False, "dtype": None}
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [(0.0, -0.0), (1, True), (1, 1.0), (2.0, 2 + 0j), (1, DType.int8)]
-)
+@every(("one", "other"), [(0.0, -0.0), (1, True), (1, 1.0), (2.0, 2 + 0j), (1, DType.int8)])
 def test_attributes_that_differ_by_a_bit_or_a_type_are_apart(one: Any, other: Any) -> None:
     a, b = AttributeRecord.of({"value": one}), AttributeRecord.of({"value": other})
     assert a is not b and a != b and a.content != b.content
 
 
-@pytest.mark.parametrize("size", [4, 100_000])
+@every("size", [4, 100_000])
 def test_constants_compare_by_content(size: int) -> None:
     g, values = Graph(), np.arange(size, dtype=np.float32)
     a, b = g.constant(values).attrs, g.constant(values.copy()).attrs
@@ -45,7 +44,7 @@ def test_constants_compare_by_content(size: int) -> None:
     assert a.content is a.content and hash(a.content) == hash(b.content)
 
 
-@pytest.mark.parametrize(
+@every(
     "change",
     [
         lambda attrs: attrs.update(axis=0),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphError, Symbol, TensorType, ops
+from tests.support.tables import every
 
 
 def one(dtype: str = "float32", shape: Any = (3,)) -> Symbol:
@@ -29,7 +30,7 @@ def test_operands_and_attributes_by_name_or_position():
     assert ops.sum(x, keepdims=True, axis=-1).attrs["axis"] == (1,)
 
 
-@pytest.mark.parametrize(
+@every(
     ("build", "near"),
     [
         (lambda x: ops.add(x), r"add: the op has 2 operands \(lhs, rhs\); got 1"),
@@ -58,7 +59,7 @@ def test_properties():
     assert x.graph.name_of(x.real) == "%3"
 
 
-@pytest.mark.parametrize(
+@every(
     "name", ["sum", "prod", "max", "min", "mean", "var", "std", "argmax", "argmin", "any", "all"]
 )
 def test_reduction_methods_are_the_ops_with_their_defaults(name: str):
@@ -118,7 +119,7 @@ def test_symbols_hash_by_identity_and_never_change_the_others():
         x.note = "slots only"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("dtype", ["float64", np.float64, DType.float64, np.dtype("f8"), "f64"])
+@every("dtype", ["float64", np.float64, DType.float64, np.dtype("f8"), "f64"])
 def test_cast(dtype: Any):
     x = one("int8", ("n",))
     for made in (x.cast(dtype), x.astype(dtype), ops.cast(x, dtype), ops.cast(x, to=dtype)):

@@ -12,6 +12,7 @@ from graphir.control import cond, fori_loop, scan, switch, while_loop
 from passes import lower
 from runtime import execute, interpret
 from tests.support.evaluator import agree, outcome
+from tests.support.tables import every
 
 F, PLACES = np.ones(3, np.float32), np.arange(3, dtype=np.int32)
 WIDE = np.float64(2)
@@ -29,7 +30,7 @@ def built(function: Any, *inputs: Any, rules: str = "numpy") -> Graph:
 # -- weak carries
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "dtype", "value"),
     [
         (lambda x: fori_loop(0, 3, lambda i, c: c + x.sum(), 0.0), DType.float32, 9.0),
@@ -66,7 +67,7 @@ def test_a_weak_value_enters_a_carry_of_a_strong_dtype() -> None:
 # -- carries that change
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "cause"),
     [
         (lambda x, k: fori_loop(0, 3, lambda i, c: c * WIDE, x), "multiply"),
@@ -100,7 +101,7 @@ def test_the_op_that_widens_a_carry_is_named(function: Any, cause: str) -> None:
     assert "; return x.cast(DType.float" in str(refusal.value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "cause"),
     [
         (lambda x: fori_loop(0, 3, lambda i, c: c[1:] * 2, x), "slice"),
@@ -118,7 +119,7 @@ def test_the_op_that_changes_the_shape_of_a_carry_is_named(function: Any, cause:
 # -- structures, branches, conditions
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "words"),
     [
         (lambda x, i: fori_loop(0, 3, lambda i, c: (c, c), x), "keep the carry's structure"),

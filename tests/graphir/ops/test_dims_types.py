@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from graphir import Dim, DType, GraphError, GraphirError, ShapeError, TensorType
 from graphir.ops.dims import evaluate, product, quotient, shape_of, shape_text
+from tests.support.tables import every
 
 NAMES = ("n", "m", "k")
 
@@ -98,7 +99,7 @@ def test_a_polynomial_has_one_form_however_it_is_written(terms: list[tuple[list[
     assert isinstance(one, int) == (not any(char.isalpha() for char in str(one)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "shown"),
     [
         ("n", "n"),
@@ -125,7 +126,7 @@ def test_normal_form(text: str, shown: str):
     assert str(Dim.of(text)) == shown
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "near"),
     [
         ("", "the end of the text"),
@@ -150,7 +151,7 @@ def test_malformed_text_is_an_error_that_says_where(text: str, near: str):
         Dim.of(text)
 
 
-@pytest.mark.parametrize("text", ["1.5", "²", "٣*n", "n²", "1_000", "0x10", "é+1"])
+@every("text", ["1.5", "²", "٣*n", "n²", "1_000", "0x10", "é+1"])
 def test_odd_characters_are_a_dim_or_an_error_but_nothing_else(text: str):
     try:
         dim = Dim.of(text)
@@ -170,13 +171,13 @@ def test_a_very_long_number_is_an_error_and_no_crash():
         Dim.of("9" * 10_000)
 
 
-@pytest.mark.parametrize("wrong", [1.5, None, True, np.bool_(True), object(), [1], 1j])
+@every("wrong", [1.5, None, True, np.bool_(True), object(), [1], 1j])
 def test_what_is_no_dim_is_an_error(wrong: Any):
     with pytest.raises(ShapeError, match="a dim is an int, a name"):
         Dim.of(wrong)
 
 
-@pytest.mark.parametrize("wrong", [-1, np.int64(-3), "0-1", "-5"])
+@every("wrong", [-1, np.int64(-3), "0-1", "-5"])
 def test_a_known_size_cannot_be_negative(wrong: Any):
     with pytest.raises(ShapeError, match="a dim is at least 0"):
         shape_of((wrong,))
@@ -187,7 +188,7 @@ def test_ints_of_numpy_are_ints():
     assert shape_of(np.uint8(2)) == (2,)
 
 
-@pytest.mark.parametrize("divisor", [0, -2])
+@every("divisor", [0, -2])
 def test_division_by_what_is_not_positive_is_an_error(divisor: int):
     with pytest.raises(ShapeError, match="positive ints only"):
         _ = Dim.of("n") // divisor
@@ -207,7 +208,7 @@ def test_floor_division_counts_whole_strides():
         assert value(span, {"n": n}) == len(np.arange(n)[1:n:3])
 
 
-@pytest.mark.parametrize(
+@every(
     ("dim", "divisor", "result"),
     [
         (12, 4, 3),
@@ -287,7 +288,7 @@ def test_types_are_interned():
     assert TensorType("int8", "n") is TensorType("int8", ("n",))
 
 
-@pytest.mark.parametrize("shape", [(), (2,), ("n", "n-1"), ("(n+1)//2", 0)])
+@every("shape", [(), (2,), ("n", "n-1"), ("(n+1)//2", 0)])
 def test_types_survive_pickling_as_themselves(shape: Any):
     one = TensorType("bfloat16", shape)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
@@ -318,7 +319,7 @@ def test_the_text_of_a_type():
     assert eval(repr(TensorType("int8", (2, 3)))) is TensorType("int8", (2, 3))
 
 
-@pytest.mark.parametrize("shape", [(-1,), (1.5,), ("n+",), (None,), 2.5])
+@every("shape", [(-1,), (1.5,), ("n+",), (None,), 2.5])
 def test_a_wrong_shape_is_an_error(shape: Any):
     with pytest.raises(GraphirError):
         TensorType("float32", shape)
@@ -329,7 +330,7 @@ def test_an_unknown_dtype_is_an_error():
         TensorType("flot32", (2,))
 
 
-@pytest.mark.parametrize("wrong", ["n", 3])
+@every("wrong", ["n", 3])
 def test_a_dim_is_made_by_of(wrong: object):
     with pytest.raises(GraphError, match=r"Dim\.of"):
         Dim(wrong)  # type: ignore[arg-type]

@@ -13,11 +13,12 @@ import graphir
 import passes
 import runtime
 from graphir import Graph, GraphError, Op, ops
+from tests.support.tables import every
 
 OPS = list(ops.CATALOGUE.values())
 
 
-@pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
+@every("op", OPS)
 def test_help_speaks_of_the_op(op: Op) -> None:
     text = pydoc.plain(pydoc.render_doc(op))
     assert op.doc in text and f"{op.name}(" in text
@@ -28,7 +29,7 @@ def test_help_speaks_of_the_op(op: Op) -> None:
     assert all(word in text for word in ("Dtype: ", "Shape: ", "PromotionError", "ShapeError"))
 
 
-@pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
+@every("op", OPS)
 def test_a_signature_binds_the_calls_that_the_op_takes(op: Op) -> None:
     """Operands and attributes by position, then all by name."""
     signature = inspect.signature(op)
@@ -58,9 +59,7 @@ def test_the_class_keeps_its_own_documentation() -> None:
     assert "One of 'none', 'tanh', 'quick'." in str(inspect.getdoc(ops.gelu))
 
 
-@pytest.mark.parametrize(
-    "package", [graphir, passes, runtime], ids=lambda package: package.__name__
-)
+@every("package", [graphir, passes, runtime])
 def test_dir_lists_public_names_alone(package: Any) -> None:
     for name in ("array_api", "targets"):
         importlib.import_module(f"runtime.{name}")

@@ -11,6 +11,7 @@ import pytest
 from graphir import DType, Graph, GraphirError, PromotionError, Symbol, ops, rules
 from passes import implicit_cast
 from tests.support.refusals import refuses
+from tests.support.tables import every
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 INTEGERS += ["index", "address"]
@@ -36,13 +37,13 @@ def op(name: str) -> Any:
 # -- arithmetic
 
 
-@pytest.mark.parametrize("name", ARITHMETIC)
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@every("name", ARITHMETIC)
+@every("dtype", [*INTEGERS, *FLOATS])
 def test_arithmetic_keeps_a_dtype_that_both_have(name: str, dtype: str):
     assert op(name)(*made(dtype, dtype)).dtype is DType(dtype)
 
 
-@pytest.mark.parametrize(
+@every(
     ("lhs", "rhs", "result"),
     [
         ("int16", "float32", "float32"),
@@ -54,27 +55,25 @@ def test_arithmetic_keeps_a_dtype_that_both_have(name: str, dtype: str):
         ("tensor_float32", "float32", "tensor_float32"),
     ],
 )
-@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "pow", "outer", "matmul", "clip"])
+@every("name", ["add", "multiply", "maximum", "pow", "outer", "matmul", "clip"])
 def test_binary_ops_join(name: str, lhs: str, rhs: str, result: str):
     for pair in ((lhs, rhs), (rhs, lhs)):
         operands = made(*pair, *(pair[1:] if name == "clip" else ()))
         assert op(name)(*operands).dtype is DType(result)
 
 
-@pytest.mark.parametrize("name", ["add", "multiply", "outer", "matmul"])
+@every("name", ["add", "multiply", "outer", "matmul"])
 def test_bool_adds_by_or_and_multiplies_by_and(name: str):
     assert op(name)(*made("bool", "bool")).dtype is DType.bool
 
 
-@pytest.mark.parametrize("name", ["subtract", "pow", "floor_divide", "remainder"])
+@every("name", ["subtract", "pow", "floor_divide", "remainder"])
 def test_other_arithmetic_of_bools_is_refused(name: str):
     with refuses(PromotionError, "bool", "bool", op=name, fix=".cast(DType."):
         op(name)(*made("bool", "bool"))
 
 
-@pytest.mark.parametrize(
-    "name", ["negative", "abs", "sign", "square", "relu", "floor", "ceil", "trunc", "round"]
-)
+@every("name", ["negative", "abs", "sign", "square", "relu", "floor", "ceil", "trunc", "round"])
 def test_unary_arithmetic_of_bool_is_refused_and_of_ints_kept(name: str):
     with refuses(PromotionError, "bool", op=name, fix=".cast(DType."):
         op(name)(*made("bool"))
@@ -82,18 +81,18 @@ def test_unary_arithmetic_of_bool_is_refused_and_of_ints_kept(name: str):
         assert op(name)(*made(dtype)).dtype is DType(dtype)
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod", "positive"])
+@every("name", ["sum", "prod", "cumulative_sum", "cumulative_prod", "positive"])
 def test_sums_and_products_of_bool_are_bool(name: str):
     assert op(name)(*made("bool")).dtype is DType.bool
 
 
-@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
+@every("dtype", ["bool", *INTEGERS])
 def test_division_of_what_is_no_float_is_float64(dtype: str):
     x, y = made(dtype, dtype)
     assert (x / y).dtype is (x / 1).dtype is (1 / y).dtype is DType.float64
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
+@every("dtype", [*FLOATS, *COMPLEX])
 def test_division_of_floats_keeps_them(dtype: str):
     x, y = made(dtype, dtype)
     assert (x / y).dtype is DType(dtype)
@@ -106,17 +105,17 @@ def test_division_joins_first():
     assert (x / y).dtype is DType.float16
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     ["floor_divide", "remainder", "maximum", "minimum", "less", "greater_equal", *REAL_BINARY],
 )
-@pytest.mark.parametrize("dtype", COMPLEX)
+@every("dtype", COMPLEX)
 def test_what_needs_an_order_is_refused_for_complex(name: str, dtype: str):
     with refuses(PromotionError, dtype, dtype, op=name, fix=".real"):
         op(name)(*made(dtype, dtype))
 
 
-@pytest.mark.parametrize("name", ["sort", "argsort", "argmax", "max", "min", "floor", "signbit"])
+@every("name", ["sort", "argsort", "argmax", "max", "min", "floor", "signbit"])
 def test_order_of_one_complex_is_refused(name: str):
     with refuses(PromotionError, "complex64", op=name, fix=".real"):
         op(name)(*made("complex64"))
@@ -125,8 +124,8 @@ def test_order_of_one_complex_is_refused(name: str):
 # -- functions of floats
 
 
-@pytest.mark.parametrize("name", [*ANALYTIC_OPS, *REAL_ONLY, "var", "std"])
-@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "index"])
+@every("name", [*ANALYTIC_OPS, *REAL_ONLY, "var", "std"])
+@every("dtype", ["bool", "int32", "uint8", "index"])
 def test_functions_of_what_is_no_float_are_refused_with_the_cast(name: str, dtype: str):
     (x,) = made(dtype)
     with refuses(PromotionError, dtype, op=name, got=dtype, fix=".cast(DType.float32)"):
@@ -135,13 +134,13 @@ def test_functions_of_what_is_no_float_are_refused_with_the_cast(name: str, dtyp
     assert op(name)(x.cast("float32")).dtype is DType.float32
 
 
-@pytest.mark.parametrize("name", [*ANALYTIC_OPS, *REAL_ONLY, "var", "std"])
-@pytest.mark.parametrize("dtype", FLOATS)
+@every("name", [*ANALYTIC_OPS, *REAL_ONLY, "var", "std"])
+@every("dtype", FLOATS)
 def test_functions_of_floats_keep_them(name: str, dtype: str):
     assert op(name)(*made(dtype)).dtype is DType(dtype)
 
 
-@pytest.mark.parametrize("dtype", COMPLEX)
+@every("dtype", COMPLEX)
 def test_functions_of_complex(dtype: str):
     (x,) = made(dtype)
     for name in ANALYTIC_OPS:
@@ -154,7 +153,7 @@ def test_functions_of_complex(dtype: str):
             op(name)(x)
 
 
-@pytest.mark.parametrize("name", REAL_BINARY)
+@every("name", REAL_BINARY)
 def test_binary_functions_join_and_need_floats(name: str):
     assert op(name)(*made("float32", "int8")).dtype is DType.float32
     assert op(name)(*made("float32", "float64")).dtype is DType.float64
@@ -179,7 +178,7 @@ def test_layer_norm_joins_and_needs_floats():
 # -- comparison, logic, bits
 
 
-@pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater"])
+@every("name", ["equal", "not_equal", "less", "less_equal", "greater"])
 def test_comparison_happens_at_the_join_and_is_bool(name: str):
     x, y = made("int16", "uint16")
     assert op(name)(x, y).dtype is DType.bool
@@ -193,13 +192,13 @@ def test_equality_of_complex_is_defined():
     assert (x == y).dtype is (x != y).dtype is DType.bool
 
 
-@pytest.mark.parametrize("name", ["is_nan", "is_inf", "is_finite", "signbit"])
-@pytest.mark.parametrize("dtype", ["bool", "int8", "float8_e5m2", "float64"])
+@every("name", ["is_nan", "is_inf", "is_finite", "signbit"])
+@every("dtype", ["bool", "int8", "float8_e5m2", "float64"])
 def test_predicates_take_anything(name: str, dtype: str):
     assert op(name)(*made(dtype)).dtype is DType.bool
 
 
-@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+@every("name", ["logical_and", "logical_or", "logical_xor"])
 def test_logical_ops_take_bool_only(name: str):
     assert op(name)(*made("bool", "bool")).dtype is DType.bool
     for dtypes in (("int8", "bool"), ("bool", "float32")):
@@ -207,14 +206,14 @@ def test_logical_ops_take_bool_only(name: str):
             op(name)(*made(*dtypes))
 
 
-@pytest.mark.parametrize("name", ["logical_not", "any", "all"])
+@every("name", ["logical_not", "any", "all"])
 def test_truth_of_one_takes_bool_only(name: str):
     assert op(name)(*made("bool")).dtype is DType.bool
     with refuses(PromotionError, "int8", op=name, got="int8", fix=".cast(DType.bool)"):
         op(name)(*made("int8"))
 
 
-@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
+@every("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
 def test_bitwise_ops_take_integers_and_bool_at_the_join(name: str):
     assert op(name)(*made("uint8", "int8")).dtype is DType.int16
     assert op(name)(*made("bool", "bool")).dtype is DType.bool
@@ -225,7 +224,7 @@ def test_bitwise_ops_take_integers_and_bool_at_the_join(name: str):
             op(name)(*made(*dtypes))
 
 
-@pytest.mark.parametrize("name", ["left_shift", "right_shift"])
+@every("name", ["left_shift", "right_shift"])
 def test_shifts_take_integers_only(name: str):
     assert op(name)(*made("uint8", "int16")).dtype is DType.int16
     for dtypes in (("bool", "bool"), ("float32", "float32")):
@@ -243,15 +242,13 @@ def test_invert():
 # -- reductions and positions
 
 
-@pytest.mark.parametrize(
-    "name", ["sum", "prod", "cumulative_sum", "cumulative_prod", "max", "sort"]
-)
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "index", "float16", "bfloat16", "float64"])
+@every("name", ["sum", "prod", "cumulative_sum", "cumulative_prod", "max", "sort"])
+@every("dtype", ["int8", "uint16", "index", "float16", "bfloat16", "float64"])
 def test_reductions_keep_the_dtype(name: str, dtype: str):
     assert op(name)(*made(dtype)).dtype is DType(dtype)
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@every("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
 def test_an_accumulator_can_be_asked_for(name: str):
     (x,) = made("int8")
     result = op(name)(x, dtype="int64")
@@ -262,7 +259,7 @@ def test_an_accumulator_can_be_asked_for(name: str):
         op(name)(*made("complex64"), dtype="float32")
 
 
-@pytest.mark.parametrize("name", ["argmax", "argmin", "argsort", "searchsorted", "shape_of"])
+@every("name", ["argmax", "argmin", "argsort", "searchsorted", "shape_of"])
 def test_positions_are_int64_or_what_is_asked_for(name: str):
     operands = made(*["float32"] * (2 if name == "searchsorted" else 1))
     assert op(name)(*operands).dtype is DType.int64
@@ -282,7 +279,7 @@ def test_where_joins_its_values_and_not_its_condition():
         ops.where(x, x, y)
 
 
-@pytest.mark.parametrize("name", ["concat", "stack"])
+@every("name", ["concat", "stack"])
 def test_all_operands_join_at_once(name: str):
     operands = made("uint8", "int8", "int16")
     assert op(name)(operands).dtype is DType.int16
@@ -308,8 +305,8 @@ MOVES = {
 }
 
 
-@pytest.mark.parametrize("name", MOVES)
-@pytest.mark.parametrize("dtype", ["bool", "int4", "index", "float4_e2m1fn", "complex128"])
+@every("name", MOVES)
+@every("dtype", ["bool", "int4", "index", "float4_e2m1fn", "complex128"])
 def test_movement_keeps_any_dtype(name: str, dtype: str):
     assert MOVES[name](*made(dtype)).dtype is DType(dtype)
 
@@ -332,7 +329,7 @@ def test_a_literal_among_where_s_values_takes_the_dtype_of_the_other():
     assert [a.dtype for a in ops.where(c, x, 5).args] == [DType.bool, DType.int16, DType.int16]
 
 
-@pytest.mark.parametrize("under", ["max", "max_strict", "python"])
+@every("under", ["max", "max_strict", "python"])
 def test_padding_that_is_taken_stays_so_when_the_rules_are_explicit(under: str):
     dtypes = ("weak_int", "weak_float") if under == "python" else ("int8", "float32", "float8_e5m2")
     for dtype, value in product(dtypes, (0, 7, -1, 70000, 0.0, 0.1, 7.5, 1e40, 1j)):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from graphir import Graph, GraphError, GraphirError, ShapeError, Symbol, TensorType, ops
 from graphir.ops.dims import evaluate, shape_of, shape_text
+from tests.support.tables import every
 
 SIZES = ({"n": 4, "m": 3, "k": 2}, {"n": 1, "m": 1, "k": 1}, {"n": 2, "m": 5, "k": 7})
 Shapes = list[tuple[Any, ...]]
@@ -152,9 +153,7 @@ def operands(name: str, shapes: Shapes) -> list[Symbol]:
     return [made[0] > 0, *made[1:]] if name == "where" else made
 
 
-@pytest.mark.parametrize(
-    ("name", "op", "numpy", "shapes", "wanted"), RULES, ids=[r[0] for r in RULES]
-)
+@every(("name", "op", "numpy", "shapes", "wanted"), RULES)
 def test_symbolic_shapes(name: str, op: Any, numpy: Any, shapes: Shapes, wanted: str):
     result = op(*operands(name, shapes))
     assert shape_text(result.shape) == wanted
@@ -164,9 +163,7 @@ def test_symbolic_shapes(name: str, op: Any, numpy: Any, shapes: Shapes, wanted:
             assert tuple(evaluate(d, sizes) for d in result.shape) == expected, sizes
 
 
-@pytest.mark.parametrize(
-    ("name", "op", "numpy", "shapes", "wanted"), BY_NUMPY, ids=[r[0] for r in BY_NUMPY]
-)
+@every(("name", "op", "numpy", "shapes", "wanted"), BY_NUMPY)
 def test_static_shapes(name: str, op: Any, numpy: Any, shapes: Shapes, wanted: str):
     for sizes in SIZES:
         given_ = [a.shape for a in arrays(shapes, sizes)]
@@ -256,7 +253,7 @@ def test_split_is_a_tuple_of_slices():
     assert [shape_text(p.shape) for p in x.split(["k", "n-k"])] == ["[k, 6]", "[-k+n, 6]"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("sizes", "axis", "near"),
     [
         (4, 1, "does not split into equal pieces of 4"),
@@ -342,7 +339,7 @@ def test_reshapes_are_those_of_numpy(old: list[int], new: list[int]):
 # -- refusals
 
 
-@pytest.mark.parametrize(
+@every(
     ("shapes", "build", "near"),
     [
         ([("n",), ("m",)], lambda x, y: x + y, r"\[n\] and \[m\].*n meets m.*rebind"),
@@ -401,7 +398,7 @@ def test_a_variadic_op_takes_a_list():
             build()
 
 
-@pytest.mark.parametrize(
+@every(
     "build",
     [
         lambda x: x.sum(axis=1.0),

@@ -17,6 +17,7 @@ from runtime import interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support import tables
+from tests.support.tables import every
 
 TABLES: dict[str, Any] = json.loads((GOLDEN / "array_api.json").read_text())
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -119,7 +120,7 @@ UNDEFINED_CALLS: list[Callable[[SimpleNamespace], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("call", UNDEFINED_CALLS)
+@every("call", UNDEFINED_CALLS)
 def test_what_the_standard_leaves_undefined_is_an_error_that_says_so(call: Callable[..., Any]):
     i8, u64, f32, b = arrays(DType.int8, DType.uint64, DType.float32, DType.bool)
     with i8.graph, pytest.raises(PromotionError, match=UNDEFINED) as error:
@@ -152,7 +153,7 @@ def test_results_that_are_no_join():
     assert (f32 + 2**40).dtype is (f32 < 1).args[0].dtype is DType.float32
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "value", "scalar", "expected"),
     [
         (DType.uint64, 1, 2**63, 2**63 + 1),

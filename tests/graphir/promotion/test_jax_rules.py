@@ -19,6 +19,7 @@ from graphir.promotion.jax_lax import JAX_LAX
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support import tables
+from tests.support.tables import every
 
 TABLES: dict[str, Any] = json.loads((GOLDEN / "jax.json").read_text())
 RULES = {each.name: each for each in (JAX, JAX_X32, JAX_STRICT, JAX_LAX, JAX_2020)}
@@ -59,7 +60,7 @@ def test_jax_as_printed_twice_and_measured():
     assert {pair: computed(JAX, "add", *pair) for pair in table} == table
 
 
-@pytest.mark.parametrize(("table", "rules"), [("jax", JAX), ("strict", JAX_STRICT)])
+@every(("table", "rules"), [("jax", JAX), ("strict", JAX_STRICT)])
 def test_a_weak_dtype_is_the_type_of_a_python_number(table: str, rules: PromotionRules):
     for (a, b), found in cells(table).items():
         if a not in PYTHON and b in PYTHON:
@@ -107,7 +108,7 @@ def test_without_64_bits_operands_and_join_are_demoted():
     assert {pair: computed(JAX_X32, "add", *pair) for pair in table} == expected
 
 
-@pytest.mark.parametrize(("name", "table"), [("jax", "jax"), ("jax_2020", "2020")])
+@every(("name", "table"), [("jax", "jax"), ("jax_2020", "2020")])
 def test_any_three_by_folding_the_table(name: str, table: str):
     join = cells(table)
     for triple in product({a for a, _ in join}, repeat=3):
@@ -137,7 +138,7 @@ def test_small_dtypes_join_what_is_weak_alone():
 # -- ops
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         "jax: divide i8 i8 = f32; divide i64 i8 = f64; sqrt u64 = f64; sin bool = f32; sin i* = f*",
@@ -247,7 +248,7 @@ def valued(rules: PromotionRules, op: str, dtype: str, value: Any, *literals: An
     return runtime.interpret(g, np.array([value], DType(dtype).storage))[0]
 
 
-@pytest.mark.parametrize(
+@every(
     ("op", "dtype", "value", "literals", "result"),
     [
         ("add", "int8", 1, [128], -127),
@@ -281,7 +282,7 @@ def test_literals_wrap_and_round(op: str, dtype: str, value: Any, literals: Any,
     assert valued(JAX, op, dtype, value, *literals) == result
 
 
-@pytest.mark.parametrize(
+@every(
     ("rules", "op", "dtype", "literal", "why"),
     [
         (JAX, "add", "uint64", 2**63, "64 bits"),
@@ -314,7 +315,7 @@ def test_numpy_scalars_are_strong():
 # -- refusals
 
 
-@pytest.mark.parametrize("rules", [JAX_STRICT, JAX_LAX])
+@every("rules", [JAX_STRICT, JAX_LAX])
 def test_a_refused_pair_names_the_dtypes_the_rules_and_both_ways_out(rules: PromotionRules):
     with pytest.raises(PromotionError) as refused:
         rules.promote("int32", "int8")
@@ -347,7 +348,7 @@ def test_refusals_say_what_to_do():
             ops.CATALOGUE[op](*made, *indices)
 
 
-@pytest.mark.parametrize("name", ["jax", "jax_x32"])
+@every("name", ["jax", "jax_x32"])
 def test_exponents_beyond_ints_of_floats(name: str):
     """JAX multiplies by any int; a float to a large even power is 0, 1 or infinity."""
     g = Graph(rules=name)

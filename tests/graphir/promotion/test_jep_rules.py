@@ -13,6 +13,7 @@ from graphir.lattice.order import NoUpperBound, SeveralUpperBounds
 from graphir.promotion import PromotionRules
 from passes import lower
 from tests import GOLDEN
+from tests.support.tables import every
 
 TABLES = json.loads((GOLDEN / "lattices.json").read_text())
 OPTIONS = [f"jep_option_{i}" for i in range(4)]
@@ -26,7 +27,7 @@ def order(name: str) -> nx.DiGraph:
     return nx.transitive_closure(graph, reflexive=True)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@every("name", OPTIONS)
 def test_every_cell_is_the_least_of_the_upper_bounds(name: str):
     above, each = order(name), rules(name)
     defined = 0
@@ -38,7 +39,7 @@ def test_every_cell_is_the_least_of_the_upper_bounds(name: str):
     assert 0 < defined < len(above) ** 2
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@every("name", OPTIONS)
 def test_what_it_does_not_define_says_so_and_names_both_ways_out(name: str):
     with pytest.raises(NoUpperBound, match=rf"int8 and uint64 do not.*'{name}'.*cast.*other rules"):
         rules(name).promote("int8", "uint64")
@@ -61,7 +62,7 @@ def edges_of_both() -> list[DType]:
 
 
 # The JEP's examples, read from its text: what an int8 meets, under options 0 to 3.
-@pytest.mark.parametrize(
+@every(
     ("operands", "found"),
     [
         (("int8", "float16"), (None, "float16", "float16", "float16")),

@@ -15,6 +15,7 @@ from graphir.promotion.numpy_ import DTYPES
 from runtime import array_api as xp
 from runtime import interpret, jit
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 CHARS = "?bhilBHILefdFD"
 NUMPY_1 = {
@@ -34,9 +35,9 @@ def arrays(char: str) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("exponent", [True, 0, 1, 2, 3, 0.5, 2.0, 2j])
-@pytest.mark.parametrize("power", [operator.pow, np.power], ids=["**", "np.power"])
-@pytest.mark.parametrize("shape", [(4,), ()])
+@every("exponent", [True, 0, 1, 2, 3, 0.5, 2.0, 2j])
+@every("power", [operator.pow, np.power])
+@every("shape", [(4,), ()])
 def test_powers_of_arrays_and_of_scalars(power: Any, exponent: Any, shape: tuple[int, ...]):
     for char in CHARS:
         x = arrays(char) if shape else arrays(char)[1]
@@ -118,7 +119,7 @@ def test_dask_sums_the_products_of_chunks_in_64_bits():
         assert ops.matmul(x, y).dtype is met  # as of one chunk
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@every("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
 def test_the_standard_adds_no_bools_whatever_dtype_is_named(name: str):
     for dtype in (None, xp.int64, xp.float32):
         with pytest.raises(TypeError, match="takes no bool"):
@@ -151,7 +152,7 @@ def known(g: Graph, value: Any) -> Any:
     return g.input(WEAK[type(value)], ())
 
 
-@pytest.mark.parametrize("function", BINARY)
+@every("function", BINARY)
 def test_operators_of_two_numbers_answer_as_python(function: Callable[..., Any]):
     for a, b in product(NUMBERS, repeat=2):
         expected, g = answer(function, a, b), Graph(rules="python")
@@ -161,7 +162,7 @@ def test_operators_of_two_numbers_answer_as_python(function: Callable[..., Any])
 
 
 @pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")  # ~True, from 3.12 on
-@pytest.mark.parametrize("function", UNARY)
+@every("function", UNARY)
 def test_operators_of_a_number_answer_as_python(function: Callable[..., Any]):
     for value in NUMBERS:
         g = Graph(rules="python")
@@ -182,7 +183,7 @@ def test_round_gives_an_int_that_other_rules_take_as_one():
 # -- PyTorch's 0-d tensors
 
 
-@pytest.mark.parametrize("name", ["softmax", "logsoftmax", "sort", "cumulative_sum", "flip", "sum"])
+@every("name", ["softmax", "logsoftmax", "sort", "cumulative_sum", "flip", "sum"])
 def test_pytorch_sees_a_row_in_a_tensor_of_rank_0(name: str):
     op = ops.CATALOGUE[name]
     for axis in (0, -1):

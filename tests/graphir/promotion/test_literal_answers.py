@@ -351,7 +351,7 @@ LIVE = {
 }
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@every("name", LIBRARIES)
 def test_libraries_answer_as_written_down(name: str):
     module, live = LIVE[name]
     pytest.importorskip(module, reason=f"{module} is not installed: nothing to compare with")

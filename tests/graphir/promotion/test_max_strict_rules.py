@@ -16,6 +16,7 @@ from passes import cast_report, lower
 from runtime import execute, interpret, jit
 from tests.peers import CALLS, max_questions, ours
 from tests.peers.max_questions import DTYPES, MEASURED, golden, golden_rows, letter, questions
+from tests.support.tables import every
 
 STRICT = rules("max_strict")
 
@@ -48,7 +49,7 @@ def test_the_dtypes_are_those_measured():
 # -- ops and dtypes that MAX lacks
 
 
-@pytest.mark.parametrize("op", sorted({*CALLS} - MEASURED - COMPOSED_OPS))
+@every("op", sorted({*CALLS} - MEASURED - COMPOSED_OPS))
 def test_an_op_that_was_not_measured_is_refused_and_says_so(op: str):
     g = Graph(rules="max_strict")
     x = [g.input("float32", shape) for shape in CALLS[op].shapes]
@@ -61,13 +62,13 @@ def test_eye_was_not_measured_either():
         Graph(rules="max_strict").eye(2, dtype="float32")
 
 
-@pytest.mark.parametrize("op", ["sum", "prod", "cumulative_sum", "argmax", "argsort", "shape_of"])
+@every("op", ["sum", "prod", "cumulative_sum", "argmax", "argsort", "shape_of"])
 def test_ops_take_no_dtype(op: str):
     with pytest.raises(PromotionError, match=rf"{op} takes no dtype .*\.cast\(DType.int32\)"):
         ops.CATALOGUE[op](sample("int16", (2,)), dtype="int32")
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "index", "tensor_float32", "int4", "float8_e4m3"])
+@every("dtype", ["complex64", "index", "tensor_float32", "int4", "float8_e4m3"])
 def test_a_dtype_that_max_lacks_is_refused_wherever_it_is_named(dtype: str):
     g = Graph(rules="max_strict")
     x = g.input("float32", ())
@@ -76,7 +77,7 @@ def test_a_dtype_that_max_lacks_is_refused_wherever_it_is_named(dtype: str):
             make()
 
 
-@pytest.mark.parametrize("dtype", ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"])
+@every("dtype", ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"])
 def test_constants_narrower_than_a_byte_are_made_by_a_cast(dtype: str):
     g = Graph(rules="max_strict")
     for make in (lambda: g.scalar(1, dtype), lambda: g.full(1, (2,), dtype)):
@@ -101,7 +102,7 @@ def execute_of(symbol: Any, *arrays: Any) -> Any:
     return execute(symbol.graph, *arrays)
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "array", "why"),
     [
         ("int8", np.array([1, 300]), "int8 does not hold its element 300"),
@@ -128,7 +129,7 @@ def test_numpy_scalars_are_pythons():
 # -- what no kernel computes
 
 
-@pytest.mark.parametrize("op", sorted(MEASURED))
+@every("op", sorted(MEASURED))
 def test_a_type_is_computed_or_refused_by_its_line(op: str):
     """Of every dtype: a graph runs, alike in both engines, or both name op, type and way out."""
     for dtype in (DType.bool, DType.int16, DType.float32):

@@ -17,6 +17,7 @@ from passes import implicit_cast, lower
 from runtime import execute, interpret
 from tests import GOLDEN
 from tests.peers import CALLS, in_place, ours
+from tests.support.tables import every
 
 TABLES: dict[str, Any] = json.loads((GOLDEN / "numpy_legacy.json").read_text())
 JEP: dict[str, Any] = json.loads((GOLDEN / "numpy_jep.json").read_text())
@@ -182,7 +183,7 @@ def test_the_table_that_jep_9407_prints():
 # -- an operand of rank 0 whose value is not known
 
 
-@pytest.mark.parametrize("op", [op for op in BY_VALUE if op != "clip"])
+@every("op", [op for op in BY_VALUE if op != "clip"])
 def test_without_its_value_an_operand_is_taken_where_all_values_answer_alike(op: str):
     """The golden file has a value of every sort, of each dtype."""
     taken = 0
@@ -262,7 +263,7 @@ def graph_of(dtype: str, value: Any) -> Graph:
     return g
 
 
-@pytest.mark.parametrize(("dtype", "value", "result"), FACTS)
+@every(("dtype", "value", "result"), FACTS)
 def test_values_count_in_promote_and_in_graphs(dtype: str, value: Any, result: str):
     assert NUMPY_LEGACY.promote(dtype, value) is NUMPY_LEGACY.promote(value, dtype)
     assert str(NUMPY_LEGACY.promote(TensorType(dtype, (3,)), value)) == result
@@ -270,7 +271,7 @@ def test_values_count_in_promote_and_in_graphs(dtype: str, value: Any, result: s
     assert [str(one.dtype) for one in g.outputs] == [*[result] * 3, "bool", result]
 
 
-@pytest.mark.parametrize(("dtype", "value"), [fact[:2] for fact in FACTS])
+@every(("dtype", "value"), [fact[:2] for fact in FACTS])
 def test_such_graphs_lower_run_and_read_back(dtype: str, value: Any):
     g = graph_of(dtype, value)
     read = Graph.parse(str(g)).verify()
@@ -348,7 +349,7 @@ def test_in_place_operators_on_two_arrays():
     assert count == 13 * len(DTYPES) ** 2
 
 
-@pytest.mark.parametrize("name", ["add", "divide", "pow"])
+@every("name", ["add", "divide", "pow"])
 def test_in_place_operators_beside_scalars(name: str):
     """But `int_array **= 2.0`, which squares in integers there, and is refused here."""
     for scalar, row in rows(TABLES[f"{name} in place with scalars"]).items():

@@ -17,6 +17,7 @@ from passes import implicit_cast, lower
 from runtime import interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours
+from tests.support.tables import every
 
 TABLES: dict[str, Any] = json.loads((GOLDEN / "numpy.json").read_text())
 PYTHON = {"weak_int": int, "weak_float": float, "weak_complex": complex}
@@ -48,7 +49,7 @@ def test_every_cell_of_the_measured_table():
     assert len(table) == 18
 
 
-@pytest.mark.parametrize(
+@every(
     ("three", "result", "fold"),
     [
         ("int8 uint8 float16", "float16", "float32"),
@@ -75,7 +76,7 @@ def test_a_join_is_a_join_of_its_literals_last():
     assert NUMPY.promote("float32", 1, 2.5, 1j) is DType.complex64
 
 
-@pytest.mark.parametrize("dtype", [DType.bfloat16, DType.int4, DType.float8_e5m2])
+@every("dtype", [DType.bfloat16, DType.int4, DType.float8_e5m2])
 def test_types_of_ml_dtypes_are_refused_with_the_reason(dtype: DType):
     for ask in (lambda: NUMPY.promote(dtype, "int8"), lambda: Graph(rules=NUMPY).input(dtype)):
         with pytest.raises(PromotionError, match=f"no {dtype} under 'numpy'.* three different"):
@@ -104,7 +105,7 @@ def test_a_path_has_no_lattice_and_says_what_is_lost():
 # -- ops
 
 
-@pytest.mark.parametrize(
+@every(
     ("op", "cases"),
     [
         ("add", {"bool bool": "bool", "i8 u8": "i16", "u64 i8": "f64", "f16 i16": "f32"}),
@@ -183,7 +184,7 @@ def made(build: Any, dtype: str = "int8") -> Any:
     return build(Graph(rules=NUMPY).input(dtype, (2,)))
 
 
-@pytest.mark.parametrize("value", [128, -129, 300, 2**63, 2**64 - 1])
+@every("value", [128, -129, 300, 2**63, 2**64 - 1])
 def test_an_int_that_does_not_fit_is_refused_in_arithmetic(value: int):
     for build in (
         lambda x: x + value,
@@ -200,7 +201,7 @@ def test_an_int_that_does_not_fit_is_refused_in_arithmetic(value: int):
     assert made(lambda x: ops.atan2(x, value)).dtype is DType.float16
 
 
-@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**30])
+@every("value", [2**64, -(2**63) - 1, 10**30])
 def test_an_int_of_more_than_64_bits_is_a_float_where_numpy_makes_one(value: int):
     """Beside integers only comparisons and functions of floats take it."""
     with pytest.raises(PromotionError, match="does not fit 64 bits"):
@@ -269,7 +270,7 @@ def test_a_literal_by_itself_has_the_dtype_of_its_array():
 # -- CuPy and Dask
 
 
-@pytest.mark.parametrize("rules", [CUPY, DASK], ids=lambda rules: rules.name)
+@every("rules", [CUPY, DASK])
 def test_cupy_and_dask_join_as_numpy(rules: Any):
     assert rules.table() == NUMPY.table()
     for a, literal in product(DTYPES, (True, 1, 1.5, 1j)):

@@ -69,7 +69,7 @@ def test_max_is_its_printed_table_but_for_four_cells():
     assert different == WRONG_CELLS
 
 
-@pytest.mark.parametrize("cell", WRONG_CELLS)
+@every("cell", WRONG_CELLS)
 def test_the_mirrored_cells_are_printed_right(cell: tuple[str, str]):
     low, high = cell
     assert PRINTED["table"][high][low] == WRONG_CELLS[cell][1]
@@ -95,7 +95,7 @@ def test_table_holds_all_pairs():
         assert str(strict[DType(a)][DType(b)]) == ("None" if "ERROR" in printed else printed)
 
 
-@pytest.mark.parametrize("dtype", [d for d in DType if str(d) not in NAMES], ids=str)
+@every("dtype", [d for d in DType if str(d) not in NAMES])
 def test_a_dtype_outside_the_lattice_raises_when_mixed_but_not_with_itself(dtype: DType):
     assert MAX.promote(dtype, dtype) is dtype
     for other in MAX.dtypes:
@@ -126,7 +126,7 @@ def test_strict_is_max_of_today_on_standard_pairs(lhs: str, rhs: str):
     measured(lhs, rhs)
 
 
-@pytest.mark.parametrize("narrow", NARROW)
+@every("narrow", NARROW)
 def test_strict_is_max_of_today_on_narrow_floats(narrow: str):
     for other in STANDARD + NARROW:
         measured(narrow, other)
@@ -140,7 +140,7 @@ def test_strict_is_max_of_today_on_python_scalars_in_both_orders(dtype: str, lit
     measured(literal, dtype)
 
 
-@pytest.mark.parametrize("name", ["index", "address", "tensor_float32"])
+@every("name", ["index", "address", "tensor_float32"])
 def test_strict_knows_none_of_the_dtypes_that_max_dropped(name: str):
     with pytest.raises(PromotionError, match=name):
         STRICT.promote(name, "float32")
@@ -159,8 +159,8 @@ def test_strict_filters_after_all_have_joined():
     assert STRICT.promote("int32", "float32", "float64") is DType.float64
 
 
-@pytest.mark.parametrize("lhs", ["int8", "uint16", "float16"])
-@pytest.mark.parametrize("rhs", ["int8", "uint16", "float16"])
+@every("lhs", ["int8", "uint16", "float16"])
+@every("rhs", ["int8", "uint16", "float16"])
 def test_a_graph_under_strict_rules_agrees_with_the_measurement(lhs: str, rhs: str):
     g = Graph(rules="max_strict")
     x, y = g.input(lhs), g.input(rhs)
@@ -172,7 +172,7 @@ def test_a_graph_under_strict_rules_agrees_with_the_measurement(lhs: str, rhs: s
         assert str((x + y).dtype) == wanted
 
 
-@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz"])
+@every("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz"])
 def test_strict_takes_ints_up_to_the_greatest_value_of_a_narrow_float(name: str):
     top = int(ml_dtypes.finfo(DType(name).storage).max)
     for value in (top, -top):
@@ -191,7 +191,7 @@ def test_strict_takes_the_ints_that_a_scale_format_has():
 # -- literals under max
 
 
-@pytest.mark.parametrize("dtype", [d for d in MAX.dtypes if d.is_float], ids=str)
+@every("dtype", [d for d in MAX.dtypes if d.is_float])
 def test_ints_fit_a_float_up_to_its_exact_range(dtype: DType):
     # tensor_float32 has the significand of float16.
     same = DType.float16 if dtype is DType.tensor_float32 else dtype
@@ -203,7 +203,7 @@ def test_ints_fit_a_float_up_to_its_exact_range(dtype: DType):
             MAX.promote(dtype, value)
 
 
-@pytest.mark.parametrize("dtype", [d for d in MAX.dtypes if d.is_integer], ids=str)
+@every("dtype", [d for d in MAX.dtypes if d.is_integer])
 def test_ints_fit_an_integer_dtype_within_its_limits(dtype: DType):
     info = np.iinfo(dtype.storage)
     for value in (int(info.min), int(info.max), True, False):
@@ -213,7 +213,7 @@ def test_ints_fit_an_integer_dtype_within_its_limits(dtype: DType):
             MAX.promote(dtype, value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "value", "other"),
     [
         *(("int8", 1.5, "float16"), ("int64", 1.5, "float64"), ("bool", 2, "int8")),
@@ -230,7 +230,7 @@ def test_the_way_out_for_a_literal_can_be_typed(dtype: str, value: Any, other: s
     assert (x.cast(other) * value).dtype is (x * g.scalar(value, other)).dtype is DType(other)
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+@every("name", ["float16", "bfloat16", "float32"])
 def test_floats_fit_where_they_stay_finite(name: str):
     dtype = DType(name)
     info = ml_dtypes.finfo(dtype.storage)
@@ -263,7 +263,7 @@ def test_complex_literals_fit_complex_dtypes_only():
             MAX.promote(dtype, value)
 
 
-@pytest.mark.parametrize("values", [(1,), (1, 2), (1, 2.5), (True, 1j)])
+@every("values", [(1,), (1, 2), (1, 2.5), (True, 1j)])
 def test_literals_alone_have_no_dtype(values: tuple[Any, ...]):
     with pytest.raises(PromotionError, match=r"no dtype of its own under 'max'.*g\.scalar"):
         MAX.promote(*values)
@@ -279,13 +279,12 @@ def test_bool_takes_bools_and_the_ints_0_and_1():
 # -- the operands of promote, and its explanation
 
 
-@pytest.mark.parametrize(
+@every(
     "operand",
     [
         *("int16", "i16", DType.int16, np.dtype("int16"), np.int16, np.int16(7)),
         *(np.array([7], np.int16), TensorType("int16", ("n",)), Graph().input("int16")),
     ],
-    ids=lambda operand: type(operand).__name__,
 )
 def test_operands_may_be_dtypes_types_arrays_and_symbols(operand: Any):
     assert MAX.promote(operand, DType.float32) is DType.float32
@@ -307,7 +306,7 @@ def test_the_python_types_stand_for_weak_dtypes():
     assert rules("python").promote(1, 2j) is DType.weak_complex
 
 
-@pytest.mark.parametrize("wrong", ["int17", object(), "M8[s]"])
+@every("wrong", ["int17", object(), "M8[s]"])
 def test_an_operand_without_a_dtype_is_an_error(wrong: object):
     with pytest.raises(GraphError, match="no dtype"):
         MAX.promote("int8", wrong)
@@ -336,7 +335,7 @@ def test_explain_of_what_does_not_mix_raises_as_promote_does():
     assert MAX.explain("int8", 3).result is DType.int8
 
 
-@pytest.mark.parametrize("rule_set", ["numpy", "cupy", "dask"])
+@every("rule_set", ["numpy", "cupy", "dask"])
 def test_promote_and_explain_refuse_the_literals_that_addition_refuses(rule_set: str):
     chosen = rules(rule_set)
     for dtype in chosen.dtypes:
@@ -353,7 +352,7 @@ def test_promote_and_explain_refuse_the_literals_that_addition_refuses(rule_set:
                     assert getattr(told, "result", told) is added, (dtype, literal)
 
 
-@pytest.mark.parametrize(
+@every(
     ("literal", "dtype", "advice"),
     [
         (1.5, "int32", "it is a float; choose a float dtype"),

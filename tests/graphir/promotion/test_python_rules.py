@@ -9,6 +9,7 @@ import pytest
 
 from graphir import DType, Graph, PromotionError, ops, rules
 from runtime import execute, interpret
+from tests.support.tables import every
 
 PY = [True, 2, 2.5, 2j]
 PYTHON: dict[str, Any] = {
@@ -21,9 +22,9 @@ PYTHON: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("a", PY)
-@pytest.mark.parametrize("b", PY)
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+@every("a", PY)
+@every("b", PY)
+@every("name", ["add", "subtract", "multiply", "divide"])
 def test_python_s_scalars_mix_as_python_mixes_them(name: str, a: Any, b: Any):
     g = Graph(rules="python")
     x, y = g.scalar(a), g.scalar(b)
@@ -55,9 +56,9 @@ def test_weak_dtypes_commit_to_the_widest():
     assert committed(DType.int8) is DType.int8
 
 
-@pytest.mark.parametrize("a", [7, -7, 2.5, True])
-@pytest.mark.parametrize("b", [3, -3, 0.5, True])
-@pytest.mark.parametrize("name", PYTHON)
+@every("a", [7, -7, 2.5, True])
+@every("b", [3, -3, 0.5, True])
+@every("name", PYTHON)
 def test_values_are_python_s(name: str, a: Any, b: Any):
     """Every value here is exact in 64 bits, so Python's own arithmetic is the oracle."""
     by_python = PYTHON[name](a, b)

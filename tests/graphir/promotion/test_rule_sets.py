@@ -27,11 +27,12 @@ from graphir import (
     set_default_rules,
 )
 from runtime import execute
+from tests.support.tables import every
 
 MAX, STRICT = rules("max"), rules("max_strict")
 
 
-@pytest.mark.parametrize(
+@every(
     ("op", "values", "expected", "unlike"),
     [
         ("sign", [3 + 4j, -1j], [0.6 + 0.8j, -1j], "numpy_legacy"),
@@ -67,7 +68,7 @@ def test_jax_x32_keeps_64_bits_until_it_computes():
 USUAL = [d for d in DType if not (d.weak or d.narrow) and str(d) not in ("index", "address")]
 
 
-@pytest.mark.parametrize("name", ["max", "max_strict", "explicit"])
+@every("name", ["max", "max_strict", "explicit"])
 def test_a_refusal_names_a_cast_that_loses_nothing_where_there_is_one(name: str):
     refused = 0
     for a, b in product([d for d in DType if not d.weak and rules(name).has(d)], repeat=2):
@@ -255,8 +256,8 @@ def test_a_name_is_registered_once():
     assert register(MAX) is MAX
 
 
-@pytest.mark.parametrize("dtype", ["int8", "bool", "float32"])
-@pytest.mark.parametrize("op", [ops.sum, ops.prod])
+@every("dtype", ["int8", "bool", "float32"])
+@every("op", [ops.sum, ops.prod])
 def test_explicit_accumulates_in_the_dtype_of_the_operand(op, dtype):
     with Graph("sums", rules="explicit") as g:
         x = g.input(dtype, (3,))

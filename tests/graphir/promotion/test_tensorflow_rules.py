@@ -19,6 +19,7 @@ from runtime import execute, interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support import tables
+from tests.support.tables import every
 
 PRINTED: dict[str, Any] = json.loads((GOLDEN / "tensorflow.json").read_text())
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -36,7 +37,7 @@ def cells(table: str) -> dict[tuple[str, str], DType | None]:
 # -- the tables
 
 
-@pytest.mark.parametrize("table", TABLES)
+@every("table", TABLES)
 def test_the_table_cell_by_cell(table: str):
     asked = cells(table)
     assert len(asked) == 18 * 18 == len(TABLES[table].dtypes) ** 2
@@ -44,7 +45,7 @@ def test_the_table_cell_by_cell(table: str):
         assert TABLES[table].answer(SHORT[row], SHORT[column]) is expected, (row, column)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@every("table", TABLES)
 def test_add_is_what_the_table_says_with_literals_on_either_side(table: str):
     for (row, column), expected in cells(table).items():
         pair = [SCALARS.get(name) or (SHORT[name], (2,)) for name in (row, column)]
@@ -106,7 +107,7 @@ REFUSED: list[Callable[[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("call", REFUSED)
+@every("call", REFUSED)
 def test_what_is_refused_names_a_cast(call: Callable[[Any], Any]):
     operands = symbols(TENSORFLOW, *STRONG)
     with pytest.raises(PromotionError, match="'tensorflow'") as error:
@@ -126,7 +127,7 @@ def test_ops_keep_the_dtype_but_division():
     assert ops.matmul(a.bf16, a.f32).dtype is ops.matmul(a.f32, a.bf16).dtype is DType.float32
 
 
-@pytest.mark.parametrize("rules", [TF_ALL, TF_SAFE])
+@every("rules", [TF_ALL, TF_SAFE])
 def test_twelve_ops_promote_and_the_others_do_not(rules: PromotionRules):
     a = symbols(rules, *STRONG)
     assert (a.i8 + a.i16).dtype is DType.int16 and (a.u8 == a.f32).dtype is DType.bool
@@ -164,7 +165,7 @@ def test_weak_results_and_those_that_commit():
 # -- literals
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "value", "literal", "expected"),
     [
         (DType.int8, 1, 300, 45),
@@ -186,7 +187,7 @@ def test_literals_wrap_and_round(dtype: DType, value: Any, literal: Any, expecte
             assert found.dtype == dtype.storage and found[0] == expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "expected"),
     [
         (lambda a: a.i32 + 0.1, np.float64([3.1, -0.9])),
@@ -210,7 +211,7 @@ def test_values_where_weak_floats_meet(call: Callable[[Any], Any], expected: Any
         np.testing.assert_array_equal(one, expected)
 
 
-@pytest.mark.parametrize("rules", TABLES.values())
+@every("rules", TABLES.values())
 def test_a_mask_times_what_int32_keeps_is_a_mask(rules: PromotionRules):
     a = symbols(rules, DType.bool, DType.uint32, DType.int64, DType.float32)
     for made in (a.bool * a.bool, a.bool * True, a.bool * 2, a.u32 * a.bool):
@@ -272,7 +273,7 @@ def test_a_literal_alone():
 # -- afterwards
 
 
-@pytest.mark.parametrize("rules", TABLES.values())
+@every("rules", TABLES.values())
 def test_all_that_is_accepted_is_accepted_once_it_is_explicit(rules: PromotionRules):
     count = 0
     for (name, call), dtype in product(CALLS.items(), rules.dtypes):
@@ -290,8 +291,8 @@ def test_all_that_is_accepted_is_accepted_once_it_is_explicit(rules: PromotionRu
 # -- literals and NumPy's operands, as tensorflow-cpu 2.21 was measured to take them
 
 
-@pytest.mark.parametrize("name", ["tensorflow", "tf_all", "tf_safe", "tf_legacy"])
-@pytest.mark.parametrize(
+@every("name", ["tensorflow", "tf_all", "tf_safe", "tf_legacy"])
+@every(
     ("dtype", "build", "expected"),
     [
         ("int8", lambda x: x / 300, [3 / 44, -7 / 44]),
@@ -315,7 +316,7 @@ def test_a_number_before_a_mask():
     assert (Graph(rules="tensorflow").input("bool", 2) * 5).dtype is DType.bool
 
 
-@pytest.mark.parametrize("name", ["tensorflow", "tf_all", "tf_safe", "tf_legacy"])
+@every("name", ["tensorflow", "tf_all", "tf_safe", "tf_legacy"])
 def test_a_numpy_bool_is_no_mask(name: str):
     for dtype in ("uint32", "int8", "float16"):
         x = Graph(rules=name).input(dtype, 2)
@@ -365,7 +366,7 @@ def test_tf_legacy_operators_promote_as_numpy():
     assert ops.maximum(x, np.ones(2, np.int16)).dtype is DType.int8
 
 
-@pytest.mark.parametrize("dtype", [DType.int4, DType.uint4, DType.int8, DType.bfloat16])
+@every("dtype", [DType.int4, DType.uint4, DType.int8, DType.bfloat16])
 def test_a_bool_literal_beside_what_tensorflow_does_not_convert_it_to_is_refused(dtype: DType):
     x = symbols(TENSORFLOW, dtype).g.inputs[0]
     for refused in (

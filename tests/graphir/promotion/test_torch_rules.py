@@ -14,6 +14,7 @@ from graphir import DType, Graph, GraphirError, PromotionError, TensorType, ops
 from graphir.promotion.torch import TORCH
 from tests import GOLDEN
 from tests.peers import CALLS, ours
+from tests.support.tables import every
 
 PRINTED: dict[str, Any] = json.loads((GOLDEN / "pytorch_jep.json").read_text())["table"]
 MEASURED: dict[str, Any] = json.loads((GOLDEN / "torch.json").read_text())["promotion"]
@@ -90,7 +91,7 @@ SHORT = {dtype.short: dtype for dtype in DType}
 NUMBERS = {"True": True, "1": 1, "1.5": 1.5, "1j": 1j, "2**63": 2**63}
 
 
-@pytest.mark.parametrize(
+@every(
     ("operands", "result"),
     [
         ("f64() f32", "f32"),
@@ -157,7 +158,7 @@ def test_a_path_is_the_lattices():
 # -- ops
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "result"),
     [
         ("divide int8 int8", "float32"),
@@ -197,7 +198,7 @@ def test_ops(call: str, result: str | None):
     assert (found and str(found)) == result
 
 
-@pytest.mark.parametrize("dtype", TORCH.dtypes)
+@every("dtype", TORCH.dtypes)
 def test_every_op_means_the_same_when_lowered(dtype: DType):
     count = 0
     for name, call in CALLS.items():
@@ -240,7 +241,7 @@ def computed(name: str, dtype: str, value: int, *literals: Any) -> Any:
     return runtime.interpret(g, np.array([value], DType(dtype).storage))[0]
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "dtype", "value", "literal", "result"),
     [
         ("add", "int8", 1, 128, -127),
@@ -259,7 +260,7 @@ def test_literals_wrap(name: str, dtype: str, value: int, literal: Any, result: 
     assert computed(name, dtype, value, literal) == result
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "dtype", "literal"),
     [
         ("where", "int8", 128),

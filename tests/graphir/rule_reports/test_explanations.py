@@ -22,6 +22,7 @@ from graphir import (
 )
 from graphir.rule_reports.explanation import reason
 from tests.support.commands import cli, refused
+from tests.support.tables import every
 
 OTHERS = [each for each in rule_sets() if each.name not in ("max", "explicit")]
 
@@ -126,7 +127,7 @@ def test_promote_prints_the_explanation():
     assert cli("promote", "int8", "1", "--rules", "jax") == (0, f"{expected}\n", "")
 
 
-@pytest.mark.parametrize("kind", ["svg", "dot", "mermaid"])
+@every("kind", ["svg", "dot", "mermaid"])
 def test_promote_draws_the_ways_up(kind: str):
     found = cli("promote", "int8", "uint8", "--format", kind)
     assert found == cli("lattice", "--path", "int8", "uint8", "--format", kind)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from graphir import DType, Graph, GraphirError, Lattice, PromotionRules, rule_sets, rules
 from graphir.rule_reports.facts import facts
+from tests.support.tables import every
 
 INTS = [d for d in DType if d.is_integer and d.storage.name == str(d) and not d.narrow]
 
@@ -55,7 +55,7 @@ def test_what_in_place_operators_leave():
     assert told("jax")["in place"] == told("max")["in place"] == "x += y is x = x + y"
 
 
-@pytest.mark.parametrize("name", [each.name for each in rule_sets()])
+@every("name", [each.name for each in rule_sets()])
 def test_every_int_is_in_the_line_of_division_as_a_graph_divides_it(name: str):
     dtypes = [d for d in (DType.bool, *INTS) if d in rules(name).dtypes]
     if not dtypes:
@@ -120,7 +120,7 @@ def test_only_the_dtypes_asked_about_count():
     assert "bool arithmetic" not in found and "int8 + 100" not in found
 
 
-@pytest.mark.parametrize("name", [each.name for each in rule_sets()])
+@every("name", [each.name for each in rule_sets()])
 def test_a_literal_that_is_something_else_there_is_said_to_be(name: str):
     for subject, answer in facts(rules(name)):
         _, plus, literal = subject.partition(" + ")

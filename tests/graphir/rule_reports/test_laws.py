@@ -13,6 +13,7 @@ from graphir import DType, GraphError, Lattice, lattice, lattices, laws, rules
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.rule_reports.laws import LAWS
 from tests import GOLDEN
+from tests.support.tables import every
 
 PRINTED: dict[str, dict[str, str]] = json.loads((GOLDEN / "max.json").read_text())["table"]
 NUMPY = [d for d in DType if d.storage.name == str(d) and d.storage.isbuiltin == 1]
@@ -90,7 +91,7 @@ def test_a_name_that_is_no_dtype_is_an_error():
         laws({"int8": {"int8": "int17"}})
 
 
-@pytest.mark.parametrize("subject", [None, [1], {"int8": "int16"}])
+@every("subject", [None, [1], {"int8": "int16"}])
 def test_what_has_no_laws_is_refused(subject: Any):
     with pytest.raises(GraphError, match=r"laws are those of .*; got "):
         laws(subject)
@@ -112,7 +113,7 @@ def test_width_and_exactness_name_the_operand():
     assert told["exactness"].finding == "int16 v float16 = float16, which lacks 2049 of int16"
 
 
-@pytest.mark.parametrize("name", ["max", "max_strict", "jax"])
+@every("name", ["max", "max_strict", "jax"])
 def test_every_violation_of_them_is_one(name: str):
     found = broken(rules(name))
     strong = [d for d in rules(name).dtypes if not d.weak]
@@ -131,7 +132,7 @@ def test_weak_dtypes_give_way_by_design():
 # -- lattices and rule sets
 
 
-@pytest.mark.parametrize("name", lattices())
+@every("name", lattices())
 def test_a_lattice_is_asked_for_the_laws_of_a_join(name: str):
     found = [one for one in laws(lattice(name)) if one.law in JOIN_LAWS]
     assert found == lattice(name).laws()
@@ -155,7 +156,7 @@ def test_the_method_is_the_function():
         assert rules(name).laws() == laws(rules(name)) != []
 
 
-@pytest.mark.parametrize("subject", [rules("max"), rules("max_strict"), PRINTED], ids=str)
+@every("subject", [rules("max"), rules("max_strict"), PRINTED])
 def test_the_smallest_counterexample_comes_first(subject: Any):
     dtypes = {DType(d) for d in (subject if isinstance(subject, dict) else subject.dtypes)}
     place = {d: i for i, d in enumerate(sorted(DType, key=lambda d: d.bits)) if d in dtypes}

@@ -14,6 +14,7 @@ from graphir.ops.dtype_rules import DIVISION, FLOATING, REAL_FLOATING
 from tests.support import accuracy
 from tests.support.accuracy import BOUNDS
 from tests.support.op_rows import ROWS
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -30,8 +31,8 @@ def test_every_function_of_floats_has_a_bound():
     assert functions - EXACT - OF_SUMS == BOUNDS.keys() - {"pow"}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", BOUNDS)
+@every("dtype", ["float32", "float64"])
+@every("name", BOUNDS)
 def test_functions_are_as_near_as_promised(name: str, dtype: str):
     pytest.importorskip("mpmath", reason="mpmath is not installed, so the truth is not known")
     operands = accuracy.points(name, dtype)
@@ -40,8 +41,8 @@ def test_functions_are_as_near_as_promised(name: str, dtype: str):
     assert found[worst] <= getattr(BOUNDS[name], dtype), [x[worst] for x in operands]
 
 
-@pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("name", BOUNDS)
+@every("dtype", HALVES)
+@every("name", BOUNDS)
 def test_halves_are_rounded_from_float32(name: str, dtype: DType):
     """Of all 65536 values; float64 tells the truth of them, but for what cancels."""
     operands = _all(name, HALVES[dtype])

@@ -14,6 +14,7 @@ from graphir import Graph
 from graphir.semantics import integer_products
 from runtime import Program, interpret
 from tests.graphir.semantics.kernel_cases import INTEGERS, run
+from tests.support.tables import every
 
 Array = NDArray[Any]
 
@@ -32,15 +33,15 @@ def check(x: Array, y: Array) -> None:
     assert result.dtype == expected.dtype and np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("terms", [1, 3])
+@every("dtype", ["int8", "uint8"])
+@every("terms", [1, 3])
 def test_all_pairs_of_bytes(dtype: str, terms: int) -> None:
     values = np.arange(256).astype(dtype)
     check(np.stack([values] * terms, 1), np.stack([values] * terms))
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@pytest.mark.parametrize("terms", [1, 255, 257, 511, 513, 1024, 1025, 5000])
+@every("dtype", INTEGERS)
+@every("terms", [1, 255, 257, 511, 513, 1024, 1025, 5000])
 def test_extremes_wrap(dtype: np.dtype[Any], terms: int) -> None:
     limits = np.iinfo(dtype)
     extremes = [limits.min, limits.max, limits.min + 1, 1]
@@ -71,8 +72,8 @@ def test_products_are_numpys(dtype: np.dtype[Any], seed: int, k: int) -> None:
     check(x, y)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@pytest.mark.parametrize("shapes", [((90, 100), (100, 80)), ((2, 1, 64, 70), (3, 70, 65))], ids=str)
+@every("dtype", INTEGERS)
+@every("shapes", [((90, 100), (100, 80)), ((2, 1, 64, 70), (3, 70, 65))])
 def test_kernel_interpreter_and_program_agree(dtype: np.dtype[Any], shapes: Any) -> None:
     random = np.random.default_rng(0)
     limits = np.iinfo(dtype)

@@ -77,8 +77,8 @@ UPDATES = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", UPDATES)
+@every("dtype", DTYPES)
+@every("name", UPDATES)
 def test_updates_replace_elements(name, dtype):
     everything = patterns(dtype, 10)
     x = everything[:6].reshape(2, 3).copy()
@@ -115,7 +115,7 @@ def test_elements_move(name, dtype):
     assert bits(result) == [bits(x)[i] for i in np.ravel(expected)]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@every("dtype", DTYPES)
 def test_scatter_and_pad(dtype):
     x, updates = patterns(dtype, 2, 3), patterns(dtype, 4, 3)[2:]
     before = bits(x)
@@ -132,7 +132,7 @@ def test_scatter_and_pad(dtype):
     assert bits(KERNELS["pad"](value, padding=(), value=value)) == p
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@every("dtype", DTYPES)
 def test_squeeze_shape_of_full_and_constant(dtype):
     x = patterns(dtype, 2, 1, 3)
     squeezed = KERNELS["squeeze"](x, axis=1)
@@ -147,7 +147,7 @@ def test_squeeze_shape_of_full_and_constant(dtype):
     assert bits(KERNELS["constant"](value=x)) == bits(x)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@every("dtype", DTYPES)
 def test_movement_of_scalars_and_of_nothing(dtype):
     x, nothing = patterns(dtype, 1).reshape(()), patterns(dtype, 0, 3)
     zero = np.asarray(patterns(dtype, 1)[0])
@@ -190,7 +190,7 @@ def test_big_shifts_and_offsets():
 # -- indices
 
 
-@pytest.mark.parametrize("dtype", INDEX_DTYPES, ids=str)
+@every("dtype", INDEX_DTYPES)
 def test_indices_of_every_dtype(dtype):
     x, indices = np.arange(10, 14), np.array([1, 0, 1]).astype(dtype)
     assert KERNELS["gather"](x, indices, axis=0).tolist() == [11, 10, 11]
@@ -200,7 +200,7 @@ def test_indices_of_every_dtype(dtype):
         assert KERNELS["gather"](x, np.array([-1]).astype(dtype), axis=0).tolist() == [13]
 
 
-@pytest.mark.parametrize(
+@every(
     ("index", "dtype"),
     [
         *((3, "i8"), (-4, "i8"), (3, "u1"), (-4, "i1"), (2**32, "i8"), (-(2**63), "i8")),
@@ -221,7 +221,7 @@ def test_indices_out_of_range(index, dtype):
         KERNELS["index_update"](x, x[0, 0], indices, axis=1)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@every("axis", [0, 1, 2])
 def test_the_last_of_many_updates_wins(axis):
     rng = np.random.default_rng(axis)
     x = np.zeros((5, 6, 7), np.int64)
@@ -263,7 +263,7 @@ def test_rebind_checks():
 INTEGERS = [d for d in DType if d.is_integer]
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@every("dtype", INTEGERS)
 def test_ranges_of_integers_reach_both_ends(dtype):
     low, high = int(dtype.min), int(dtype.max)
     third = (high - low) // 3
@@ -299,7 +299,7 @@ def test_ranges_of_bools():
     assert ranged(DType.bool, start=False, step=True, size=2).tolist() == [False, True]
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "start", "step"),
     [
         (DType.int8, 0.5, 1),

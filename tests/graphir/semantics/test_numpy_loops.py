@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphir.semantics.numpy_loops import has_contiguous_bits, inner_steps
+from tests.support.tables import every
 
 F8 = np.dtype("f8")
 
@@ -70,7 +71,7 @@ def test_no_loop_with_other_bits_is_missed(dtype: str) -> None:
         check_loops(ufunc, dtype)
 
 
-@pytest.mark.parametrize("ufunc", [np.exp, np.cbrt, np.power, np.multiply, np.sqrt])
+@every("ufunc", [np.exp, np.cbrt, np.power, np.multiply, np.sqrt])
 def test_some_loops(ufunc: np.ufunc) -> None:
     for dtype in ("f4", "f8"):
         check_loops(ufunc, dtype)

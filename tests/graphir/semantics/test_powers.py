@@ -13,6 +13,7 @@ import runtime.array_api as xp
 from graphir import DType, Graph, rules, trace
 from passes import cast_report
 from runtime import Program, interpret, jit, record
+from tests.support.tables import every
 
 EXPONENTS: list[Any] = [
     *(-1, -1.0, 0, 0.0, 0.5, 1, 1.0, 2, 2.0, 3, -0.5, True, 0.5 + 0j),
@@ -33,8 +34,8 @@ def same(found: Any, expected: Any) -> bool:
     return found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("exponent", EXPONENTS, ids=repr)
-@pytest.mark.parametrize("dtype", BASES)
+@every("exponent", EXPONENTS)
+@every("dtype", BASES)
 def test_a_traced_power_has_the_bits_of_numpy(dtype: str, exponent: Any) -> None:
     base = BASES[dtype]
     for x in (base, base[:1], base[:1].reshape(())):
@@ -45,8 +46,8 @@ def test_a_traced_power_has_the_bits_of_numpy(dtype: str, exponent: Any) -> None
         assert same(interpret(graph, x), expected)
 
 
-@pytest.mark.parametrize("exponent", [-1, 0.5, 2], ids=repr)
-@pytest.mark.parametrize("dtype", BASES)
+@every("exponent", [-1, 0.5, 2])
+@every("dtype", BASES)
 def test_a_recorded_power_replays_with_the_bits_of_numpy(dtype: str, exponent: Any) -> None:
     x = BASES[dtype]
     with np.errstate(all="ignore"):
@@ -55,8 +56,8 @@ def test_a_recorded_power_replays_with_the_bits_of_numpy(dtype: str, exponent: A
     assert same(interpret(recording.graph, x), expected)
 
 
-@pytest.mark.parametrize("exponent", [-1, -1.0, 0.5, 2, 2.0, 3], ids=repr)
-@pytest.mark.parametrize("dtype", [name for name in BASES if name != "float16"])
+@every("exponent", [-1, -1.0, 0.5, 2, 2.0, 3])
+@every("dtype", [name for name in BASES if name != "float16"])
 def test_a_power_of_the_array_api_has_the_bits_of_numpy(dtype: str, exponent: Any) -> None:
     base = BASES[dtype]
     x = xp.asarray(base)
@@ -79,8 +80,8 @@ INTEGERS = {name: np.arange(1, 100).astype(name) for name in ("int8", "uint8", "
 SCALARS: list[Any] = [-1.0, 0.5, 2.0, 3, np.float64(0.5), np.float64(-1), np.float32(0.5)]
 
 
-@pytest.mark.parametrize("exponent", SCALARS, ids=repr)
-@pytest.mark.parametrize("dtype", [*BASES, *INTEGERS])
+@every("exponent", SCALARS)
+@every("dtype", [*BASES, *INTEGERS])
 def test_every_way_to_write_a_power(dtype: str, exponent: Any) -> None:
     """A literal, np.power, an argument, an array without axes; of operands to be converted too."""
     x = (BASES | INTEGERS)[dtype]
@@ -102,8 +103,8 @@ def test_an_argument_that_is_another_number_later() -> None:
         assert same(jitted(x, exponent), x**exponent)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-@pytest.mark.parametrize("exponent", [-1, 0.5, 2], ids=repr)
+@every("dtype", ["float32", "float64", "complex128"])
+@every("exponent", [-1, 0.5, 2])
 def test_a_power_in_place(dtype: str, exponent: Any) -> None:
     x = BASES[dtype].copy()
     g = Graph(rules="numpy")

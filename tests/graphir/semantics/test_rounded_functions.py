@@ -24,6 +24,7 @@ pytest.importorskip("mpmath", reason="mpmath is not installed, so the truth is n
 
 from tests.graphir.semantics.exhaustive_rounded import MODES, wrong_results
 from tests.graphir.semantics.rounded_reference import FUNCTIONS, differs, reference
+from tests.support.tables import every
 
 NAMES = [*ROUNDED_FUNCTIONS]
 COMPOSITES = [ops.softmax, ops.logsoftmax, ops.silu, ops.softplus, ops.gelu]
@@ -71,7 +72,7 @@ def graph_of(op: Any, dtype: Any = "float32", shape: Any = ("n",), rules: str = 
     return graph
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_drawn_inputs_are_correctly_rounded_in_every_tier(name: str) -> None:
     """Every 9973rd of the 2**32 inputs; exhaustive_rounded.py runs all of them."""
     assert set(wrong_results(name, 9973).values()) == {0}
@@ -83,7 +84,7 @@ def test_more_inputs_are_correctly_rounded_in_every_tier(name: str) -> None:
     assert set(wrong_results(name, 257).values()) == {0}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_inputs_at_the_edges(name: str) -> None:
     powers = 2.0 ** np.arange(-149, 128)
     edges = np.float32(
@@ -95,7 +96,7 @@ def test_inputs_at_the_edges(name: str) -> None:
     assert not differs(interpret(graph_of(getattr(ops, name)), x), reference(name, x)).any()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_values_that_are_exact(name: str) -> None:
     function = graph_of(getattr(ops, name), shape=())
     zeros, ones = [(0.0, 0.0), (-0.0, -0.0)], [(np.inf, 1.0), (-np.inf, -1.0)]
@@ -117,8 +118,8 @@ def test_values_that_are_exact(name: str) -> None:
             assert not differs(result.reshape(1), np.float32([y])).any(), (x, result)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", [DType.float16, DType.bfloat16])
+@every("name", NAMES)
+@every("dtype", [DType.float16, DType.bfloat16])
 def test_all_halves_are_correctly_rounded(name: str, dtype: DType) -> None:
     """No exact result lies within 64 ulps of float64 of the middle, so float64 rounds right."""
     storage = np.dtype(np.float16 if dtype is DType.float16 else ml_dtypes.bfloat16)
@@ -151,7 +152,7 @@ def test_rounding_twice_would_be_wrong() -> None:
     assert machine_of(ops.add, DType.float16, "rounded") is DType.float32
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_other_dtypes_keep_numpys_results(name: str) -> None:
     x = np.linspace(-3, 3, 1001)
     dtypes = ["float64"] if name in ("erf", "sigmoid") else ["float64", "complex128"]
@@ -206,7 +207,7 @@ def _tuple(values: Any) -> tuple[Any, ...]:
     return values if isinstance(values, tuple) else (values,)
 
 
-@pytest.mark.parametrize("native", MODES)
+@every("native", MODES)
 def test_two_threads_and_strides(native: Any) -> None:
     graph = graph_of(ops.tanh)
     x = np.random.default_rng(0).standard_normal(1_200_000).astype(np.float32)
@@ -293,7 +294,7 @@ def test_trace_and_jit_take_the_setting() -> None:
         trace(np.exp, x, functions="exact")  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("op", [ops.exp, ops.sigmoid, ops.softmax, ops.silu])
+@every("op", [ops.exp, ops.sigmoid, ops.softmax, ops.silu])
 def test_targets_refuse_the_functions(op: Any) -> None:
     for target in (targets.python, targets.stablehlo):
         with pytest.raises(TargetError, match="no correctly rounded functions"):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphir.semantics import sorting
 from tests.graphir.semantics.kernel_cases import BOOL, FLOATS, INTEGERS, run
+from tests.support.tables import every
 
 AXES_OF = [((), 0), ((3,), 1), ((2, 3), 2), ((4,), 0), ((2, 3), 1)]
 """The other axes, and the place among them of the one that is sorted."""
@@ -57,15 +58,15 @@ def test_sorts_are_numpys_stable_ones(dtype: np.dtype[Any], data: st.DataObject)
     check(random.permutation(random.choice(values, shape)), axis)
 
 
-@pytest.mark.parametrize("dtype", BOOL + INTEGERS + FLOATS, ids=str)
-@pytest.mark.parametrize("length", [300, 1000, 70_000])
+@every("dtype", BOOL + INTEGERS + FLOATS)
+@every("length", [300, 1000, 70_000])
 def test_sorts_of_any_bits_are_numpys_stable_ones(dtype: np.dtype[Any], length: int) -> None:
     bits = np.random.default_rng(length).bytes(2 * length * dtype.itemsize)
     x = np.frombuffer(bits, dtype if dtype.kind != "b" else np.uint8).reshape(2, length)
     check(x % 2 == 0 if dtype.kind == "b" else x, 1)
 
 
-@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@every("dtype", ["i8", "u8"])
 def test_orders_of_64_bit_integers_near_each_other_and_apart(dtype: str) -> None:
     random, limits = np.random.default_rng(0), np.iinfo(dtype)
     near = random.integers(0, 50, (3, 400)).astype(dtype)

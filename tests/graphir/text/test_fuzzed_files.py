@@ -20,6 +20,7 @@ from runtime.value_files import number, read_input
 from tests import ROOT
 from tests.graphir.text import fuzz_loading
 from tests.graphir.text.fuzzing import corpus, mutated
+from tests.support.tables import every
 
 
 @pytest.mark.exhaustive
@@ -129,7 +130,7 @@ def test_sizes_of_an_array_are_checked_first(kind, tmp_path):
         read_input(str(tmp_path / "x.npy"))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@every("version", [1, 2, 3])
 def test_arrays_are_read_as_numpy_reads_them(version):
     for array in (np.arange(6.0).reshape(2, 3).T, np.zeros(0, ">i2"), np.array("é"), np.array(1j)):
         file = io.BytesIO()
@@ -175,13 +176,13 @@ def test_a_member_that_says_it_is_larger_than_it_is():
         Archive(io.BytesIO(data)).read("a")
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@every("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_only_what_numpy_packs_is_unpacked(method):
     with pytest.raises(ValueError, match="packed in another way"):
         Archive(zipped(method, a=npy(header(), bytes(8)))).read("a")
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "why"),
     [
         ("%0 = constant {dtype=float32, value=[1, 1]} : float32[999999999999]", "an axis of 99999"),
@@ -211,7 +212,7 @@ def test_large_shapes_are_only_sizes():
     assert Graph.parse(str(g)).outputs[0].shape == (10**12,)
 
 
-@pytest.mark.parametrize("text", ["1e400", "-1e400", "1e400j", "9" * 5000])
+@every("text", ["1e400", "-1e400", "1e400j", "9" * 5000])
 def test_numbers_beyond_all_floats(text):
     with pytest.raises(ExecutionError, match="beyond all floats"):
         number(text)

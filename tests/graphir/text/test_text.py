@@ -26,6 +26,7 @@ from tests.graphir.text.texts import (
     place,
     round_trip,
 )
+from tests.support.tables import every
 
 
 def test_the_form():
@@ -74,7 +75,7 @@ def test_legalization_is_an_origin():
     assert 'because(result of add "a.py":1:1, legalize: bfloat16 -> float32)' in round_trip(g)
 
 
-@pytest.mark.parametrize("end", ["", " to :9", " to 12:2"])
+@every("end", ["", " to :9", " to 12:2"])
 def test_where_an_expression_ends(end: str):
     negative = f'negative(%x) : int8[] loc("a.py":3:5{end}, layer="l")'
     text = f"graph @g rules=max (%x: int8[]) -> (int8[]) {{\n  %0 = {negative}\n  return %0\n}}"
@@ -98,7 +99,7 @@ def test_inputs_made_late():
     assert str(Graph.parse(text)) == text
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "text"),
     [
         (1.0, "0x1p+0"),
@@ -148,7 +149,7 @@ def test_strings_are_escaped():
     assert "日本" in text
 
 
-@pytest.mark.parametrize("name", ["x", "été", "_1", "℘", "x·y", "loc", "inf", "complex"])
+@every("name", ["x", "été", "_1", "℘", "x·y", "loc", "inf", "complex"])
 def test_names_of_inputs_and_dims(name):
     g = Graph("g")
     x = g.input(f32, name if name.replace("·", "").replace("℘", "x") == name else "n", name)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graphir import Graph, ParseError
 from graphir.text.printer import graph_text
 from tests.graphir.text.texts import EXPLICIT, QUESTION, T, check_same, every_dtype, every_op, f32
+from tests.support.tables import every
 from tests.support.work import Work, count_work
 
 
@@ -191,7 +192,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("text", BAD, ids=range(len(BAD)))
+@every("text", BAD)
 def test_malformed_text(text):
     line, column, message = BAD[text]
     with pytest.raises(ParseError, match=message) as caught:
@@ -254,7 +255,7 @@ def parses_or_refuses(text):
         check_same(graph, Graph.parse(again))
 
 
-@pytest.mark.parametrize("text", [QUESTION, EXPLICIT])
+@every("text", [QUESTION, EXPLICIT])
 def test_texts_cut_anywhere(text):
     for at in range(len(text)):
         with pytest.raises(ParseError):
@@ -290,7 +291,7 @@ def test_products_of_sums_have_a_limit_that_says_so() -> None:
         Graph.parse(product_of_sums(1200))
 
 
-@pytest.mark.parametrize("operator", ["*", "+"])
+@every("operator", ["*", "+"])
 def test_long_dims_are_read_in_linear_work(operator: str) -> None:
     def work(n: int) -> Work:
         dims = (operator.join(f"n{i}_{j}" for j in range(200)) for i in range(n))

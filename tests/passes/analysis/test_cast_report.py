@@ -23,6 +23,7 @@ from passes import (
     simplify_casts,
 )
 from tests.support.drawing import Program, programs
+from tests.support.tables import every
 
 FILE = "tests/passes/analysis/test_cast_report.py"
 
@@ -262,7 +263,7 @@ def test_no_use_is_lost_by_passes_or_by_text(program: Program) -> None:
     ]
 
 
-@pytest.mark.parametrize(("rules", "exact"), [("jax", True), ("jax_x32", False)])
+@every(("rules", "exact"), [("jax", True), ("jax_x32", False)])
 def test_a_cast_to_a_weak_dtype_loses_what_its_concrete_dtype_loses(rules: str, exact: bool):
     g = Graph(rules=rules)
     g.output(g.input("int32", ("n",)).cast(DType.weak_float))

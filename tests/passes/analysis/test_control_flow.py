@@ -15,6 +15,7 @@ from passes.reports.json_ import schema
 from passes.reports.markdown import report_markdown
 from passes.reports.sarif import report_sarif
 from passes.reports.text import report_details, report_text
+from tests.support.tables import every
 
 
 def program(rules: str = "numpy", policy: Policy | None = None, start: Any = 0.0) -> Graph:
@@ -46,9 +47,7 @@ def test_casts_in_bodies_are_rows_in_a_layer_that_names_the_op() -> None:
     assert len(report.only(layer="encoder")) == 2
 
 
-@pytest.mark.parametrize(
-    "writer", [report_text, report_details, report_markdown, report_html, report_sarif]
-)
+@every("writer", [report_text, report_details, report_markdown, report_html, report_sarif])
 def test_all_formats_name_the_body(writer: Callable[[CastReport], str]) -> None:
     text = writer(cast_report(program("jax")))
     assert "encoder/body of scan" in text and "false branch of cond" in text
@@ -73,7 +72,7 @@ def test_json_names_the_op_that_widens_a_carry() -> None:
     assert causes["cond"]["location"]["layer"] == "false branch of cond"
 
 
-@pytest.mark.parametrize("rules", ["numpy", "jax", "max"])
+@every("rules", ["numpy", "jax", "max"])
 def test_the_sentence_names_the_line_in_the_body(rules: str) -> None:
     sentences = cast_report(program(rules, start=np.float64(0))).sentences
     assert any("multiplies by `scale`, a float64" in text for text in sentences)
@@ -137,7 +136,7 @@ def test_dead_carries_of_a_loop_are_judged() -> None:
         build(Policy(forbid="to:float64"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("policy", "text"),
     [
         (Policy(forbid="to:float64"), r"\[encoder/body of scan\]: multiply\(.*forbidden by"),

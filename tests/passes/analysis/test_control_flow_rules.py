@@ -10,6 +10,7 @@ from graphir import DType, Graph, PromotionError, rules
 from graphir import control as cf
 from passes import diff, rebuild
 from tests.support.control_flow import flow_graphs
+from tests.support.tables import every
 
 
 def mixing(under: str) -> Graph:
@@ -24,8 +25,8 @@ def mixing(under: str) -> Graph:
     return g
 
 
-@pytest.mark.parametrize("after", ["jax", "jax_x32", "torch", "numpy"])
-@pytest.mark.parametrize("before", ["jax", "numpy"])
+@every("after", ["jax", "jax_x32", "torch", "numpy"])
+@every("before", ["jax", "numpy"])
 def test_a_rebuilt_graph_is_the_graph_as_built(before: str, after: str) -> None:
     new = rebuild(mixing(before), after).verify()
     built = mixing(after)

@@ -27,6 +27,7 @@ from passes import (
 from passes.analysis.policies.hits import CastHit, WidthHit
 from passes.analysis.policies.patterns import cast_pattern
 from tests.passes.analysis.programs import Program, programs
+from tests.support.tables import every
 
 ACTIONS = ("allow", "warn", "forbid")
 INTS = {"int2", "int4", "int8", "int16", "int32", "int64", "weak_int"}
@@ -72,8 +73,8 @@ COMPARED = [
 ]
 
 
-@pytest.mark.parametrize("source", COMPARED)
-@pytest.mark.parametrize("target", COMPARED)
+@every("source", COMPARED)
+@every("target", COMPARED)
 def test_lossy_is_what_changes_a_value(source: Any, target: Any) -> None:
     """All values of a dtype, converted by NumPy, and compared as numbers."""
     dtype = np.dtype(source)
@@ -98,7 +99,7 @@ def test_kinds_of_loss_are_those_that_the_cast_has() -> None:
         assert sum(cast_pattern(kind).matches(a, b, lost) for kind in ("lossy", "exact")) == 1
 
 
-@pytest.mark.parametrize(
+@every(
     ("word", "told"),
     [
         ("lossi", "'lossy'"),
@@ -111,26 +112,26 @@ def test_kinds_of_loss_are_those_that_the_cast_has() -> None:
         ("int=>float", "it is one of lossy, exact"),
     ],
 )
-@pytest.mark.parametrize("where", ["forbid", "warn", "allow"])
+@every("where", ["forbid", "warn", "allow"])
 def test_an_unknown_kind_names_the_nearest(word: str, told: str, where: str) -> None:
     with pytest.raises(GraphError) as refused:
         Policy(**{where: {word}})
     assert f"{word!r} is no kind of cast" in str(refused.value) and told in str(refused.value)
 
 
-@pytest.mark.parametrize("word", [3, None, DType.float64, ["lossy"]])
+@every("word", [3, None, DType.float64, ["lossy"]])
 def test_a_kind_is_text(word: Any) -> None:
     with pytest.raises(GraphError, match="a kind of cast is text such as 'to:float64'; got"):
         Policy(forbid=[word])
 
 
-@pytest.mark.parametrize("casts", ["error", "", None, True, "Forbid"])
+@every("casts", ["error", "", None, True, "Forbid"])
 def test_casts_is_one_of_three(casts: Any) -> None:
     with pytest.raises(GraphError, match="casts is 'allow', 'warn' or 'forbid'; got"):
         Graph("g", policy=Policy(casts=casts))
 
 
-@pytest.mark.parametrize("widest", ["bool", "weak_float", {"float32", "bool"}])
+@every("widest", ["bool", "weak_float", {"float32", "bool"}])
 def test_a_limit_has_a_width(widest: Any) -> None:
     with pytest.raises(GraphError, match="has no width to keep to"):
         Graph("g", policy=Policy(widest=widest))
@@ -143,8 +144,8 @@ def test_one_word_is_a_set_of_one() -> None:
     assert len({Policy(warn={"exact", "lossy"}), Policy(warn=("lossy", "exact"))}) == 1
 
 
-@pytest.mark.parametrize("casts", ACTIONS)
-@pytest.mark.parametrize("named", list(itertools.product((False, True), repeat=3)))
+@every("casts", ACTIONS)
+@every("named", list(itertools.product((False, True), repeat=3)))
 def test_of_the_sets_that_name_a_cast_the_strictest_wins(casts: Any, named: Any) -> None:
     sets = {
         action: {"int->float", "to:bool"} if there else {"to:complex"}
@@ -170,7 +171,7 @@ def exact_and_lossy(rules: str = "max", **policy: Any) -> Graph:
     return g
 
 
-@pytest.mark.parametrize("name", [one.name for one in map(rules, ("numpy", "jax", "torch", "max"))])
+@every("name", [one.name for one in map(rules, ("numpy", "jax", "torch", "max"))])
 def test_what_is_forbidden_raises_once_for_all(name: str) -> None:
     with pytest.raises(PromotionError) as refused:
         exact_and_lossy(casts="forbid", rules=name)
@@ -221,7 +222,7 @@ def test_the_row_of_a_hit_says_what_the_report_says() -> None:
         assert (hit.row.elements, hit.row.bytes_added) == (row.elements, row.bytes_added)
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "dtype", "found"),
     [
         (2.2, "float16", None),
@@ -235,7 +236,7 @@ def test_the_row_of_a_hit_says_what_the_report_says() -> None:
         (2.2j, "complex64", None),
     ],
 )
-@pytest.mark.parametrize("under", ["numpy", "jax"])
+@every("under", ["numpy", "jax"])
 def test_a_number_is_a_cast_where_it_overflows(
     value: Any, dtype: str, found: str | None, under: str
 ) -> None:
@@ -285,7 +286,7 @@ WIDTHS = {
 }
 
 
-@pytest.mark.parametrize("limit", WIDTHS)
+@every("limit", WIDTHS)
 def test_what_is_too_wide(limit: str) -> None:
     assert {str(dtype) for dtype in Policy(widest=limit).too_wide} == WIDTHS[limit]
     both = Policy(widest={limit, "int32"}).too_wide

@@ -16,6 +16,7 @@ import pytest
 from graphir import CastWarning, DType, Graph, PromotionError, ops
 from passes import Policy
 from tests import ROOT
+from tests.support.tables import every
 
 HERE = "tests/passes/analysis/test_policy_messages.py"
 
@@ -58,7 +59,7 @@ def test_all_kinds_that_forbid_a_cast_are_named() -> None:
 WHERE = 'ops.where(x == x, h.astype("float64"), i.astype("float64"))'
 
 
-@pytest.mark.parametrize(
+@every(
     ("build", "fix"),
     [
         (lambda x, h, y, i: i + y, 'i.astype("float64") + y.astype("float64")'),

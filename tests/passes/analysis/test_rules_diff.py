@@ -13,6 +13,7 @@ from graphir.promotion.library import COMPLEX
 from graphir.promotion.numpy_ import LOGICAL
 from graphir.rule_reports.facts import facts
 from passes import RulesDiff, diff
+from tests.support.tables import every
 
 NAMES = [each.name for each in rule_sets()]
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -179,7 +180,7 @@ def test_an_asymmetric_rule_set_is_told_by_order():
     ]
 
 
-@pytest.mark.parametrize("before, after", [("max", "jax"), ("jax", "max_strict")])
+@every("before, after", [("max", "jax"), ("jax", "max_strict")])
 def test_as_json(before: str, after: str):
     found = diff(before, after)
     read = json.loads(found.to_json())

@@ -16,6 +16,7 @@ from passes.reports.sarif import report_sarif
 from runtime import audit
 from tests.support.reports import REPORTS, Elements
 from tests.support.scaling import PROGRAMS
+from tests.support.tables import every
 
 
 def rounded(n: int) -> Graph:
@@ -41,7 +42,7 @@ def percents(written: str) -> set[int]:
     return {int(number) for number in re.findall(r"(\d+) %", text)}
 
 
-@pytest.mark.parametrize("n", [1, 7, 300])
+@every("n", [1, 7, 300])
 def test_a_cast_of_many_uses_has_its_share_once(n: int) -> None:
     report = run(rounded(n)).only(kind="implicit")  # 300 roundings in a row are a loss too
     share = report.outputs[0].shares
@@ -117,7 +118,7 @@ def test_shares_without_blame_are_unknown() -> None:
     assert REPORT_FORMATS["text"](cast_report(rounded(3))).count("unknown") == 0
 
 
-@pytest.mark.parametrize("name", [*REPORTS, *PROGRAMS])
+@every("name", [*REPORTS, *PROGRAMS])
 def test_all_formats_merge_alike(name: str) -> None:
     report = REPORTS[name]() if name in REPORTS else cast_report(PROGRAMS[name](7))
     sites = report.sites

@@ -26,6 +26,7 @@ from passes.reports.terminal import show
 from passes.reports.text import report_details, report_text
 from tests.support.reports import REPORTS, Elements, assigned, audited, mixed, program, source_of
 from tests.support.scaling import layers, uses
+from tests.support.tables import every
 
 
 @pytest.fixture(params=list(REPORTS))
@@ -333,7 +334,7 @@ def test_a_notebook_shows_a_table(report: CastReport) -> None:
 WRITTEN = "written to an array of that dtype"
 
 
-@pytest.mark.parametrize("name", REPORT_FORMATS)
+@every("name", REPORT_FORMATS)
 def test_casts_of_assignments_are_of_that_kind(name: str) -> None:
     report = assigned().only("assignment")
     assert len(report) == 2

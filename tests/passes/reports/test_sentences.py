@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import Graph
 from passes import cast_report
 from passes.reports import REPORT_FORMATS
 from runtime import record
 from tests.passes.reports import explained_programs as programs
+from tests.support.tables import every
 
 X = np.linspace(1, 2, 6, dtype=np.float32)
 
@@ -48,9 +48,7 @@ def test_a_promotion_of_narrow_operands_is_named() -> None:
     assert sentence.endswith('write x * np.arange(6).astype("float32")')
 
 
-@pytest.mark.parametrize(
-    "function", [programs.asked, programs.stored_narrow, programs.summed, programs.halved]
-)
+@every("function", [programs.asked, programs.stored_narrow, programs.summed, programs.halved])
 def test_what_the_program_asks_for_is_not_explained(function: Any) -> None:
     x = X if function in (programs.asked, programs.stored_narrow) else np.arange(6, dtype=np.int32)
     assert sentences(function, x) == []

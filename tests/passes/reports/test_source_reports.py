@@ -17,6 +17,7 @@ from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.json_ import schema
 from passes.reports.text import report_text
 from runtime import audit
+from tests.support.tables import every
 
 jsonschema = pytest.importorskip("jsonschema")
 X = np.array([1.0, 300.0, 70000.0], "float32")
@@ -138,7 +139,7 @@ def test_several_dtypes_have_a_table_by_layer() -> None:
     jsonschema.validate(document["float16"], schema())
 
 
-@pytest.mark.parametrize("width", [60, 80, 132])
+@every("width", [60, 80, 132])
 def test_the_tables_fit_a_terminal(width: int) -> None:
     lines = report_text(audited(), width).splitlines()
     assert max(map(len, lines)) <= width

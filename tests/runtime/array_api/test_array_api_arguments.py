@@ -11,11 +11,12 @@ import pytest
 from graphir import ShapeError
 from runtime import array_api as xp
 from runtime.array_api import Array
+from tests.support.tables import every
 
 X = xp.reshape(xp.arange(6, dtype="float64"), (2, 3))
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "dtype"),
     [(2.5, "int8"), (1j, "float32"), (1j, "int8"), (xp.nan, "uint8"), (xp.inf, "int64")],
 )
@@ -26,16 +27,14 @@ def test_full_takes_no_value_that_the_dtype_has_not(value: Any, dtype: str) -> N
         xp.full_like(xp.ones(2, dtype=dtype), value)
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype"), [(2.0, "int8"), (2 + 0j, "float32"), (True, "float32"), (1, "bool")]
-)
+@every(("value", "dtype"), [(2.0, "int8"), (2 + 0j, "float32"), (True, "float32"), (1, "bool")])
 def test_full_takes_a_value_of_another_kind_that_the_dtype_has(value: Any, dtype: str) -> None:
     found = np.asarray(xp.full((2,), value, dtype=dtype))
     assert found.dtype.name == dtype
     assert found.tolist() == [value, value]
 
 
-@pytest.mark.parametrize(("value", "dtype"), [(256, "uint8"), (-1, "uint64"), (2**63, "int64")])
+@every(("value", "dtype"), [(256, "uint8"), (-1, "uint64"), (2**63, "int64")])
 def test_full_takes_no_int_that_is_out_of_range(value: int, dtype: str) -> None:
     with pytest.raises(OverflowError):
         xp.full((2,), value, dtype=dtype)
@@ -47,7 +46,7 @@ def test_full_rounds_to_the_floats_of_the_dtype() -> None:
     assert float(xp.full((), 1e300, dtype="float32")) == xp.inf
 
 
-@pytest.mark.parametrize(
+@every(
     ("shift", "axis", "expected"),
     [
         (1, (0, 1), [[5, 3, 4], [2, 0, 1]]),
@@ -62,7 +61,7 @@ def test_roll_over_axes(shift: Any, axis: Any, expected: Any) -> None:
     assert np.asarray(xp.roll(X, shift, axis=axis)).tolist() == expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "kind", "text"),
     [
         (lambda: xp.roll(X, (1, 2, 3), axis=(0, 1)), ValueError, "3 shifts and 2 axes"),
@@ -105,7 +104,7 @@ def test_arange_rounds_ints_where_it_gives_floats() -> None:
     assert np.asarray(found).tolist() == [-(2.0**24), -(2.0**23) - 1, -1]
 
 
-@pytest.mark.parametrize("axis", [-4, 3])
+@every("axis", [-4, 3])
 def test_an_axis_that_is_not_there_is_an_index_error_as_well(axis: int) -> None:
     for call in (
         lambda: xp.expand_dims(X, axis=axis),
@@ -119,8 +118,8 @@ def test_an_axis_that_is_not_there_is_an_index_error_as_well(axis: int) -> None:
                 call()
 
 
-@pytest.mark.parametrize("function", [xp.tril, xp.triu])
-@pytest.mark.parametrize("shape", [(), (3,)])
+@every("function", [xp.tril, xp.triu])
+@every("shape", [(), (3,)])
 def test_triangles_are_of_matrices(function: Any, shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match="takes matrices; got shape"):
         function(xp.ones(shape))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from runtime import array_api as xp
+from tests.support.tables import every
 
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -24,7 +25,7 @@ def values(dtype: str) -> np.ndarray[Any, Any]:
 # -- in
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@every("dtype", DTYPES)
 def test_arrays_of_every_dtype_come_and_go(dtype: str):
     given = values(dtype)
     ways: list[Callable[[Any], Any]] = [xp.asarray, xp.from_dlpack, lambda x: xp.asarray(x.copy())]
@@ -89,7 +90,7 @@ NO_ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "error"), NO_ARRAYS, ids=lambda x: repr(x).split(" at ")[0][:30])
+@every(("given", "error"), NO_ARRAYS)
 def test_what_is_no_array_of_the_standard(given: Any, error: Any):
     with pytest.raises(error):
         xp.asarray(given)
@@ -106,7 +107,7 @@ def test_ints_that_do_not_fit_a_dtype_are_refused():
 NO_DTYPES = ["float16", "bfloat16", "int4", "weak_float", "no", object, None, 1.5]
 
 
-@pytest.mark.parametrize("dtype", NO_DTYPES, ids=repr)
+@every("dtype", NO_DTYPES)
 def test_dtypes_that_the_standard_has_not_are_refused(dtype: Any):
     ways: list[Callable[[Any], Any]] = [
         lambda d: xp.astype(xp.ones(2), d),
@@ -217,14 +218,14 @@ def test_numbers():
     assert [0, 1, 2, 3][xp.asarray(3, dtype=xp.uint8)] == 3
 
 
-@pytest.mark.parametrize("kind", [bool, int, float, complex])
+@every("kind", [bool, int, float, complex])
 def test_only_arrays_of_no_axis_are_numbers(kind: Any):
     for shape in ((1,), (2,), (0,), (1, 1)):
         with pytest.raises(TypeError, match="0-d"):
             kind(xp.ones(shape))
 
 
-@pytest.mark.parametrize("x", [1.5, True, 1j, [1]])
+@every("x", [1.5, True, 1j, [1]])
 def test_indices_are_integers_of_no_axis(x: Any):
     with pytest.raises(TypeError):
         [1, 2, 3][xp.asarray(x)]

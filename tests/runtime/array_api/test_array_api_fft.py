@@ -16,6 +16,7 @@ from graphir import DType
 from runtime import array_api as xp
 from runtime.array_api import Array
 from runtime.array_api.functions import fft
+from tests.support.tables import every
 
 REALS = (xp.float32, xp.float64)
 COMPLEX = {xp.float32: xp.complex64, xp.float64: xp.complex128}
@@ -30,9 +31,9 @@ FROM_REALS = ["rfft", "rfftn", "ihfft"]
 SEVERAL = ["fftn", "ifftn", "rfftn", "irfftn"]
 ALL = [*FORTH, *BACK]
 
-norms = pytest.mark.parametrize("norm", NORMS)
-names = pytest.mark.parametrize("name", ALL)
-parts = pytest.mark.parametrize("part", REALS, ids=str)
+norms = every("norm", NORMS)
+names = every("name", ALL)
+parts = every("part", REALS)
 
 
 def taken(name: str, part: DType) -> DType:
@@ -93,11 +94,11 @@ def near(found: Array, expected: NDArray[Any]) -> None:
 # -- what they give
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in SEVERAL])
+@every("name", [name for name in ALL if name not in SEVERAL])
 @parts
 @norms
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("n", [None, 1, 2, 3, 6, 7])
+@every("axis", [0, 1, -1])
+@every("n", [None, 1, 2, 3, 6, 7])
 def test_along_an_axis(name: str, part: DType, norm: str, axis: int, n: int | None) -> None:
     x = drawn((4, 5), taken(name, part))
     found = getattr(fft, name)(xp.asarray(x), n=n, axis=axis, norm=norm)
@@ -107,10 +108,10 @@ def test_along_an_axis(name: str, part: DType, norm: str, axis: int, n: int | No
     near(found, transformed(name, x, axis, known, norm))
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@every("name", SEVERAL)
 @parts
 @norms
-@pytest.mark.parametrize(
+@every(
     ("s", "axes"),
     [
         (None, None),
@@ -139,7 +140,7 @@ def test_along_axes(name: str, part: DType, norm: str, s: Any, axes: Any) -> Non
     near(found, expected)
 
 
-@pytest.mark.parametrize(("forth", "back"), [*zip(FORTH[:4], BACK[:4], strict=True)])
+@every(("forth", "back"), [*zip(FORTH[:4], BACK[:4], strict=True)])
 @norms
 @parts
 def test_there_and_back(forth: str, back: str, norm: str, part: DType) -> None:
@@ -197,13 +198,13 @@ def test_the_dtypes_of_the_standard(name: str, part: DType) -> None:
             getattr(fft, name)(xp.ones((3, 3), dtype=dtype))
 
 
-@pytest.mark.parametrize(("name", "dtype"), [*product(["fftshift", "ifftshift"], ["int8", "bool"])])
+@every(("name", "dtype"), [*product(["fftshift", "ifftshift"], ["int8", "bool"])])
 def test_shifts_are_of_floats(name: str, dtype: str) -> None:
     with pytest.raises(TypeError, match=f"{name} of {dtype}"):
         getattr(fft, name)(xp.ones(3, dtype=dtype))
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "kind", "text"),
     [
         (lambda x: fft.fft(x, n=0), ValueError, r"fft of complex128\[3\]"),

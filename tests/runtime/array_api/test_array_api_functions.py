@@ -332,7 +332,7 @@ def test_as_array_api_strict():
     assert beyond == ["STACK[xp.asarray([True, False]), ...]"]
 
 
-@pytest.mark.parametrize("call", OTHERWISE)
+@every("call", OTHERWISE)
 def test_what_numpy_has_not(call: str):
     (found,) = run(call, array_api)
     np.testing.assert_allclose(np.asarray(found), OTHERWISE[call], rtol=1e-12)
@@ -354,7 +354,7 @@ def test_results_of_several_have_names():
         assert getattr(owner, name.rpartition(".")[2])(x)._fields == fields
 
 
-@pytest.mark.parametrize("axis", [-4, 3])
+@every("axis", [-4, 3])
 def test_a_place_that_is_none_is_an_index_error(axis: int):
     for call in (array_api.expand_dims, array_api.sum, array_api.flip, array_api.unstack):
         with pytest.raises(AxisError, match=f"axis {axis} is out of range") as caught:

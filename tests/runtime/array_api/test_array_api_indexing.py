@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime import array_api as xp
+from tests.support.tables import every
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 OUT = st.integers(-6, 6)
@@ -111,7 +112,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("key", WRONG, ids=repr)
+@every("key", WRONG)
 def test_keys_that_are_refused(key: Any):
     x = xp.asarray(X)
     with pytest.raises(IndexError):
@@ -126,7 +127,7 @@ ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize("key", ARRAYS, ids=repr)
+@every("key", ARRAYS)
 def test_arrays_that_are_no_keys(key: Any):
     x = xp.asarray([1, 2, 3])
     with pytest.raises((IndexError, ValueError)):
@@ -143,7 +144,7 @@ def test_a_zero_step_is_refused():
 DTYPES = ("bool", "int8", "uint8", "int64", "uint64", "float32", "float64", "complex64")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@every("dtype", DTYPES)
 def test_what_is_assigned_must_not_change_the_dtype(dtype: str):
     for value in (True, 1, 1.5, 2j, *(xp.ones((), dtype=getattr(xp, one)) for one in DTYPES)):
         x = xp.zeros(3, dtype=getattr(xp, dtype))

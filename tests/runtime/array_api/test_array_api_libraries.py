@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from tests.runtime.array_api.array_code import NAMES, ROOTS
+from tests.support.tables import every
 
 
 @functools.cache
@@ -31,7 +32,7 @@ def _outcomes(root):
     return json.loads(ran.stdout)
 
 
-@pytest.mark.parametrize(("root", "name"), [(root, name) for root in ROOTS for name in NAMES[root]])
+@every(("root", "name"), [(root, name) for root in ROOTS for name in NAMES[root]])
 def test_equals_numpy(root, name):
     if importlib.util.find_spec(root) is None:
         pytest.skip(f"{root} is not installed")

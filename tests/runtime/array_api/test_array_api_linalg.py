@@ -7,18 +7,18 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from graphir import DType
 from runtime import array_api as xp
 from runtime.array_api import Array
 from runtime.array_api.functions import linalg
+from tests.support.tables import every
 
 FLOATS = (xp.float32, xp.float64, xp.complex64, xp.complex128)
 STACKS = ((), (2,), (2, 0), (3, 2))
-floats = pytest.mark.parametrize("dtype", FLOATS, ids=str)
-stacks = pytest.mark.parametrize("stack", STACKS, ids=str)
+floats = every("dtype", FLOATS)
+stacks = every("stack", STACKS)
 
 
 def drawn(shape: tuple[int, ...], dtype: DType) -> NDArray[Any]:
@@ -68,7 +68,7 @@ def determinant(x: NDArray[Any]) -> NDArray[Any]:
 
 @floats
 @stacks
-@pytest.mark.parametrize("upper", [False, True])
+@every("upper", [False, True])
 def test_cholesky(dtype: DType, stack: tuple[int, ...], upper: bool) -> None:
     half = drawn((*stack, 3, 3), dtype)
     x = half @ adjoint(half) + identities(stack, 3).astype(half.dtype)
@@ -81,7 +81,7 @@ def test_cholesky(dtype: DType, stack: tuple[int, ...], upper: bool) -> None:
 
 @floats
 @stacks
-@pytest.mark.parametrize("size", range(4))
+@every("size", range(4))
 def test_det_and_slogdet(dtype: DType, stack: tuple[int, ...], size: int) -> None:
     x = array((*stack, size, size), dtype)
     expected = determinant(plain(x))
@@ -120,7 +120,7 @@ def test_inv(dtype: DType, stack: tuple[int, ...]) -> None:
 
 
 @floats
-@pytest.mark.parametrize("power", range(-3, 5))
+@every("power", range(-3, 5))
 def test_matrix_power(dtype: DType, power: int) -> None:
     x = hermitian((2,), 2, dtype)
     found = linalg.matrix_power(xp.asarray(x), power)
@@ -134,7 +134,7 @@ def test_matrix_power(dtype: DType, power: int) -> None:
 
 @floats
 @stacks
-@pytest.mark.parametrize("rank", range(4))
+@every("rank", range(4))
 def test_matrix_rank_and_pinv(dtype: DType, stack: tuple[int, ...], rank: int) -> None:
     x = drawn((*stack, 4, rank), dtype) @ drawn((*stack, rank, 3), dtype)
     found = linalg.matrix_rank(xp.asarray(x), rtol=1e-5)
@@ -149,7 +149,7 @@ def test_matrix_rank_and_pinv(dtype: DType, stack: tuple[int, ...], rank: int) -
     near(adjoint(y @ x), y @ x, dtype)
 
 
-@pytest.mark.parametrize("function", [linalg.matrix_rank, linalg.pinv])
+@every("function", [linalg.matrix_rank, linalg.pinv])
 def test_a_tolerance_is_relative_and_may_differ_in_a_stack(function: Callable[..., Array]) -> None:
     x = xp.asarray([np.diag([100.0, 1.0])] * 2)
     found = function(x, rtol=xp.asarray([0.001, 0.1]))
@@ -162,7 +162,7 @@ def test_a_tolerance_is_relative_and_may_differ_in_a_stack(function: Callable[..
     )
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 0)])
+@every("shape", [(0, 3), (3, 0), (2, 0, 0)])
 def test_empty_matrices(shape: tuple[int, ...]) -> None:
     x = xp.zeros(shape)
     assert plain(linalg.matrix_rank(x)).tolist() == np.zeros(shape[:-2]).tolist()
@@ -172,7 +172,7 @@ def test_empty_matrices(shape: tuple[int, ...]) -> None:
 
 @floats
 @stacks
-@pytest.mark.parametrize(("rows", "columns"), [*product((1, 2, 3), repeat=2)])
+@every(("rows", "columns"), [*product((1, 2, 3), repeat=2)])
 def test_qr(dtype: DType, stack: tuple[int, ...], rows: int, columns: int) -> None:
     x = array((*stack, rows, columns), dtype)
     for mode, size in ("reduced", min(rows, columns)), ("complete", rows):
@@ -187,7 +187,7 @@ def test_qr(dtype: DType, stack: tuple[int, ...], rows: int, columns: int) -> No
 
 
 @floats
-@pytest.mark.parametrize(
+@every(
     ("left", "right", "result"),
     [
         ((3, 3), (3,), (3,)),
@@ -207,7 +207,7 @@ def test_solve(dtype: DType, left: Any, right: Any, result: Any) -> None:
     near(product[..., 0] if len(right) == 1 else product, np.broadcast_to(plain(y), result), dtype)
 
 
-@pytest.mark.parametrize(("one", "other"), [*product(FLOATS, FLOATS)], ids=str)
+@every(("one", "other"), [*product(FLOATS, FLOATS)])
 def test_solve_promotes(one: DType, other: DType) -> None:
     found = linalg.solve(array((2, 2), one), array((2,), other))
     assert found.dtype is xp.result_type(one, other)
@@ -215,7 +215,7 @@ def test_solve_promotes(one: DType, other: DType) -> None:
 
 @floats
 @stacks
-@pytest.mark.parametrize(("rows", "columns"), [*product((1, 2, 3), repeat=2)])
+@every(("rows", "columns"), [*product((1, 2, 3), repeat=2)])
 def test_svd(dtype: DType, stack: tuple[int, ...], rows: int, columns: int) -> None:
     x, size = array((*stack, rows, columns), dtype), min(rows, columns)
     for full in True, False:
@@ -249,7 +249,7 @@ def matrix_norms(x: NDArray[Any]) -> dict[Any, NDArray[Any]]:
 
 
 @floats
-@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, xp.inf, -xp.inf, 2, -2])
+@every("order", ["fro", "nuc", 1, -1, xp.inf, -xp.inf, 2, -2])
 def test_matrix_norm(dtype: DType, order: Any) -> None:
     x = array((2, 4, 3), dtype)
     found = linalg.matrix_norm(x, ord=order)
@@ -269,7 +269,7 @@ def vector_norm(x: NDArray[Any], axis: Any, order: float) -> NDArray[Any]:
 
 
 @floats
-@pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, -1, -2, xp.inf, -xp.inf])
+@every("order", [0, 1, 2, 3, 0.5, -1, -2, xp.inf, -xp.inf])
 def test_vector_norm(dtype: DType, order: float) -> None:
     x = array((2, 3, 4), dtype)
     for axis in (None, 0, -1, (0,), (0, 2), (2, 0), (-1, 1), (0, 1, 2)):

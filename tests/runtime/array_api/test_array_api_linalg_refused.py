@@ -14,6 +14,7 @@ from graphir import DType, GraphirError
 from runtime import array_api as xp
 from runtime.array_api import Array
 from runtime.array_api.functions import linalg
+from tests.support.tables import every
 
 
 def plain(x: Array) -> NDArray[Any]:
@@ -23,8 +24,8 @@ def plain(x: Array) -> NDArray[Any]:
 # -- what is recorded
 
 
-@pytest.mark.parametrize("offset", range(-4, 5))
-@pytest.mark.parametrize(("rows", "columns"), [*product(range(4), repeat=2)])
+@every("offset", range(-4, 5))
+@every(("rows", "columns"), [*product(range(4), repeat=2)])
 def test_diagonal_and_trace(offset: int, rows: int, columns: int) -> None:
     x = np.arange(2 * rows * columns, dtype=np.int16).reshape(2, rows, columns)
     places = [(i, i + offset) for i in range(rows) if 0 <= i + offset < columns]
@@ -37,7 +38,7 @@ def test_diagonal_and_trace(offset: int, rows: int, columns: int) -> None:
     assert np.array_equal(plain(total), expected.reshape(2, len(places)).sum(-1))
 
 
-@pytest.mark.parametrize(
+@every(
     ("dtype", "result"),
     [("int8", "int64"), ("uint16", "uint64"), ("float32", "float32"), ("complex64", "complex64")],
 )
@@ -48,10 +49,8 @@ def test_trace_sums_as_sum_does(dtype: str, result: str) -> None:
     assert complex(linalg.trace(xp.full((2, 2), 100, dtype="int8"))) == 200
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float32", "complex128"])
-@pytest.mark.parametrize(
-    ("left", "right", "axis"), [((3,), (3,), -1), ((2, 3), (3,), -1), ((3, 2), (4, 3, 1), -2)]
-)
+@every("dtype", ["int8", "uint8", "int64", "float32", "complex128"])
+@every(("left", "right", "axis"), [((3,), (3,), -1), ((2, 3), (3,), -1), ((3, 2), (4, 3, 1), -2)])
 def test_cross(dtype: str, left: Any, right: Any, axis: int) -> None:
     rng = np.random.default_rng(3)
     x, y = (rng.integers(0, 12, shape).astype(dtype) for shape in (left, right))
@@ -63,7 +62,7 @@ def test_cross(dtype: str, left: Any, right: Any, axis: int) -> None:
     assert np.array_equal(plain(found), expected)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "complex64"])
+@every("dtype", ["uint8", "int32", "float32", "complex64"])
 def test_products_in_both_namespaces(dtype: str) -> None:
     x, y = (xp.asarray(np.arange(1, n), dtype=dtype) for n in (4, 6))
     assert np.array_equal(plain(linalg.outer(x, y)), plain(x)[:, None] * plain(y))
@@ -101,32 +100,32 @@ def called(name: str, x: Array) -> Any:
     return getattr(linalg, name)(x, *REST.get(name, ()))
 
 
-@pytest.mark.parametrize("name", ON_FLOATS)
-@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8"])
+@every("name", ON_FLOATS)
+@every("dtype", ["bool", "int64", "uint8"])
 def test_only_floating_dtypes(name: str, dtype: str) -> None:
     with pytest.raises(TypeError, match=f"{name} of {dtype}"):
         called(name, xp.ones((2, 2), dtype=dtype))
 
 
-@pytest.mark.parametrize("name", sorted({*OF_MATRICES} - {"vector_norm"}))
+@every("name", sorted({*OF_MATRICES} - {"vector_norm"}))
 def test_only_matrices(name: str) -> None:
     with pytest.raises(ValueError, match=r"matri.*\(2,\)"):
         called(name, xp.ones(2))
 
 
-@pytest.mark.parametrize("name", ON_SQUARES)
+@every("name", ON_SQUARES)
 def test_only_square_matrices(name: str) -> None:
     with pytest.raises(ValueError, match=rf"{name} takes square matrices.*\(2, 3\)"):
         called(name, xp.ones((2, 3)))
 
 
-@pytest.mark.parametrize("name", OF_MATRICES)
+@every("name", OF_MATRICES)
 def test_only_arrays_of_the_namespace(name: str) -> None:
     with pytest.raises(TypeError, match="asarray"):
         called(name, np.ones((2, 2)))  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "x"),
     [("inv", xp.zeros((2, 2))), ("cholesky", -xp.eye(2)), ("svd", xp.full((2, 2), xp.nan))],
 )
@@ -136,7 +135,7 @@ def test_a_matrix_without_a_result_is_named(name: str, x: Array) -> None:
     assert isinstance(caught.value, (GraphirError, linalg.LinAlgError))
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "kind", "text"),
     [
         (lambda: linalg.cross(xp.ones(3), xp.ones(2)), ValueError, "axis -1, counted"),

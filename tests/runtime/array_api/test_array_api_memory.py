@@ -16,6 +16,7 @@ from runtime import array_api as xp
 from runtime.array_api.evaluation import forcing
 from runtime.array_api.evaluation.forcing import pending
 from runtime.array_api.evaluation.lazy import PENDING, TAPE, Lazy
+from tests.support.tables import every
 
 
 def lazies() -> int:
@@ -163,7 +164,7 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@every("holder", HOLDERS)
 def test_assignment_is_seen_by_none_that_had_the_values_before(holder: str):
     x = xp.asarray([1.0, 2.0, 3.0])
     x[0] = 4.0

@@ -14,6 +14,7 @@ import pytest
 from graphir import DType
 from runtime import array_api as xp
 from tests import GOLDEN
+from tests.support.tables import every
 
 STANDARD = json.loads((GOLDEN / "array_api_2024_12.json").read_text(encoding="utf-8"))
 INFO = xp.__array_namespace_info__()
@@ -37,7 +38,7 @@ def parameters_of(function: Any) -> dict[str, inspect.Parameter]:
     return found
 
 
-@pytest.mark.parametrize(("owner", "name", "parameters"), FUNCTIONS)
+@every(("owner", "name", "parameters"), FUNCTIONS)
 def test_a_function_takes_what_the_standard_says(owner: Any, name: str, parameters: list[Any]):
     found = parameters_of(getattr(owner, name))
     wider = {"axis": "positional_or_keyword"} if name == "expand_dims" else {}  # as NumPy takes it
@@ -51,7 +52,7 @@ def test_a_function_takes_what_the_standard_says(owner: Any, name: str, paramete
             assert found[n].default is inspect.Parameter.empty, n
 
 
-@pytest.mark.parametrize(("owner", "name", "parameters"), FUNCTIONS)
+@every(("owner", "name", "parameters"), FUNCTIONS)
 def test_a_function_has_its_name_and_says_what_it_does(owner: Any, name: str, parameters: Any):
     function = getattr(owner, name)
     assert function.__name__ == name
@@ -88,7 +89,7 @@ def test_constants():
     assert xp.__array_api_version__ == "2024.12"
 
 
-@pytest.mark.parametrize("name", STANDARD["dtypes"])
+@every("name", STANDARD["dtypes"])
 def test_dtypes_are_objects_with_their_names(name: str):
     dtype = getattr(xp, name)
     assert dtype is DType(name) and str(dtype) == name
@@ -114,7 +115,7 @@ REFLECTED = (
 )
 
 
-@pytest.mark.parametrize("name", REFLECTED)
+@every("name", REFLECTED)
 def test_operators_have_reflected_and_in_place_forms(name: str):
     for form in ("", "r", "i"):
         assert list(parameters_of(getattr(xp.Array, f"__{form}{name}__"))) == ["other"]
@@ -172,7 +173,7 @@ KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every("kind", KINDS)
 def test_dtypes_of_a_kind(kind: str):
     assert INFO.dtypes(kind=kind) == {name: getattr(xp, name) for name in KINDS[kind]}
     for name in STANDARD["dtypes"]:
@@ -193,7 +194,7 @@ def test_dtypes_of_several_kinds_and_of_all():
         INFO.dtypes(device="gpu")
 
 
-@pytest.mark.parametrize("name", KINDS["integral"])
+@every("name", KINDS["integral"])
 def test_limits_of_integers(name: str):
     info, theirs = xp.iinfo(getattr(xp, name)), np.iinfo(name)
     assert (info.bits, info.min, info.max) == (theirs.bits, theirs.min, theirs.max)
@@ -203,7 +204,7 @@ def test_limits_of_integers(name: str):
         xp.finfo(getattr(xp, name))
 
 
-@pytest.mark.parametrize("name", KINDS["real floating"] + KINDS["complex floating"])
+@every("name", KINDS["real floating"] + KINDS["complex floating"])
 def test_limits_of_floats(name: str):
     info, theirs = xp.finfo(getattr(xp, name)), np.finfo(name)
     for one in STANDARD["finfo"]:

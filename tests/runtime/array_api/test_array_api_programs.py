@@ -16,6 +16,7 @@ from runtime import interpret
 from runtime.array_api.evaluation import forcing
 from runtime.array_api.evaluation.forcing import pending
 from tests.benchmarks import array_api as benchmark
+from tests.support.tables import every
 
 Step = tuple[int, int, int]
 
@@ -77,7 +78,7 @@ def test_a_piece_is_what_interpret_says_of_its_graph(steps: list[Step]):
     assert bits(found) == bits(last)
 
 
-@pytest.mark.parametrize("program", benchmark.PROGRAMS, ids=lambda one: one.__name__)
+@every("program", benchmark.PROGRAMS)
 def test_the_programs_of_the_benchmark_give_what_numpy_gives(program: Any):
     for size in (1, 100):
         results: list[Any] = []

@@ -21,6 +21,7 @@ from tests import GOLDEN
 from tests.peers import IN_PLACE as PYTHON_IN_PLACE
 from tests.peers import OPERATORS as PYTHON_OPERATORS
 from tests.support import tables
+from tests.support.tables import every
 
 TABLES = json.loads((GOLDEN / "array_api.json").read_text())
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -90,7 +91,7 @@ def answer(function: Callable[..., Any], *operands: Any) -> DType | None:
         return None
 
 
-@pytest.mark.parametrize("name", BINARY)
+@every("name", BINARY)
 def test_functions_and_operators_of_two(name: str):
     for pair in PAIRS:
         expected = joined(BINARY[name], *pair)
@@ -102,7 +103,7 @@ def test_functions_and_operators_of_two(name: str):
             assert answer(OPERATORS[name], *operands) is expected, pair
 
 
-@pytest.mark.parametrize("name", IN_PLACE)
+@every("name", IN_PLACE)
 def test_operators_in_place_keep_the_dtype(name: str):
     for left, right in PAIRS:
         if left in SCALARS:
@@ -114,7 +115,7 @@ def test_operators_in_place_keep_the_dtype(name: str):
         assert x.dtype is SHORT[left]
 
 
-@pytest.mark.parametrize("name", UNARY)
+@every("name", UNARY)
 def test_functions_of_one(name: str):
     for one in NAMES:
         expected = joined(UNARY[name], one)
@@ -146,14 +147,14 @@ def test_result_type_of_several_is_that_of_any_order():
         assert {xp.result_type(*order) for order in permutations(several)} == {expected}
 
 
-@pytest.mark.parametrize("function", [xp.concat, xp.stack])
+@every("function", [xp.concat, xp.stack])
 def test_arrays_joined_promote_together(function: Callable[[Any], Any]):
     for pair in product(NAMES, repeat=2):
         found = answer(function, [operand(one) for one in pair])
         assert found is joined(EVERY, *pair), pair
 
 
-@pytest.mark.parametrize("name", ["matmul", "tensordot", "vecdot", "linalg.outer"])
+@every("name", ["matmul", "tensordot", "vecdot", "linalg.outer"])
 def test_products_promote(name: str):
     function = operator.attrgetter(name)(xp)
     settings: dict[str, Any] = {"axes": 1} if name == "tensordot" else {}
@@ -198,7 +199,7 @@ REDUCTIONS: dict[str, tuple[set[str], Callable[[str], str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", REDUCTIONS)
+@every("name", REDUCTIONS)
 def test_reductions_and_the_like(name: str):
     taken, result = REDUCTIONS[name]
     for one in NAMES:
@@ -206,7 +207,7 @@ def test_reductions_and_the_like(name: str):
         assert found is (SHORT[result(one)] if one in taken else None), one
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@every("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
 def test_sums_and_products_in_a_dtype_that_is_asked_for(name: str):
     for one, to in product(sorted(REAL), repeat=2):
         x = xp.asarray([100, 2], dtype=SHORT[one])
@@ -240,7 +241,7 @@ def test_a_scalar_is_what_it_is_in_the_dtype_of_the_result():
     assert checked > 60
 
 
-@pytest.mark.parametrize("name", sorted(INTS))
+@every("name", sorted(INTS))
 def test_ints_out_of_the_range_of_the_integers_beside_them_are_refused(name: str):
     info = np.iinfo(str(SHORT[name]))
     x = operand(name)
@@ -265,7 +266,7 @@ def test_no_array_at_all_is_refused():
             getattr(xp, name)(1, 2)
 
 
-@pytest.mark.parametrize("other", ["a", None, [1.0], np.ones(2), np.float32(1), object(), {}])
+@every("other", ["a", None, [1.0], np.ones(2), np.float32(1), object(), {}])
 def test_what_is_neither_array_nor_scalar_is_refused(other: Any):
     x = xp.asarray([1.0, 2.0])
     for name in ("add", "equal", "less"):

@@ -18,6 +18,7 @@ from graphir import DType
 from runtime import array_api as xp
 from runtime.array_api import Array
 from runtime.array_api.dtypes import ALL, KINDS
+from tests.support.tables import every
 
 REALS = (*KINDS["integral"], *KINDS["real floating"])
 NAN, INF = float("nan"), float("inf")
@@ -156,7 +157,7 @@ def test_where_takes_each_element_as_it_is(cond: Any, one: Any, data: st.DataObj
     assert bits(plain(found)) == bits(np.array(picked, found.dtype.storage))
 
 
-@pytest.mark.parametrize(
+@every(
     ("left", "right", "result"),
     [
         (xp.int8, xp.int16, xp.int16),
@@ -239,21 +240,21 @@ def test_unique_of_a_number() -> None:
 # -- what is refused
 
 
-@pytest.mark.parametrize("name", ["sort", "argsort", "argmax", "argmin"])
-@pytest.mark.parametrize("dtype", ["bool", "complex64", "complex128"])
+@every("name", ["sort", "argsort", "argmax", "argmin"])
+@every("dtype", ["bool", "complex64", "complex128"])
 def test_order_is_of_real_numbers(name: str, dtype: str) -> None:
     with pytest.raises(TypeError, match=rf"{name}\(.*takes no {dtype}"):
         getattr(xp, name)(xp.ones(3, dtype=dtype))
 
 
-@pytest.mark.parametrize(("one", "other"), [*product(["bool", "complex64"], ["float64"])])
+@every(("one", "other"), [*product(["bool", "complex64"], ["float64"])])
 def test_searchsorted_is_of_real_numbers(one: str, other: str) -> None:
     for x, y in ((one, other), (other, one), (one, one)):
         with pytest.raises(TypeError, match="searchsorted"):
             xp.searchsorted(xp.ones(3, dtype=x), xp.ones(2, dtype=y))
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "kind", "text"),
     [
         (lambda x: xp.nonzero(x[0]), ValueError, "nonzero"),
@@ -278,7 +279,7 @@ def test_refusals_say_what_was_asked(
         call(xp.ones(3))
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     [
         *("sort", "argsort", "argmax", "argmin", "nonzero", "count_nonzero"),

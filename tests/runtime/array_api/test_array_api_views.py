@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import runtime.array_api as xp
 from graphir import ExecutionError, GraphError
+from tests.support.tables import every
 
 VIEWS = {
     "row": lambda x: x[1, :],
@@ -46,8 +47,8 @@ def _arrays():
     return values.copy(), xp.asarray(values)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("view", VIEWS)
+@every("change", CHANGES)
+@every("view", VIEWS)
 def test_a_change_of_either_is_of_both(view, change):
     of_numpy, of_ours = _arrays()
     for x in (of_numpy, of_ours):
@@ -62,7 +63,7 @@ def test_a_change_of_either_is_of_both(view, change):
     np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.parametrize("part", ["real", "imag"])
+@every("part", ["real", "imag"])
 def test_parts_of_complex_numbers_are_views(part):
     x = xp.asarray([1 + 2j, 3 + 4j])
     view = getattr(xp, part)(x[::-1])
@@ -80,7 +81,7 @@ def test_parts_of_complex_numbers_are_views(part):
     np.testing.assert_array_equal(np.asarray(view), 2 * plain)
 
 
-@pytest.mark.parametrize("view", ["broadcast_to", "diagonal"])
+@every("view", ["broadcast_to", "diagonal"])
 def test_read_only_views_follow_their_base_and_refuse_writes(view):
     x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
     part = {

@@ -10,6 +10,7 @@ import pytest
 from runtime import array_api
 from runtime.array_api.evaluation import forcing
 from runtime.array_api.evaluation.forcing import pending
+from tests.support.tables import every
 
 xp: Any = array_api
 
@@ -82,7 +83,7 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@every("name", METHODS)
 def test_methods_of_numpy(name: str) -> None:
     x = xp.ones(3)
     assert not hasattr(x, name)
@@ -99,7 +100,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_names_of_numpy(name: str) -> None:
     assert not hasattr(xp, name)
     assert refused(lambda: getattr(xp, name), AttributeError) == NAMES[name]

@@ -15,6 +15,7 @@ from passes import cast_report
 from passes.analysis.retype import retyped
 from runtime import audit, record
 from tests.support.commands import cli
+from tests.support.tables import every
 
 X = np.random.default_rng(0).normal(size=(4, 5))
 
@@ -27,7 +28,7 @@ def softmax(x: Any) -> Any:
     return out.astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float8_e5m2"])
+@every("name", ["float16", "bfloat16", "float32", "float8_e5m2"])
 def test_every_float_of_the_program_has_the_dtype(name: str) -> None:
     report = audit(softmax, X, as_dtype=name)
     (output,) = report.outputs

@@ -12,6 +12,7 @@ import pytest
 from graphir import ExecutionError, Graph, Symbol, TensorType, ops
 from passes import CastReport, lower
 from runtime import audit, interpret
+from tests.support.tables import every
 
 BF16 = ml_dtypes.bfloat16
 
@@ -209,7 +210,7 @@ def test_weak_numbers() -> None:
 # -- what wide arithmetic is
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "tensor_float32", "float32"])
+@every("dtype", ["bfloat16", "float16", "tensor_float32", "float32"])
 def test_the_error_is_that_beside_numpy_in_float64(dtype: str) -> None:
     graph = Graph("attention")
     q, k, v = (graph.input("float32", ("n", 8), name=name) for name in "qkv")
@@ -341,9 +342,9 @@ def casts_and_casts() -> Graph:
     return unary(make, "float32")
 
 
-@pytest.mark.parametrize("memory", [1 << 30, 0])
-@pytest.mark.parametrize("blame", [True, False])
-@pytest.mark.parametrize("x", [np.linspace(0, 9, n, dtype=np.float32) for n in (100, 0, 10**5)])
+@every("memory", [1 << 30, 0])
+@every("blame", [True, False])
+@every("x", [np.linspace(0, 9, n, dtype=np.float32) for n in (100, 0, 10**5)])
 def test_progress(x: Any, blame: bool, memory: int) -> None:
     told: list[tuple[int, int]] = []
 

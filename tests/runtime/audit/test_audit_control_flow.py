@@ -18,6 +18,7 @@ from runtime.unrolling import unrolled
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program
 from tests.support.evaluator import agree, outcome
+from tests.support.tables import every
 
 
 def run_of(graph: Graph, *inputs: Any, most: int = 50_000) -> Graph:
@@ -87,7 +88,7 @@ def rounding(rules: str = "numpy") -> Graph:
 X = np.array([0.1, 0.7, 1.3], np.float32)
 
 
-@pytest.mark.parametrize("rules", ["numpy", "jax", "jax_x32", "torch", "max", "tensorflow"])
+@every("rules", ["numpy", "jax", "jax_x32", "torch", "max", "tensorflow"])
 def test_the_cast_in_a_branch_has_the_error(rules: str) -> None:
     report = audit(rounding(rules), X, np.int32(4))
     first = report.sites[0]
@@ -160,7 +161,7 @@ def test_a_call_is_named_and_its_error_unknown() -> None:
     assert (report.results[0] == interpret(g, X)).all()
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@every("dtype", ["float16", "bfloat16"])
 def test_as_dtype(dtype: str) -> None:
     report = audit(rounding(), X, np.int32(3), as_dtype=dtype)
     assert str(report.results[0].dtype) == dtype
@@ -191,8 +192,8 @@ FUNCTIONS: dict[str, Callable[[Symbol, Symbol], Any]] = {
 RULES = ["numpy", "jax", "jax_x32", "torch", "max", "array_api", "tensorflow", "python", "explicit"]
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("function", FUNCTIONS)
+@every("rules", RULES)
+@every("function", FUNCTIONS)
 def test_functions_under_rules(function: str, rules: str) -> None:
     g = Graph("t", rules=rules)
     is_python = rules == "python"

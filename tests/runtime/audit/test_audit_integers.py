@@ -1,9 +1,9 @@
 """Integers that a promotion to float64 rounds: the audit tells what Python's integers tell."""
 
 import numpy as np
-import pytest
 
 from runtime import record
+from tests.support.tables import every
 
 
 def back(a, b):
@@ -18,7 +18,7 @@ def exact(a, b):
     return a + b - a
 
 
-@pytest.mark.parametrize("top", [2**52, 2**60, 2**62])
+@every("top", [2**52, 2**60, 2**62])
 def test_the_error_is_that_of_exact_integers(top):
     rng = np.random.default_rng(top)
     a, b = rng.integers(0, top, 50), rng.integers(0, top, 50).astype(np.uint64)

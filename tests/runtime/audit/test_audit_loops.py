@@ -15,6 +15,7 @@ from runtime import audit, record
 from runtime.audit import blame
 from runtime.audit.subject import MANY
 from tests.support.reports import program
+from tests.support.tables import every
 from tests.support.work import count_work
 
 
@@ -42,7 +43,7 @@ def run(times: int) -> list[tuple[int, float]]:
     return [(row.location.line - report[0].location.line, row.shares[0]) for row in report]
 
 
-@pytest.mark.parametrize("times", [3, MANY // 2 + 1])
+@every("times", [3, MANY // 2 + 1])
 def test_the_shares_of_a_place_are_those_of_its_casts(times: int) -> None:
     found = run(times)
     assert [line for line, _ in found] == [0] * times + [2] * times
@@ -153,9 +154,7 @@ def pairs_near(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return count
 
 
-@pytest.mark.parametrize(
-    ("program", "size", "most"), [(scalar_total, 100, 450), (pairs_near, 12, 250)]
-)
+@every(("program", "size", "most"), [(scalar_total, 100, 450), (pairs_near, 12, 250)])
 def test_a_symbol_of_a_scalar_loop_costs_few_calls(program, size: int, most: int) -> None:
     inputs = np.random.default_rng(0).normal(size=(2, size)).astype(np.float32)
     recording = record(program, *inputs)
@@ -163,7 +162,7 @@ def test_a_symbol_of_a_scalar_loop_costs_few_calls(program, size: int, most: int
     assert count_work(recording.audit).calls / len(recording.graph.symbols) < most
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+@every("dtype", ["float16", "float32", "complex64"])
 def test_roundings_of_scalars_are_measured_as_those_of_arrays(dtype: str) -> None:
     x, y = np.random.default_rng(0).normal(size=(2, 100)).astype(dtype)
     losses = []
@@ -177,7 +176,7 @@ def test_roundings_of_scalars_are_measured_as_those_of_arrays(dtype: str) -> Non
             assert getattr(scalar.measured, fact) == getattr(array.measured, fact)
 
 
-@pytest.mark.parametrize("shape", [(), (3,)])
+@every("shape", [(), (3,)])
 def test_a_loop_on_nan_accumulates_nothing(shape: tuple[int, ...]) -> None:
     def total(x: np.ndarray) -> np.ndarray:
         result = x[0] * 0

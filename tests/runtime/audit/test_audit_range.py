@@ -9,6 +9,7 @@ import pytest
 
 from runtime import interpret, record
 from tests.support.commands import cli
+from tests.support.tables import every
 
 X = np.array([1e6, 1.5, np.nan, 3, -np.inf, -40000.7, 7, 2])
 NARROW = "i2"
@@ -85,7 +86,7 @@ def counts(values, dtype):
     return changed, overflowed
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@every("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_the_row_stays_and_its_counts_are_right(name: str) -> None:
     program, values, dtype = PROGRAMS[name]

@@ -14,6 +14,7 @@ from passes.reports import REPORT_FORMATS
 from passes.reports.json_ import schema
 from runtime import record
 from tests.support.commands import cli
+from tests.support.tables import every
 
 X = np.random.default_rng(0).normal(size=24)
 DATA = np.arange(24.0)
@@ -123,7 +124,7 @@ def test_the_error_before_what_is_not_seen_is_unknown(
     assert "test_audit_unseen.py:" in first
 
 
-@pytest.mark.parametrize("form", REPORT_FORMATS)
+@every("form", REPORT_FORMATS)
 def test_every_format_says_first_what_was_not_seen(form: str) -> None:
     _, report = audited(OPAQUE["rfft"])
     text = REPORT_FORMATS[form](report)

@@ -8,6 +8,7 @@ import pytest
 from passes import cast_report
 from runtime import audit, execute
 from tests.runtime.audit.blamed_programs import PROGRAMS, Blamed
+from tests.support.tables import every
 
 
 def ranks(numbers: list[float]) -> np.ndarray:
@@ -41,7 +42,7 @@ def test_ten_programs_of_different_kinds() -> None:
         assert len({symbol.dtype for symbol in graph.symbols}) >= 3
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@every("name", PROGRAMS)
 def test_the_static_order_agrees_with_the_measured_blame(name: str) -> None:
     program: Blamed = PROGRAMS[name]()
     report = audit(program.graph, **program.inputs)

@@ -11,6 +11,7 @@ from runtime.audit import blame, regions
 
 pytest.importorskip("mpmath")
 from tests.runtime.audit.exact_oracle import LINEAR, Drawn, drawn, line_of
+from tests.support.tables import every
 
 PASSED_ON = ("cancellation", "invalid")
 """Losses whose error is that of their operands."""
@@ -34,12 +35,12 @@ def agrees(program: Drawn, name: str) -> bool:
     return not any(changes) or worst_line(report) == oracle
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_the_worst_line_is_that_of_exact_arithmetic(seed: int) -> None:
     assert agrees(drawn(seed), f"drawn_{seed}")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_the_shares_of_a_linear_program_sum_to_one(seed: int) -> None:
     program = drawn(seed, LINEAR)
     report = record(program.function(f"linear_{seed}.py"), *program.inputs).audit()

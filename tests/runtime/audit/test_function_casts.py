@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import Graph, trace
 from graphir.ops import CATALOGUE
 from passes import CastReport, cast_report
 from runtime import audit
+from tests.support.tables import every
 
 TAPS = np.array([0.25, 0.5, 0.25])
 POINTS = np.arange(9.0)
@@ -77,7 +77,7 @@ def casts(report: CastReport) -> list[tuple[str, str, str]]:
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("program", "expected"),
     [
         (convolved, [("implicit", "a", "np.convolve")]),
@@ -102,7 +102,7 @@ def test_a_recording_names_the_function_unless_the_program_asks(
     assert casts(parsed) == casts(report)
 
 
-@pytest.mark.parametrize(
+@every(
     ("program", "cause"),
     [
         (convolved, "has np.convolve of `TAPS`, a float64; write {}"),

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import TensorType, trace
 from passes import cast_report
 from runtime import record
+from tests.support.tables import every
 
 X = np.arange(8, dtype=np.int32)
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -21,7 +21,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every("name", FUNCTIONS)
 def test_a_functions_own_casts_are_implicit_in_each_front_end(name: str) -> None:
     function, operand = FUNCTIONS[name]
     graph = trace(function, TensorType("int32", X.shape), rules="numpy").graph

@@ -13,6 +13,7 @@ from passes.reports import REPORT_FORMATS
 from passes.reports.json_ import schema
 from runtime import record
 from tests.runtime.audit import losses
+from tests.support.tables import every
 
 RNG = np.random.default_rng(19)
 
@@ -36,7 +37,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("function", "x", "kind", "count", "operands", "worst"), CASES)
+@every(("function", "x", "kind", "count", "operands", "worst"), CASES)
 def test_a_lossy_step_has_a_row(function, x, kind, count, operands, worst) -> None:
     report = audited(function, x)
     (row,) = report.losses
@@ -91,7 +92,7 @@ def test_an_unsigned_product_that_fits_has_no_row() -> None:
     assert (row.measured.changed, row.measured.worst, row.share) == (3, (-1, 255), 1)
 
 
-@pytest.mark.parametrize("name", sorted(REPORT_FORMATS))
+@every("name", sorted(REPORT_FORMATS))
 def test_every_format_shows_the_loss(name: str) -> None:
     report = audited(losses.brightened, np.array([[5, 155, 156, 255]], np.uint8))
     text = REPORT_FORMATS[name](report)

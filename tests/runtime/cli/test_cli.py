@@ -9,12 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import graphir
 from runtime.value_files import number
 from tests.support import forks
 from tests.support.commands import cli, refused
+from tests.support.tables import every
 
 ROOT = Path(graphir.__file__).parent.parent
 COMMANDS = [
@@ -41,7 +40,7 @@ def process(*argv, code=0, python=sys.executable, **kwargs):
 # -- help, version, usage
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@every("command", COMMANDS)
 def test_help_of_each_command_has_an_example(command):
     status, out, err = cli(command, "--help")
     assert (status, err) == (0, "")
@@ -61,7 +60,7 @@ def test_version():
     assert out.startswith("graphir")
 
 
-@pytest.mark.parametrize(
+@every(
     "argv, said",
     [
         ((), "COMMAND"),
@@ -104,7 +103,7 @@ def test_promote_takes_many_operands_and_short_names():
     assert "promote to bfloat16" in cli("promote", "i16", "uint8", "bf16", "half")[1]
 
 
-@pytest.mark.parametrize(
+@every(
     "argv, result",
     [
         (("int8", "1"), "int8"),
@@ -125,7 +124,7 @@ def test_promote_takes_python_numbers(argv, result):
     assert f"promote to {result} under" in out
 
 
-@pytest.mark.parametrize(
+@every(
     "argv, said",
     [
         (("int8", "300"), "the literal 300 does not fit int8"),
@@ -140,7 +139,7 @@ def test_promote_refuses_with_status_3(argv, said):
     assert said in refused(3, "promote", *argv)
 
 
-@pytest.mark.parametrize(
+@every(
     "text, value",
     [
         *(("1", 1), ("-3", -3), ("0x10", 16), ("1_000", 1000), ("010", 10), ("2.5", 2.5)),

@@ -14,6 +14,7 @@ from graphir.lattice.order import LAWS
 from graphir.rule_reports.laws import LAWS as ALL_LAWS
 from tests.support.commands import cli, refused
 from tests.support.pictures import Picture
+from tests.support.tables import every
 
 
 def written(folder: Path, content: Any) -> Path:
@@ -25,7 +26,7 @@ def written(folder: Path, content: Any) -> Path:
 # -- laws
 
 
-@pytest.mark.parametrize("name", lattices())
+@every("name", lattices())
 def test_laws_gives_status_0_where_those_of_a_join_hold_and_1_where_not(name: str):
     found = laws(lattice(name))
     status, out, err = cli("laws", name)
@@ -136,7 +137,7 @@ def test_rules_are_drawn_as_svg():
     assert set(found.boxes) == {str(node) for node in lattice("max_strict")}
 
 
-@pytest.mark.parametrize("kind", LATTICE_FORMATS)
+@every("kind", LATTICE_FORMATS)
 def test_the_paths_of_operands_to_their_join(kind: str):
     order = lattice("jep_option1")
     expected = LATTICE_FORMATS[kind](order, order.reason("int8", "float32"))

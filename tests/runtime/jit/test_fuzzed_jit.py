@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.runtime.jit.fuzz_jit import check
+from tests.support.tables import every
 
 
-@pytest.mark.parametrize("first", range(0, 120, 10))
+@every("first", range(0, 120, 10))
 def test_drawn_programs_give_what_numpy_gives_or_are_refused(first: int) -> None:
     equal = 0
     for seed in range(first, first + 10):

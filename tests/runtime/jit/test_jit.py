@@ -26,6 +26,7 @@ from graphir import (
 from runtime import interpret, jit
 from runtime import jit as decorator
 from runtime.jit.jit import _MOST_SIGNATURES
+from tests.support.tables import every
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -77,7 +78,7 @@ def test_each_signature_is_traced_once() -> None:
     assert len(traces) == 5
 
 
-@pytest.mark.parametrize("name", ["numpy", "jax", "torch", "array_api"])
+@every("name", ["numpy", "jax", "torch", "array_api"])
 def test_values_of_numbers_are_no_part_of_it(name: str) -> None:
     f, traces = counted(rules=name)
     for k in (2.0, 3.0, -0.0, float("nan")):
@@ -88,7 +89,7 @@ def test_values_of_numbers_are_no_part_of_it(name: str) -> None:
     assert len(traces) == 2
 
 
-@pytest.mark.parametrize("name", ["max", "max_strict", "numpy_legacy"])
+@every("name", ["max", "max_strict", "numpy_legacy"])
 def test_rules_that_look_at_values_trace_for_each(name: str) -> None:
     f, traces = counted(rules=name)
     for k in (2.0, 3.0, 2.0, 0.0, -0.0, float("nan"), float("nan")):
@@ -179,7 +180,7 @@ def test_without_rules_arrays_promote_as_in_numpy() -> None:
     assert jit(lambda x: np.sum(x), rules="max")(x) == -56
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "int4"])
+@every("name", ["bfloat16", "float8_e4m3fn", "int4"])
 def test_without_rules_the_types_of_ml_dtypes_are_refused(name: str) -> None:
     x = np.ones(3, DType(name).to_numpy())
     for call in (jit(lambda x: x * x), lambda x: trace(lambda x: x * x, x)):
@@ -314,7 +315,7 @@ def test_static_arguments_of_methods_and_among_symbols() -> None:
     assert model.f(x, 3).op.name == "multiply"
 
 
-@pytest.mark.parametrize("value", [[1], {1}, {"a": 1}, ([1],), X])
+@every("value", [[1], {1}, {"a": 1}, ([1],), X])
 def test_static_values_are_hashable(value: Any) -> None:
     f = decorator(lambda x, n: x, static="n")
     kind = type(value).__name__

@@ -11,6 +11,7 @@ import pytest
 from graphir import GraphError, TensorType, trace
 from runtime import array_api, jit
 from tests.runtime.jit.jitted import Converts, Interface, Lends, X, counted
+from tests.support.tables import every
 
 # -- arguments
 
@@ -18,7 +19,7 @@ from tests.runtime.jit.jitted import Converts, Interface, Lends, X, counted
 FOREIGN: list[Any] = [Interface, Converts, Lends, memoryview, array_api.asarray]
 
 
-@pytest.mark.parametrize("kind", [*FOREIGN, lambda x: typed_array("f", x)])
+@every("kind", [*FOREIGN, lambda x: typed_array("f", x)])
 def test_foreign_arrays_are_inputs(kind: Any) -> None:
     f, traces = counted(lambda x, y: x * 2 + y)
     values = X.copy()

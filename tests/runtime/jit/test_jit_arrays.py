@@ -10,6 +10,7 @@ import pytest
 from graphir import GraphError, GraphirError, trace
 from runtime import interpret, jit
 from tests.runtime.view_programs import copied, differs
+from tests.support.tables import every
 
 
 def _stencil(x: Any, y: Any) -> Any:
@@ -74,8 +75,8 @@ CALLS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("way", CALLS)
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
+@every("way", CALLS)
+@every("program", PROGRAMS)
 def test_arguments_change_as_with_numpy(program: Any, way: str) -> None:
     jitted = jit(program)
     for seed in (0, 1):
@@ -120,7 +121,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "kind", "words"), REFUSED)
+@every(("function", "kind", "words"), REFUSED)
 def test_what_jit_cannot_follow_is_refused_at_its_line(
     function: Any, kind: Any, words: str
 ) -> None:
@@ -155,10 +156,8 @@ def _greatest(x: Any) -> Any:
     return max(y, x[1])
 
 
-@pytest.mark.parametrize("follow", [jit, lambda f: lambda x: trace(f, x)], ids=["jit", "trace"])
-@pytest.mark.parametrize(
-    ("function", "line"), [(_branch, 1), (_descent, 2), (_assertion, 2), (_greatest, 2)]
-)
+@every("follow", [jit, lambda f: lambda x: trace(f, x)])
+@every(("function", "line"), [(_branch, 1), (_descent, 2), (_assertion, 2), (_greatest, 2)])
 def test_a_branch_on_a_value_is_refused_at_its_line(follow: Any, function: Any, line: int) -> None:
     words = r"bool\(.*choose with ops\.where\(.*branch with graphir\.control\.cond"
     with pytest.raises(GraphirError, match=words) as caught:
@@ -217,7 +216,7 @@ BODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("function", BODIES)
+@every("function", BODIES)
 def test_functions_that_numpy_writes_in_python_run_as_they_are(function: Any) -> None:
     x = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 0.5])
     traced = jit(lambda x: function(x)).traced(x)

@@ -15,6 +15,7 @@ from graphir.control import cond, fori_loop, scan, while_loop
 from runtime import jit, record
 from tests.support.evaluator import same
 from tests.support.strategies import draws
+from tests.support.tables import every
 
 
 def copied(value: Any) -> Any:
@@ -157,7 +158,7 @@ def leaves(value: Any) -> list[Any]:
     return [np.asarray(value)]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+@every("program", PROGRAMS)
 def test_programs(program: Any) -> None:
     compiled = jit(lambda x: program(control, x))
     for x in (np.array([1.0, 2.5, 3.0, 0.25]), np.array([-1.0, 2.0, 0.5, 3.0])):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from runtime import jit
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 CASES: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
     ("ij,jk->ik", ((300, 500), (500, 40))),
@@ -36,9 +36,9 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("optimize", [True, "optimal"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("subscripts", "shapes"), CASES, ids=[case[0] for case in CASES])
+@every("optimize", [True, "optimal"])
+@every("layout", LAYOUTS)
+@every(("subscripts", "shapes"), CASES)
 def test_products_are_numpys(
     subscripts: str, shapes: tuple[tuple[int, ...], ...], layout: str, optimize: Any
 ) -> None:

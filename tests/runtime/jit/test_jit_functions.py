@@ -11,6 +11,7 @@ import pytest
 from graphir import ExecutionError, GraphirError
 from runtime import jit
 from tests.support.replays import leaves
+from tests.support.tables import every
 
 RANDOM = np.random.default_rng(5)
 DATA: dict[str, Any] = {
@@ -165,7 +166,7 @@ def _bits(value: Any) -> list[Any]:
     return [(x.dtype, x.shape, x.tobytes()) for x in one_nan]
 
 
-@pytest.mark.parametrize("line", re.split(r"; |\n", RUNS.strip()))
+@every("line", re.split(r"; |\n", RUNS.strip()))
 def test_functions_have_numpys_bits(line):
     function, names = _function(line, "return")
     with np.errstate(all="ignore"):
@@ -175,7 +176,7 @@ def test_functions_have_numpys_bits(line):
             assert _bits(expected) == _bits(jitted(*_arguments(names)))
 
 
-@pytest.mark.parametrize("line", WRITES.strip().splitlines())
+@every("line", WRITES.strip().splitlines())
 def test_writes_leave_the_arguments_as_numpy_does(line):
     function, names = _function(line)
     plain, args = _arguments(names), _arguments(names)
@@ -192,7 +193,7 @@ def _returning(function):
     return call
 
 
-@pytest.mark.parametrize("line", [*REFUSED, *RAISES])
+@every("line", [*REFUSED, *RAISES])
 def test_what_depends_on_values_is_refused_or_raises_in_the_run(line):
     function, names = _function(line, "return")
     message = REFUSED.get(line) or RAISES[line]

@@ -10,6 +10,7 @@ import pytest
 
 from graphir import DType, ExecutionError, Graph, GraphirError, ShapeError, ops
 from runtime import Program, interpret, jit, record, targets
+from tests.support.tables import every
 
 DTYPES = ["f4", *(pytest.param(dtype, marks=pytest.mark.exhaustive) for dtype in ("f8", "c16"))]
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -114,7 +115,7 @@ def test_functions_have_numpys_bits_in_every_layout_or_a_reason(name: str, dtype
         assert same(result, expected), where
 
 
-@pytest.mark.parametrize("name", ["x @ x.T", "x.T @ x", "x @ w.T", "w @ x", "dot", "x.dot"])
+@every("name", ["x @ x.T", "x.T @ x", "x @ w.T", "w @ x", "dot", "x.dot"])
 def test_replays_of_products_have_numpys_bits(name: str) -> None:
     for where, function, x, w, expected in calls(PRODUCTS[name], "f8"):
         if "three axes" not in where:
@@ -123,7 +124,7 @@ def test_replays_of_products_have_numpys_bits(name: str) -> None:
             assert same(replayed, expected), where
 
 
-@pytest.mark.parametrize("shape", [(5, 1, 7), (1, 1, 1), (1, 9, 1), (5, 3, 1)])
+@every("shape", [(5, 1, 7), (1, 1, 1), (1, 9, 1), (5, 3, 1)])
 def test_dot_of_complex_columns_and_of_several_matrices(shape: tuple[int, int, int]) -> None:
     rows, inner, columns = shape
     _, w = arrays("c16")
@@ -165,9 +166,7 @@ def test_the_layout_is_in_the_text() -> None:
     assert "{layout=" not in str(product(None))
 
 
-@pytest.mark.parametrize(
-    "layout", [None, ("matmul", (1, 3), (3, 1), False), ("dot", (-8, 2), (3, 1), False)]
-)
+@every("layout", [None, ("matmul", (1, 3), (3, 1), False), ("dot", (-8, 2), (3, 1), False)])
 def test_tiers_and_targets_compute_the_product(layout: Any) -> None:
     random = np.random.default_rng(0)
     graph, x, y = product(layout), random.normal(size=(3, 4)), random.normal(size=(4, 3))
@@ -182,7 +181,7 @@ def test_tiers_and_targets_compute_the_product(layout: Any) -> None:
     assert np.allclose(names["g"](x, y), expected)
 
 
-@pytest.mark.parametrize(
+@every(
     ("layout", "error", "words"),
     [
         (("matmul", (1,), (3, 1), False), ShapeError, "needs 2 strides"),
@@ -195,7 +194,7 @@ def test_a_wrong_layout_is_refused(layout: Any, error: Any, words: str) -> None:
         product(layout)
 
 
-@pytest.mark.parametrize(
+@every(
     ("layout", "words"),
     [
         (("matmul", (0, 1), (3, 1), False), "different elements into one place"),

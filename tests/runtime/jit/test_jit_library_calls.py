@@ -13,6 +13,7 @@ from graphir import ExecutionError, GraphirError
 from graphir.numpy_api.arrays.library_calls import handles_errors
 from graphir.numpy_api.trace import trace
 from runtime import audit, interpret, jit, targets
+from tests.support.tables import every
 
 RANDOM = np.random.default_rng(3)
 MATRIX = RANDOM.normal(size=(6, 6))
@@ -55,7 +56,7 @@ def _facts(value: Any) -> Any:
     return type(value), array.dtype, array.shape, array.strides, bits
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every("name", FUNCTIONS)
 def test_calls_have_numpys_types_strides_and_bits_in_all_layouts(name: str) -> None:
     function = FUNCTIONS[name]
     jitted = jit(lambda x: function(x))  # traced as the user's code
@@ -181,7 +182,7 @@ HANDLING = [
 ]
 
 
-@pytest.mark.parametrize("function", HANDLING)
+@every("function", HANDLING)
 def test_errors_that_the_program_handles_are_followed_by_jit_and_refused_by_trace(
     function: Any,
 ) -> None:

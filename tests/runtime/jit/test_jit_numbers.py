@@ -17,6 +17,7 @@ from graphir.numpy_api.number_questions import NumberUse, Reference
 from graphir.promotion.cells import INT_EDGES, Interval, cell_of
 from graphir.promotion.numpy_ import Numpy
 from runtime import jit
+from tests.support.tables import every
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIqQefdFD"]
 INTS = sorted(
@@ -210,7 +211,7 @@ COUNTS: list[tuple[str, Callable[..., Any], Any, Any, int]] = [
 ]
 
 
-@pytest.mark.parametrize("case", COUNTS, ids=lambda case: case[0])
+@every("case", COUNTS)
 def test_as_few_graphs_as_answers(case: Any) -> None:
     _, function, x, numbers, expected = case
     assert traces(function, x, list(numbers)) == expected

@@ -20,6 +20,7 @@ from passes import Policy, cast_report, diff
 from runtime import Program, audit, jit, record
 from tests import ROOT
 from tests.runtime.jit.jitted import X
+from tests.support.tables import every
 
 WEIGHTS = np.linspace(0.1, 0.4, X.size, dtype=np.float32).reshape(X.shape)
 
@@ -60,7 +61,7 @@ def program() -> Program:
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@every("protocol", PROTOCOLS)
 def test_a_decorated_function_is_pickled_by_its_name(protocol: int) -> None:
     decorated(X)
     for jitted in (decorated, Model.apply, Model.twice):
@@ -69,7 +70,7 @@ def test_a_decorated_function_is_pickled_by_its_name(protocol: int) -> None:
         assert copy.copy(jitted) is copy.deepcopy(jitted) is jitted  # as functions are
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@every("protocol", PROTOCOLS)
 def test_another_is_pickled_with_its_settings_and_traces_again(protocol: int) -> None:
     expected = configured(X, k=3)
     for again in (
@@ -110,7 +111,7 @@ def assert_processes_agree(method: str) -> None:
         assert result.dtype == value.dtype and result.tobytes() == value.tobytes()
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
+@every("method", ["spawn", "fork"])
 def test_processes_give_the_same_bits(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} on this platform")
@@ -196,7 +197,7 @@ OBJECTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", OBJECTS)
+@every("name", OBJECTS)
 def test_other_objects_are_pickled_and_copied(name: str) -> None:
     value = OBJECTS[name]()
     for again in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):

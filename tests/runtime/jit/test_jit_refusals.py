@@ -20,6 +20,7 @@ from graphir import GraphError, GraphirError, ShapeError, trace
 from graphir.control import fori_loop
 from runtime import jit, record
 from tests.runtime.jit.fuzz_handlers import outcome
+from tests.support.tables import every
 
 A = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
 X = np.array([3.0, 1.0, 2.0, 2.0])
@@ -150,7 +151,7 @@ def _outcome(function: Callable[..., Any], *args: Any) -> Any:
 WAYS = _except, _else_and_finally, _suppressed, _raises_another
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every("way", WAYS)
 def test_a_caught_refusal_leaves_jit(way: Callable[..., Any]) -> None:
     refused = 0
     for name, call in REFUSED.items():
@@ -212,7 +213,7 @@ GENUINE: dict[str, tuple[type[Exception], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("rules", ["trace", "jit"])
+@every("rules", ["trace", "jit"])
 def test_an_error_of_numpy_is_the_programs(rules: str) -> None:
     others = (ValueError, TypeError, IndexError, OverflowError, AttributeError, ArithmeticError)
     for name, (kind, call) in GENUINE.items():
@@ -369,7 +370,7 @@ SYMBOLS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["array", "known", "float64", "int32", "bool", "complex128"])
+@every("kind", ["array", "known", "float64", "int32", "bool", "complex128"])
 def test_attributes_are_those_of_numpys_values(kind: str) -> None:
     def value_in(x: Any) -> Any:
         if kind in ("array", "known"):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import trace
 from runtime import execute, jit
+from tests.support.tables import every
 
 LINES = [
     "x[0] * y[0]",
@@ -33,8 +33,8 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "c8"])
-@pytest.mark.parametrize("line", LINES)
+@every("dtype", ["f8", "f4", "c16", "c8"])
+@every("line", LINES)
 def test_scalars_have_numpys_bits(line, dtype):
     space = {"np": np, "__name__": "user"}
     exec(f"def f(x, y):\n    return {line}\n", space)

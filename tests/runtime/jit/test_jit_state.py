@@ -19,9 +19,10 @@ from runtime import jit
 from runtime.jit.loads import is_library_module
 from tests.runtime.jit.jitted import X, agree, counted
 from tests.runtime.jit.watched_state import CASES, STATE, Layer
+from tests.support.tables import every
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_what_a_function_reads_is_what_is_there_now(name: str) -> None:
     before = dict(STATE)
     try:
@@ -192,7 +193,7 @@ class Holder:
 HOLDER = Holder()
 
 
-@pytest.mark.parametrize("name", DRAWS)
+@every("name", DRAWS)
 def test_draws_of_random_numbers_are_refused(name: str) -> None:
     f = jit(DRAWS[name])
     last = name.strip().rpartition(".")[2]
@@ -245,7 +246,7 @@ NO_DRAWS: list[Callable[[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", WORK)
+@every("name", WORK)
 def test_what_another_thread_does_is_not_charged_to_the_trace(name: str) -> None:
     STATE["counter"] = 0
     with beside(WORK[name]):
@@ -265,7 +266,7 @@ def test_a_write_to_an_outer_array_is_refused_beside_other_threads() -> None:
         jit(lambda x: np.add(OUTER, 1, out=OUTER) is None or x)(X)
 
 
-@pytest.mark.parametrize("name", ["np.random", "random", "RANDOM", "PYTHON"])
+@every("name", ["np.random", "random", "RANDOM", "PYTHON"])
 def test_draws_are_refused_beside_a_thread_that_draws(name: str) -> None:
     draws = [random.random]
     with beside(WORK["np.random" if name == "RANDOM" else "random"]), beside(np.random.rand):

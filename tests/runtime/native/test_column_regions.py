@@ -15,6 +15,7 @@ from runtime import Program, interpret
 from runtime.program.cost_model import scaled
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
+from tests.support.tables import every
 
 pytestmark = [needs_llvmlite, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -52,7 +53,7 @@ def drawn(seed: int) -> tuple[Any, list[np.ndarray]]:
     return eval(text, {"np": np, "axis": axis}), [x, y]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_drawn_reductions(seed: int) -> None:
     function, arrays = drawn(seed)
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import DType, Graph, ops
 from runtime import Program, interpret, jit
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite, step_by_step
+from tests.support.tables import every
 
 pytestmark = needs_llvmlite
 
@@ -22,9 +22,9 @@ SHAPES: list[tuple[tuple[int, ...], int]] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("op", [ops.cumulative_sum, ops.cumulative_prod], ids=lambda op: op.name)
-@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+@every("dtype", DTYPES)
+@every("op", [ops.cumulative_sum, ops.cumulative_prod])
+@every(("shape", "axis"), SHAPES)
 def test_accumulations(op: Any, shape: tuple[int, ...], axis: int, dtype: str) -> None:
     graph = Graph("sums", rules="jax")
     x = graph.input(dtype, shape)

@@ -22,6 +22,7 @@ from runtime.native.functions import (
 )
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
+from tests.support.tables import every
 
 pytestmark = needs_llvmlite
 
@@ -40,7 +41,7 @@ def program_of(name: str, code: str) -> Program:
     return Program(graph, native="now")
 
 
-@pytest.mark.parametrize(("name", "code"), CALLS)
+@every(("name", "code"), CALLS)
 def test_edges_and_odd_sizes_have_the_bits_of_numpy(name: str, code: str) -> None:
     from runtime.native.probe import function_exponents, function_inputs
 
@@ -64,7 +65,7 @@ def test_numbers_of_all_magnitudes_have_the_bits_of_numpy(name: str) -> None:
         assert same(program(x), expected), first
 
 
-@pytest.mark.parametrize(("name", "code"), OTHERS)
+@every(("name", "code"), OTHERS)
 def test_drawn_numbers_have_the_bits_of_numpy(name: str, code: str) -> None:
     program, draw, dtype = program_of(name, code), np.random.default_rng(), np.dtype(code)
     words = [draw.integers(0, 256, 1 << 20, dtype=np.uint8).view(dtype) for _ in range(2)]
@@ -79,8 +80,8 @@ def test_drawn_numbers_have_the_bits_of_numpy(name: str, code: str) -> None:
         assert same(results, expected), [each[differ][:5] for each in operands]
 
 
-@pytest.mark.parametrize(("name", "code"), [each for each in OTHERS if each[0] != "power"])
-@pytest.mark.parametrize("axis", [0, 1])
+@every(("name", "code"), [each for each in OTHERS if each[0] != "power"])
+@every("axis", [0, 1])
 def test_vectors_of_all_widths_have_the_bits_of_numpy(name: str, code: str, axis: int) -> None:
     """The sums of columns have tiles of 1 to 32 lanes, and those of rows four rows side by side."""
     graph = Graph(name)
@@ -92,7 +93,7 @@ def test_vectors_of_all_widths_have_the_bits_of_numpy(name: str, code: str, axis
         assert same(program(operand), interpret(graph, operand)), n
 
 
-@pytest.mark.parametrize(("name", "code"), [each for each in CALLS if each[0] != "power"])
+@every(("name", "code"), [each for each in CALLS if each[0] != "power"])
 def test_loops_over_scalars_have_the_bits_of_numpy(name: str, code: str) -> None:
     from runtime.native.probe import function_inputs
 
@@ -119,7 +120,7 @@ def accepts(function: np.ufunc, code: str = "f", required: str = "fma") -> bool:
         probe._has_the_bits_of_numpy.cache_clear()
 
 
-@pytest.mark.parametrize(("name", "code", "required"), EMITTERS)
+@every(("name", "code", "required"), EMITTERS)
 def test_kernels_use_the_emitters_that_the_probe_accepts(
     name: str, code: str, required: str
 ) -> None:

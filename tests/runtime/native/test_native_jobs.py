@@ -19,6 +19,7 @@ from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite, needs_sums
+from tests.support.tables import every
 
 pytestmark = [needs_llvmlite, needs_sums]
 
@@ -100,8 +101,8 @@ def program_of(name: str, threads: int = 2) -> tuple[Program, Sequence[np.ndarra
     return Program(graph, threads=threads, native="now"), given, outputs(interpret(graph, *given))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("name", PROGRAMS)
+@every("threads", [1, 2, 3])
+@every("name", PROGRAMS)
 def test_one_call_has_the_bits_of_the_interpreter(name: str, threads: int) -> None:
     program, given, wanted = program_of(name, threads)
     for _ in range(4):  # every other call goes backward
@@ -118,7 +119,7 @@ def test_explain_says_that_all_steps_are_one_call() -> None:
     assert told in program.explain(*given)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@every("name", PROGRAMS)
 def test_threads_of_python_call_one_program(name: str) -> None:
     program, given, wanted = program_of(name)
     program(*given)
@@ -127,7 +128,7 @@ def test_threads_of_python_call_one_program(name: str) -> None:
             assert all(map(same, results, wanted))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@every("name", PROGRAMS)
 def test_results_go_into_out(name: str) -> None:
     program, given, wanted = program_of(name)
     program(*given)
@@ -136,7 +137,7 @@ def test_results_go_into_out(name: str) -> None:
     assert all(map(same, out, wanted))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@every("name", PROGRAMS)
 def test_inputs_of_other_layouts(name: str) -> None:
     program, given, wanted = program_of(name)
     program(*given)
@@ -165,10 +166,8 @@ LONG_ROWS: dict[str, tuple[Function, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [(name, code) for name, (_, codes) in LONG_ROWS.items() for code in codes]
-)
-@pytest.mark.parametrize("shape", [(1_000_003,), (3, 400_009)], ids=str)
+@every(("name", "code"), [(name, code) for name, (_, codes) in LONG_ROWS.items() for code in codes])
+@every("shape", [(1_000_003,), (3, 400_009)])
 def test_long_rows_have_the_bits_of_the_interpreter(
     name: str, code: str, shape: tuple[int, ...]
 ) -> None:

@@ -34,6 +34,7 @@ from tests.support.native_runs import (
     values,
 )
 from tests.support.program_calls import calls
+from tests.support.tables import every
 
 pytestmark = needs_llvmlite
 
@@ -60,7 +61,7 @@ def plain(x: Symbol, b: Symbol, i: Symbol, c: Symbol, d: Symbol) -> list[Symbol]
     return [y - i.cast("float32"), ops.greater(i.cast("float64"), d), b * b]
 
 
-FUNCTIONS = pytest.mark.parametrize("function", [mixed, plain])
+FUNCTIONS = every("function", [mixed, plain])
 
 
 def operands(shape: Any) -> list[Any]:
@@ -106,7 +107,7 @@ def test_calls_without_python(function: Any) -> None:
     assert program.machine_code
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
+@every("layout", LAYOUTS)
 @pytest.mark.usefixtures("_step_by_step")
 def test_layouts(layout: Any) -> None:
     shapes = {(33,): mixed, (3, 700): mixed, (40, 3): plain, (2, 33, 5): plain, (5, 0): plain}
@@ -142,8 +143,8 @@ def squares_and_tanh(x: Symbol) -> list[Symbol]:
     return [*squares(x), ops.tanh(y) + y]
 
 
-@pytest.mark.parametrize("function", [squares, squares_and_tanh])
-@pytest.mark.parametrize("stride", SMALL_STRIDES)
+@every("function", [squares, squares_and_tanh])
+@every("stride", SMALL_STRIDES)
 @pytest.mark.usefixtures("_step_by_step")
 def test_small_strides_of_every_size(stride: int, function: Any) -> None:
     for dtype in (DType.bool, DType.int8, DType.bfloat16, DType.float16, *MIXED[::2], DType.int64):
@@ -158,7 +159,7 @@ def test_small_strides_of_every_size(stride: int, function: Any) -> None:
         assert not left(program)
 
 
-@pytest.mark.parametrize("stride", SMALL_STRIDES)
+@every("stride", SMALL_STRIDES)
 def test_rows_of_small_strides(stride: int) -> None:
     """Rows side by side, and phases, read their operands with strides too."""
 
@@ -225,8 +226,8 @@ PLACES = {
 
 
 @pytest.mark.usefixtures("_step_by_step")
-@pytest.mark.parametrize("size", [2, 3, 4, 7, 8])
-@pytest.mark.parametrize("dtype", [DType.float32, DType.float64, DType.uint8, DType.bool])
+@every("size", [2, 3, 4, 7, 8])
+@every("dtype", [DType.float32, DType.float64, DType.uint8, DType.bool])
 def test_short_last_axes(size: int, dtype: DType) -> None:
     """Operands broadcast along the last axis, or along all others; ranges begin anywhere."""
     for lead in ((5,), (11,), (7, 13), (3, 5, 7), (400,)):
@@ -246,8 +247,8 @@ def test_short_last_axes(size: int, dtype: DType) -> None:
     assert f"{size} equal" in program.explain(*given)
 
 
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-@pytest.mark.parametrize("stepwise", [True, False])
+@every("place", PLACES.values())
+@every("stepwise", [True, False])
 def test_in_place(place: Any, stepwise: bool) -> None:
     def make(x: Symbol, y: Symbol) -> list[Symbol]:
         return [ops.tanh(x * y) + x]
@@ -279,7 +280,7 @@ def test_masks_whose_bytes_are_not_0_and_1() -> None:
 
 
 @pytest.mark.usefixtures("_step_by_step")
-@pytest.mark.parametrize("dtype", [DType.float32, DType.float16, DType.int8, DType.complex64])
+@every("dtype", [DType.float32, DType.float16, DType.int8, DType.complex64])
 def test_constants(dtype: DType) -> None:
     """Scalars and arrays, as operands of instructions and of functions; results that are given."""
 
@@ -292,7 +293,7 @@ def test_constants(dtype: DType) -> None:
     check(graph_of(make, (dtype, (1100,))), values(dtype, 1100))
 
 
-@pytest.mark.parametrize("dtype", [DType.float32, DType.float64, DType.int8, DType.float16])
+@every("dtype", [DType.float32, DType.float64, DType.int8, DType.float16])
 def test_sums_of_every_length(dtype: DType) -> None:
     """NumPy's tree has leaves of 64 to 128 elements; eights of them are added in lanes."""
 
@@ -308,7 +309,7 @@ def test_sums_of_every_length(dtype: DType) -> None:
         assert program(given).tobytes() == wanted(given).tobytes(), size
 
 
-@pytest.mark.parametrize("way", ["steps", "one call"])
+@every("way", ["steps", "one call"])
 def test_constants_in_any_order(way: str) -> None:
     """As they are in graphs that were read from files."""
     array = values(DType.float32, 1200).reshape(40, 30)
@@ -322,7 +323,7 @@ def test_constants_in_any_order(way: str) -> None:
             check(graph, array)
 
 
-@pytest.mark.parametrize("block", [16, 150, None])
+@every("block", [16, 150, None])
 def test_means_of_rows(block: int | None) -> None:
     """Whole, and in parts, which are divided once."""
     graph = graph_of(
@@ -355,8 +356,8 @@ def test_threads() -> None:
 
 
 @pytest.mark.usefixtures("_step_by_step")
-@pytest.mark.parametrize("threads", [2, 3])
-@pytest.mark.parametrize("axis", [None, 0, 1])
+@every("threads", [2, 3])
+@every("axis", [None, 0, 1])
 def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> None:
     """Each element has one range; ranges have whole rows where a region reduces them."""
 

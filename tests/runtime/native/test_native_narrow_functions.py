@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from runtime import Program, interpret
 from runtime.native.code import NarrowFunction
 from tests.support.evaluator import same
 from tests.support.native_runs import check, needs_llvmlite
+from tests.support.tables import every
 
 pytestmark = needs_llvmlite
 
@@ -44,7 +44,7 @@ def look_ups(program: Program) -> int:
     )
 
 
-@pytest.mark.parametrize("dtype", NARROW)
+@every("dtype", NARROW)
 def test_all_values(dtype: str) -> None:
     graph = Graph("functions")
     x = graph.input(dtype, ("n",))

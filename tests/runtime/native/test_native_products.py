@@ -17,6 +17,7 @@ from runtime.native.calls import product_code
 from runtime.native.calls import products as native
 from runtime.program.cost_model import COST
 from tests.support.native_runs import needs_llvmlite
+from tests.support.tables import every
 
 pytestmark = needs_llvmlite
 
@@ -139,8 +140,8 @@ def test_bytes_are_multiplied_by_the_instruction_of_processors_that_have_it() ->
     assert product_code.tile_of(8, {"avx2"}) is None
 
 
-@pytest.mark.parametrize("shapes", [((300, 500), (500, 400)), ((2000, 300), (300, 40))], ids=str)
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@every("shapes", [((300, 500), (500, 400)), ((2000, 300), (300, 40))])
+@every("dtype", INTEGERS)
 def test_programs_on_threads_agree_with_the_interpreter(
     dtype: np.dtype[Any], shapes: tuple[tuple[int, int], tuple[int, int]]
 ) -> None:

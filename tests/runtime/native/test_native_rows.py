@@ -6,13 +6,13 @@ import random
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
 from runtime.program.cost_model import scaled
 from tests.support.evaluator import same
 from tests.support.native_runs import left, needs_llvmlite, step_by_step, values
+from tests.support.tables import every
 
 pytestmark = needs_llvmlite
 
@@ -54,7 +54,7 @@ def reductions(graph: Graph, draw: random.Random, values: list[Symbol]) -> list[
     return results
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@every("dtype", DTYPES)
 def test_drawn_reductions_have_the_bits_of_the_interpreter(dtype: str) -> None:
     native = 0
     lengths = [*enumerate(LENGTHS)][:: 1 if dtype.startswith("float") else 3]
@@ -82,7 +82,7 @@ def test_drawn_reductions_have_the_bits_of_the_interpreter(dtype: str) -> None:
     assert native > len(lengths) // 2
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@every("threads", [1, 2])
 def test_parts_of_long_rows_have_the_bits_of_the_interpreter(threads: int) -> None:
     g = Graph("long", rules="jax")
     x = g.input("float32", (7, 300_007))
@@ -95,9 +95,9 @@ def test_parts_of_long_rows_have_the_bits_of_the_interpreter(threads: int) -> No
 PLACE_SHAPES = [(7, 1), (5, 63), (4, 64), (9, 65), (300, 64), (2, 5000), (1, 40_000)]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int32", "uint8"])
-@pytest.mark.parametrize("shape", PLACE_SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["normal", "equal zeros", "nan", "ties", "infinite"])
+@every("dtype", ["float64", "float32", "float16", "bfloat16", "int32", "uint8"])
+@every("shape", PLACE_SHAPES)
+@every("kind", ["normal", "equal zeros", "nan", "ties", "infinite"])
 def test_places_and_extremes_are_those_of_the_interpreter(
     dtype: str, shape: tuple[int, ...], kind: str
 ) -> None:
@@ -147,7 +147,7 @@ def short_rows(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
     return np.where(is_special, special, x).astype(storage)
 
 
-@pytest.mark.parametrize("dtype", SHORT_DTYPES)
+@every("dtype", SHORT_DTYPES)
 def test_short_rows_have_the_bits_of_the_interpreter(dtype: str) -> None:
     """Whatever their number is beside that of rows side by side."""
     g = Graph("short", rules="jax")
@@ -168,9 +168,9 @@ def test_short_rows_have_the_bits_of_the_interpreter(dtype: str) -> None:
     assert not left(program)
 
 
-@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-@pytest.mark.parametrize("size", [5, 8, 13, 150])
+@every("name", ["max", "min", "argmax", "argmin"])
+@every("dtype", ["float32", "int8"])
+@every("size", [5, 8, 13, 150])
 def test_the_least_and_greatest_elements_are_found(name: str, dtype: str, size: int) -> None:
     """In rows of nothing but the elements from which a reduction starts, and beside a sum."""
     g = Graph("ends", rules="jax")
@@ -187,7 +187,7 @@ def test_the_least_and_greatest_elements_are_found(name: str, dtype: str, size: 
     assert not left(program)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32"])
+@every("dtype", ["float64", "float32", "float16", "int32"])
 def test_short_rows_without_reductions_lie_side_by_side(dtype: str) -> None:
     """Where an operand is broadcast along them: a step that follows a reduction."""
     g = Graph("scaled", rules="jax")

@@ -14,6 +14,7 @@ from graphir import Graph, ops
 from runtime import Program, interpret
 from runtime.native.calls import searches as native
 from tests.support.native_runs import needs_llvmlite
+from tests.support.tables import every
 
 pytestmark = needs_llvmlite
 
@@ -58,8 +59,8 @@ def test_places_are_numpys(dtype: np.dtype[Any], seed: int, data: st.DataObject)
     assert bool(tier.kernels) is (values.size >= max(32, line.size) and line.size > 0)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bfloat16"])
+@every("side", ["left", "right"])
+@every("dtype", ["float32", "float64", "int32", "uint8", "bfloat16"])
 def test_programs_on_threads_agree_with_the_interpreter(dtype: str, side: str) -> None:
     graph = Graph("search")
     line, values = graph.input(dtype, ("n",)), graph.input(dtype, ("m", 3))

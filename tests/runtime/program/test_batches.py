@@ -19,6 +19,7 @@ from runtime.program.cost_model import COST
 from runtime.program.steps import CallStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
+from tests.support.tables import every
 
 NATIVE = TIERS
 
@@ -252,7 +253,7 @@ def test_large_products_in_parts_have_the_bits_of_the_whole() -> None:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("shape", [(3, 50, 3), (5, 4, 40, 5)], ids=str)
+@every("shape", [(3, 50, 3), (5, 4, 40, 5)])
 def test_a_vector_as_long_as_the_batch_stays_whole(shape: tuple[int, ...]) -> None:
     g = Graph("vector")
     x, vector = g.input("float32", shape), g.input("float32", shape[-1:])
@@ -264,7 +265,7 @@ def test_a_vector_as_long_as_the_batch_stays_whole(shape: tuple[int, ...]) -> No
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("dtype", ["uint8", "bool", "float16"])
+@every("dtype", ["uint8", "bool", "float16"])
 def test_matrices_of_any_dtype_are_transposed_within_a_batch(dtype: str) -> None:
     g = Graph("transposed", rules="numpy")
     x = g.input("float32", (2, 3, 8, 16))

@@ -14,6 +14,7 @@ from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
+from tests.support.tables import every
 
 SIZE = 48
 
@@ -48,7 +49,7 @@ def grey(img: Any) -> Any:
     return (0.299 * f[..., 0] + 0.587 * f[..., 1] + 0.114 * f[..., 2]).astype(np.uint8)
 
 
-@pytest.mark.parametrize("native", TIERS)
+@every("native", TIERS)
 def test_channels_are_cast_where_they_are_read(native: Any) -> None:
     assert arrays(check(grey, image(), native=native)) == {(SIZE, 40)}
 
@@ -212,7 +213,7 @@ class Drawn:
         return [x[(*lead, slice(k * part, (k + 1) * part))] for k in range(count)]
 
 
-@pytest.mark.parametrize("native", TIERS)
+@every("native", TIERS)
 def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
     before = after = 0
     for seed in range(120):

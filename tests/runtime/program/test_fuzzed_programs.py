@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.runtime.program.fuzz_programs import PATHS, UPDATING, run
+from tests.support.tables import every
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ def test_drawn_programs_have_the_bits_of_the_interpreter(first: int) -> None:
     assert ends.count("equal") >= 4
 
 
-@pytest.mark.parametrize("seed", [2002256, 2005891, 2100137])
+@every("seed", [2002256, 2005891, 2100137])
 def test_batches_beside_steps_of_several_results(seed: int) -> None:
     assert run(seed) == "equal"
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import pytest
 
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
 from runtime.native import is_installed
 from runtime.program.steps import RegionStep
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 Function: TypeAlias = "Callable[[Symbol, Symbol], list[Symbol]]"
 
@@ -72,9 +72,9 @@ def graph_of(function: Function, dtype: str) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("native", TIERS)
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16"])
-@pytest.mark.parametrize("function", [product, with_cast, with_sum], ids=lambda f: f.__name__)
+@every("native", TIERS)
+@every("dtype", ["bool", "int8", "uint8", "int16", "uint16"])
+@every("function", [product, with_cast, with_sum])
 def test_products_of_casts_agree_with_the_interpreter(
     function: Function, dtype: str, native: Any
 ) -> None:
@@ -84,8 +84,8 @@ def test_products_of_casts_agree_with_the_interpreter(
         check(program, graph, inputs)
 
 
-@pytest.mark.parametrize("native", TIERS)
-@pytest.mark.parametrize("function", [square, with_update], ids=lambda f: f.__name__)
+@every("native", TIERS)
+@every("function", [square, with_update])
 def test_products_of_views_and_of_written_arrays(function: Function, native: Any) -> None:
     graph, inputs = graph_of(function, "int8"), pair("int8")
     program = Program(graph, native=native)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from runtime import Program, interpret, record
+from tests.support.tables import every
 
 PROGRAMS = {
     "transposed": lambda a, b: a.T @ b + 1,
@@ -18,9 +18,9 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.complex128])
-@pytest.mark.parametrize("shape", [(4, 5), (1, 5), (5, 1), (3, 3), (1, 1), (60, 70)])
+@every("name", PROGRAMS)
+@every("dtype", [np.float64, np.float32, np.int32, np.complex128])
+@every("shape", [(4, 5), (1, 5), (5, 1), (3, 3), (1, 1), (60, 70)])
 def test_products_in_a_layout(name: str, dtype: Any, shape: tuple[int, int]) -> None:
     """Also of operands that lie otherwise than those of the recording."""
     rng = np.random.default_rng(0)

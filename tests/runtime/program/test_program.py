@@ -17,6 +17,7 @@ from tests.support.evaluator import agree, outcome, same
 from tests.support.layouts import LAYOUTS
 from tests.support.program_calls import BLOCKS, calls
 from tests.support.strategies import STRONG
+from tests.support.tables import every
 
 LARGE = (1, 5, 17, 40, 129)
 LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
@@ -160,7 +161,7 @@ CHAINS = (
 NARROW = [d for d in STRONG if (d.is_float and d.bits <= 19) or (d.is_integer and d.bits <= 8)]
 
 
-def every(dtype: DType) -> Any:
+def all_values(dtype: DType) -> Any:
     """All values of a narrow dtype, 2**16 or more of them."""
     if dtype is DType.tensor_float32:
         return (np.arange(2**19, dtype=np.uint32) << 13).view(np.float32)
@@ -173,7 +174,7 @@ def every(dtype: DType) -> Any:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_chains_on_every_pattern(dtype: DType) -> None:
-    x = every(dtype)
+    x = all_values(dtype)
     y = np.random.default_rng(0).permutation(x)
     for tf32 in ("even", "away") if dtype is DType.tensor_float32 else ("even",):
         for function in CHAINS[: 4 if dtype.is_float else 3]:
@@ -191,7 +192,7 @@ def _there_and_back(target: DType, x: Any) -> Any:
     return x.cast(target), x.cast(target).cast("float32")
 
 
-@pytest.mark.parametrize("tf32", ["even", "away"])
+@every("tf32", ["even", "away"])
 def test_casts_of_float32_are_those_of_convert(tf32: str) -> None:
     """The first 16 bits all there are, the last those of ties and their neighbours."""
     low = [0, 1, 0xFFF, 0x1000, 0x1001, 0x2FFF, 0x3000, 0x3001, 0x7FFF, 0x8000, 0x8001, 0xFFFF]
@@ -260,7 +261,7 @@ def test_reductions_of_layouts(layout: Any) -> None:
 # -- sizes of graphs
 
 
-@pytest.mark.parametrize("shape", [(), (1000,)], ids=str)
+@every("shape", [(), (1000,)])
 def test_ten_thousand_nodes(shape: Any) -> None:
     graph = Graph("deep")
     x = graph.input("float32", shape, name="x")

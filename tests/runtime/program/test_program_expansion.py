@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir import DType, Graph, Symbol, ops
 from passes import lower
@@ -13,6 +12,7 @@ from runtime import Program, interpret
 from runtime.program.graph_rewrites.expansion import expanded
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
+from tests.support.tables import every
 
 DTYPES = [DType.float16, DType.bfloat16, DType.float32, DType.float64]
 SHAPES = [(7,), (3, 70), (2, 5, 129), (4, 3, 1), (0, 8), (3, 0), (40, 1000)]
@@ -59,8 +59,8 @@ def inputs_of(graph: Graph) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@every("case", CASES)
+@every("dtype", DTYPES)
 def test_same_bits(case: str, dtype: DType) -> None:
     for shape in SHAPES:
         axes = (-1, None, 0, (0, -1)) if case in STATISTICS else (-1,)

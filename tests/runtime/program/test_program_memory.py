@@ -22,6 +22,7 @@ from runtime.program.cost_model import COST
 from runtime.program.memory import Recycler
 from runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 LARGE = 300_000  # elements of float32 that are more than a megabyte, from which memory is recycled
 
@@ -81,7 +82,7 @@ def test_results_share_memory_with_nothing(function: Any, settings: Any, size: i
         assert not any(np.may_share_memory(one, other) for other in arrays[:k])
 
 
-@pytest.mark.parametrize(
+@every(
     "holding",
     [
         lambda x: x,
@@ -207,7 +208,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("out", "told"), WRONG.values(), ids=WRONG)
+@every(("out", "told"), WRONG.values())
 def test_out_that_is_unfit(out: Any, told: str) -> None:
     program = Program(graph_of(lambda x, y: x + y))
     for _ in range(2):

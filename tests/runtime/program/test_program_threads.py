@@ -21,6 +21,7 @@ from runtime import Program, execute, interpret
 from runtime.program.blocks import share
 from runtime.program.memory import Lane
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 SHAPES = ((1, 1), (2, 3), (0, 4), (33, 31), (100, 100), (128, 129), (3, 4097), (3, 40000))
 
@@ -65,7 +66,7 @@ def chain(size: str = "n", dtype: str = "float32") -> Graph:
 # -- threads
 
 
-@pytest.mark.parametrize("op", [ops.sort, ops.argsort], ids=str)
+@every("op", [ops.sort, ops.argsort])
 def test_threads_sort_rows(op: Op) -> None:
     graph = Graph("sorts")
     graph.output(op(graph.input("float64", ("n", "m")), axis=-1))
@@ -75,7 +76,7 @@ def test_threads_sort_rows(op: Op) -> None:
     assert "2 threads:" in program.explain(x)
 
 
-@pytest.mark.parametrize("settings", [{"threads": 1}, {"threads": 3, "block": 777}], ids=str)
+@every("settings", [{"threads": 1}, {"threads": 3, "block": 777}])
 def test_callers_share_a_program(settings: Any) -> None:
     """Mixed shapes, refused calls among them, results held while others are computed."""
     graph = mixed()
@@ -130,8 +131,8 @@ def test_a_call_within_a_call() -> None:
 # -- errors
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("block", [None, 777])
+@every("threads", [1, 2, 4])
+@every("block", [None, 777])
 def test_an_error_in_a_block(threads: int, block: int | None) -> None:
     graph = mixed()
     program = Program(graph, threads=threads, block=block)
@@ -168,7 +169,7 @@ def inputs_refused() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("given", "named"), inputs_refused())
+@every(("given", "named"), inputs_refused())
 def test_inputs_are_refused_as_interpret_refuses_them(given: Any, named: Any) -> None:
     graph = mixed()
     program = Program(graph)
@@ -191,8 +192,8 @@ def test_weak_inputs_are_refused_as_interpret_refuses_them() -> None:
     assert str(found.value) == str(meant.value)
 
 
-@pytest.mark.parametrize("setting", ["threads", "block"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, "2"])
+@every("setting", ["threads", "block"])
+@every("value", [0, -1, 1.5, "2"])
 def test_counts(setting: str, value: Any) -> None:
     with pytest.raises(ExecutionError, match=f"{setting} is a count"):
         Program(chain(), **{setting: value})
@@ -201,7 +202,7 @@ def test_counts(setting: str, value: Any) -> None:
 # -- what callers have set
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@every("threads", [1, 3])
 def test_float_errors_never_warn_and_state_is_the_callers(threads: int) -> None:
     """Warnings are errors in the whole suite; here floats raise, too."""
     program = Program(chain(), threads=threads, block=100)
@@ -230,8 +231,8 @@ def test_context_variables_are_the_callers() -> None:
 # -- progress
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("size", [0, 1, 99, 100, 1000])
+@every("threads", [1, 2, 4])
+@every("size", [0, 1, 99, 100, 1000])
 def test_progress(threads: int, size: int) -> None:
     x = np.ones(size, np.float32)
     told: list[tuple[int, int]] = []

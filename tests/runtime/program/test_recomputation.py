@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 X = np.random.default_rng(0).normal(size=(6000, 60))
 
@@ -42,8 +42,8 @@ def subtractions(function: Callable[[Any], Any], x: Any) -> int:
     return names.count("subtract") + names.count("add")
 
 
-@pytest.mark.parametrize("function", [standardized, twice, by_rows, returned])
-@pytest.mark.parametrize("native", ["off", "now"])
+@every("function", [standardized, twice, by_rows, returned])
+@every("native", ["off", "now"])
 def test_the_results_keep_their_bits(function: Callable[[Any], Any], native: Any) -> None:
     graph = trace(function, X, rules="numpy").graph
     results, expected = Program(graph, native=native)(X), interpret(graph, X)

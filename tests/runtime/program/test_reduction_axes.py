@@ -14,6 +14,7 @@ from runtime.program.graph_rewrites.reduction_axes import split_reductions
 from runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
+from tests.support.tables import every
 
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((3, 4, 5, 6), (0, 2, 3)),
@@ -35,9 +36,9 @@ def graph_of(op: Any, dtype: str, shape: tuple[int, ...], axis: Any, keepdims: b
     return graph
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "bool"])
-@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@every("dtype", ["float32", "float64", "float16", "int32", "bool"])
+@every(("shape", "axis"), SHAPES)
+@every("op", OPS)
 def test_two_reductions_have_the_bits_of_one(
     op: Any, shape: tuple[int, ...], axis: Any, dtype: str
 ) -> None:

@@ -17,6 +17,7 @@ from runtime import Program, interpret
 from runtime.program.control import ControlStep
 from tests.support.evaluator import agree, outcome
 from tests.support.strategies import arrays
+from tests.support.tables import every
 
 DTYPES = [
     getattr(DType, name)
@@ -194,7 +195,7 @@ def table(x: Any) -> Any:
     return [control.fori_loop(1, 7, row, x)]
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "inputs"),
     [
         (collatz, [np.int64(837799)]),
@@ -206,7 +207,7 @@ def table(x: Any) -> Any:
         ),
     ],
 )
-@pytest.mark.parametrize("native", ["off", "now", "auto"])
+@every("native", ["off", "now", "auto"])
 def test_loops_as_people_write_them(function: Any, inputs: Any, native: Any) -> None:
     graph = built(function, *inputs)
     program, meaning = Program(graph, native=native), outcome(interpret, graph, *inputs)
@@ -251,8 +252,8 @@ def test_a_loop_in_python_goes_on_in_machine_code(
         assert len(turns) > 3
 
 
-@pytest.mark.parametrize("native", ["off", "now"])
-@pytest.mark.parametrize("nested", [False, True])
+@every("native", ["off", "now"])
+@every("nested", [False, True])
 def test_a_signal_ends_a_loop(native: Any, nested: bool) -> None:
     def endless(x: Any) -> Any:
         def loop(v: Any) -> Any:
@@ -320,7 +321,7 @@ def test_an_element_beyond_the_array_is_the_error_of_the_interpreter() -> None:
     assert not x.any()
 
 
-@pytest.mark.parametrize("dtype", [x for x in DTYPES if x.family in ("int", "uint")], ids=str)
+@every("dtype", [x for x in DTYPES if x.family in ("int", "uint")])
 def test_divisions_of_integers(dtype: DType) -> None:
     limits = np.iinfo(dtype.storage)
     edges = [limits.min, limits.min + 1, limits.max, 0, 1, 2, 3, 7, 10]
@@ -335,7 +336,7 @@ def test_divisions_of_integers(dtype: DType) -> None:
         assert agree(Program(graph, native=native)(*pairs), meaning)
 
 
-@pytest.mark.parametrize("dtype", [x for x in DTYPES if x.family in ("int", "uint")], ids=str)
+@every("dtype", [x for x in DTYPES if x.family in ("int", "uint")])
 def test_divisions_by_constants(dtype: DType) -> None:
     """By powers of two machine code shifts."""
     limits = np.iinfo(dtype.storage)
@@ -354,7 +355,7 @@ def test_divisions_by_constants(dtype: DType) -> None:
 # -- in Python, as statements
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint64], ids=str)
+@every("dtype", [np.int8, np.int64, np.uint8, np.uint64])
 def test_elements_and_branches_are_expressions(dtype: Any) -> None:
     """Places may count from the end; a choice is clamped; those beyond are the kernel's error."""
 
@@ -392,9 +393,9 @@ ELEMENTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("native", ["off", "now"])
-@pytest.mark.parametrize("dtype", [np.float32, np.int16])
-@pytest.mark.parametrize("name", ELEMENTS)
+@every("native", ["off", "now"])
+@every("dtype", [np.float32, np.int16])
+@every("name", ELEMENTS)
 def test_elements_that_were_written_before(name: str, dtype: Any, native: Any) -> None:
     def body(i: Any, v: Any) -> Any:
         v = ops.index_update(v, ELEMENTS[name](v, i), i, axis=0)
@@ -444,7 +445,7 @@ def test_a_loop_is_one_call_of_machine_code() -> None:
     assert (x == np.arange(9.0)).all()
 
 
-@pytest.mark.parametrize("dtype", [DType.from_numpy(char) for char in "bBhHiIlLefd"], ids=str)
+@every("dtype", [DType.from_numpy(char) for char in "bBhHiIlLefd"])
 def test_numpy_scalars_enter_machine_code(dtype: DType) -> None:
     pytest.importorskip("llvmlite")
     value = dtype.storage.type(3)
@@ -511,8 +512,8 @@ def _branch(i: Any, state: Any) -> Any:
     return new, y
 
 
-@pytest.mark.parametrize("body", [_older, _swapped, _both, _local, _branch])
-@pytest.mark.parametrize("same", [False, True])
+@every("body", [_older, _swapped, _both, _local, _branch])
+@every("same", [False, True])
 def test_versions_of_arrays(body: Any, same: bool) -> None:
     """A write in machine code must not show in another array, or in an older version."""
     x, y = np.arange(6.0), np.arange(6.0) * 10

@@ -14,6 +14,7 @@ from runtime.program.cost_model import COST
 from runtime.program.graph_rewrites import short_axes
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
+from tests.support.tables import every
 
 BINARY = (ops.add, ops.subtract, ops.multiply, ops.divide)
 
@@ -164,9 +165,9 @@ def test_rows_of_more_than_eight_elements_in_memory_stay() -> None:
         assert is_split == (size == 8)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "bool"])
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("shape", [(9, 70), (3, 4, 5), (1, 1)], ids=str)
+@every("dtype", ["float64", "float32", "uint8", "bool"])
+@every("size", [1, 2, 3, 4, 5])
+@every("shape", [(9, 70), (3, 4, 5), (1, 1)])
 def test_arrays_in_memory_that_only_short_rows_read(
     shape: tuple[int, ...], size: int, dtype: str
 ) -> None:

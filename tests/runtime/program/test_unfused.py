@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphir.numpy_api.trace import trace
 from runtime import Program
+from tests.support.tables import every
 
 X = np.ones((2000, 400), np.float32)
 CASES: dict[str, Callable[[Any], Any]] = {
@@ -20,7 +20,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("reason", CASES)
+@every("reason", CASES)
 def test_it_names_the_array_and_the_reason(reason: str) -> None:
     program = Program(trace(CASES[reason], X, rules="numpy").graph, native="off")
     lines = [line for line in str(program.explain(X)).splitlines() if "from memory" in line]

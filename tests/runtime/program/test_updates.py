@@ -18,6 +18,7 @@ from runtime.program.steps import CallStep, RegionStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.strategies import arrays, draws
+from tests.support.tables import every
 
 DTYPES = [dtype for dtype in DType if not dtype.weak]
 
@@ -157,7 +158,7 @@ def test_only_values_that_die_are_written_to():
     agree(graph, values)
 
 
-@pytest.mark.parametrize("view", [lambda x: x[::-1], lambda x: x.reshape(2, 2)[0], lambda x: x[1:]])
+@every("view", [lambda x: x[::-1], lambda x: x.reshape(2, 2)[0], lambda x: x[1:]])
 def test_a_view_that_is_read_later_keeps_its_values(view):
     graph = Graph("viewed")
     x = graph.input("float64", (4,))
@@ -177,7 +178,7 @@ def test_a_broadcast_value_is_copied_before_the_update():
     agree(graph, np.array(1.0))
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
+@every("order", ["C", "F"])
 def test_an_update_at_places_of_an_array_in_column_order(order):
     graph = Graph("columns")
     x, i = graph.input("float64", (3, 3)), graph.input("int64", (2,))
@@ -242,7 +243,7 @@ def tridiagonal(a, b, d):
     return d
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int32", "uint8", "float16"])
+@every("dtype", ["float32", "float64", "complex64", "int32", "uint8", "float16"])
 @pytest.mark.filterwarnings("ignore")
 def test_loops_over_scalars_become_one_function(dtype):
     draw = np.random.default_rng(0)
@@ -285,8 +286,8 @@ def test_index_arithmetic_on_constants_is_done_while_planning():
     agree(recording.graph, *recording.inputs)
 
 
-@pytest.mark.parametrize("places", [[0], [1, 3], [3, 1], [-1], [2, 2], [0, 1, 3], [4], [-5], []])
-@pytest.mark.parametrize("axis", [0, 1, None])
+@every("places", [[0], [1, 3], [3, 1], [-1], [2, 2], [0, 1, 3], [4], [-5], []])
+@every("axis", [0, 1, None])
 def test_updates_at_constant_places(places, axis):
     graph = Graph("places")
     x = graph.input("float64", (4, 4) if axis is not None else (4,))

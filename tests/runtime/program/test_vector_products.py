@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from runtime.native import is_installed
 from runtime.program.cutting import Call
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
+from tests.support.tables import every
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 SHAPES: list[tuple[Any, Any]] = [
@@ -57,7 +57,7 @@ def test_they_agree_with_the_interpreter(data: st.DataObject, seed: int) -> None
         assert all(same(*pair) for pair in results)
 
 
-@pytest.mark.parametrize("shapes", [((2000, 1500), (1500,)), ((1500,), (1500, 2000))], ids=str)
+@every("shapes", [((2000, 1500), (1500,)), ((1500,), (1500, 2000))])
 def test_large_ones_on_threads(shapes: Any) -> None:
     random = np.random.default_rng(0)
     graph = Graph("vectors", rules="numpy")

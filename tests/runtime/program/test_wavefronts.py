@@ -17,6 +17,7 @@ from runtime.native import is_installed
 from runtime.program.cost_model import scaled
 from runtime.program.wavefronts import WavefrontStep
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 NATIVE = ("off", "auto", "now")
 """The tiers; "auto" runs the stages in NumPy until machine code pays."""
@@ -148,7 +149,7 @@ def draws(*shapes: tuple[int, ...], dtype: Any = np.float32) -> list[np.ndarray]
     return [random_.normal(size=shape).astype(dtype) for shape in shapes]
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "shapes"),
     [
         *((blur, [(70, 90)]), (heat, [(70, 90)]), (rod, [(9000,)]), (volume, [(40, 12, 13)])),
@@ -314,7 +315,7 @@ def test_threads_that_compute_the_same_rows_share_no_result() -> None:
     assert step is None or len(step.memories) == 3
 
 
-@pytest.mark.parametrize("native", NATIVE)
+@every("native", NATIVE)
 def test_results_go_into_arrays_of_the_caller(native: Any) -> None:
     (array,) = draws((90, 80))
     expected = interpret(trace(heat, array, rules="numpy").graph, array)
@@ -327,7 +328,7 @@ def test_results_go_into_arrays_of_the_caller(native: Any) -> None:
         assert same(program(own, out=own), expected)
 
 
-@pytest.mark.parametrize("native", NATIVE)
+@every("native", NATIVE)
 def test_progress_counts_the_blocks(native: Any) -> None:
     (array,) = draws((90, 80))
     calls: list[Any] = []

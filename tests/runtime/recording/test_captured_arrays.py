@@ -15,6 +15,7 @@ import pytest
 
 from runtime import record
 from runtime.recording import captured
+from tests.support.tables import every
 
 TABLE = np.array([200, 100], np.uint8)
 NESTED = {"tables": [TABLE, (np.float32(1), np.array([250, 1], np.uint8))]}
@@ -111,7 +112,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("name", PLACES)
+@every("name", PLACES)
 def test_what_a_program_computes_of_arrays_that_it_brings_along_is_recorded(name: str) -> None:
     function, *arguments = PLACES[name]
     expected = function(*arguments)

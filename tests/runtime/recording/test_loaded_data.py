@@ -10,6 +10,7 @@ import pytest
 from numpy.random import default_rng
 
 from runtime import record
+from tests.support.tables import every
 
 HEADER = np.dtype([("lines", "<u2"), ("center", "<u2"), ("name", "S4")])
 ROWS = np.array([(128, 128, b"a"), (5, 9, b"b")], HEADER)
@@ -33,7 +34,7 @@ def mean_of(path: Path, mode: str = "r") -> Any:
     return table.reshape(-1, 2).sum(axis=0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "argument"),
     [(offsets, ROWS), (of_bytes, ROWS.tobytes()), (of_bytes, bytearray(ROWS.tobytes()))],
 )

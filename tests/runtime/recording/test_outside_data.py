@@ -12,6 +12,7 @@ import pytest
 
 from runtime import record
 from tests.support.commands import cli
+from tests.support.tables import every
 
 
 class Image:
@@ -43,7 +44,7 @@ def of_old_random_numbers() -> Any:
     return state.randint(150, 200, 3).astype(np.uint8) * np.uint8(2)
 
 
-@pytest.mark.parametrize(
+@every(
     ("program", "arguments"),
     [
         (of_objects, lambda: ()),

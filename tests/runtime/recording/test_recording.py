@@ -13,6 +13,7 @@ from runtime.recording.captured import Brought
 from tests.runtime.recording.recorded_libraries import PATHS, call_of, installed
 from tests.support.recorded_programs import PROGRAMS
 from tests.support.replays import EXACT, gives_again, same_results
+from tests.support.tables import every
 
 NOT_FOLLOWED = {"lu": ["int"]}
 """What the recording of a program takes as given."""
@@ -21,7 +22,7 @@ NOT_FOLLOWED = {"lu": ["int"]}
 CLOSE = {"gram_schmidt": {"rtol": 1e-14, "atol": 1e-15}}
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
+@every("program", PROGRAMS)
 def test_programs_record_and_run_again(program):
     args = PROGRAMS[program]
     recording = record(program, *copy.deepcopy(args))
@@ -29,13 +30,13 @@ def test_programs_record_and_run_again(program):
     assert gives_again(recording, **CLOSE.get(program.__name__, EXACT)) > 0
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
+@every("program", PROGRAMS)
 def test_programs_are_followed_whole(program):
     notes = record(program, *copy.deepcopy(PROGRAMS[program])).notes
     assert [note.what for note in notes] == NOT_FOLLOWED.get(program.__name__, [])
 
 
-@pytest.mark.parametrize(("library", "path"), PATHS, ids=lambda one: one)
+@every(("library", "path"), PATHS)
 @pytest.mark.filterwarnings("ignore")
 def test_functions_of_libraries_record_and_run_again(library, path):
     if not installed(library):

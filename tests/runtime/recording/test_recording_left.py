@@ -6,6 +6,7 @@ import pytest
 from graphir import ExecutionError
 from passes.analysis.casts.conversion import SILENT
 from runtime import interpret, record
+from tests.support.tables import every
 
 
 def same(found, wanted):
@@ -99,7 +100,7 @@ def test_what_is_computed_later_is_not_recorded_and_a_note_says_so():
     assert [type(one) for one in recording.result] == [np.ndarray] * 2
 
 
-@pytest.mark.parametrize("b", [(3,), (4, 3)])
+@every("b", [(3,), (4, 3)])
 def test_cross_products_of_vectors(b):
     a = np.array([1.5, 2, 3], np.float32)
     b = np.arange(np.prod(b), dtype=np.float64).reshape(b)

@@ -15,6 +15,7 @@ import pytest
 from graphir import GraphError
 from runtime import record
 from tests.support.replays import EXACT, gives_again, identical, same_results
+from tests.support.tables import every
 
 
 def functions_of(*modules):
@@ -107,7 +108,7 @@ EINSUMS = [
 ]
 
 
-@pytest.mark.parametrize("subscripts", EINSUMS)
+@every("subscripts", EINSUMS)
 def test_einsum_is_ops(subscripts):
     sizes = dict(zip("abcdijklq", (2, 3, 4, 2, 3, 3, 2, 4, 2), strict=True))
     terms = subscripts.partition("->")[0].split(",")
@@ -170,7 +171,7 @@ def test_scalars_are_those_of_numpy():
     assert gives_again(recording, **EXACT) == 7
 
 
-@pytest.mark.parametrize("dtype", ["O", "U3", "M8[s]", "V4", "g"])
+@every("dtype", ["O", "U3", "M8[s]", "V4", "g"])
 def test_dtypes_that_graphs_lack_run_all_the_same(dtype):
     values = np.zeros(3, dtype)
 
@@ -244,13 +245,13 @@ def test_a_recording_within_one_is_refused():
         record(lambda x: record(np.sum, x), np.ones(2))
 
 
-@pytest.mark.parametrize("name", ["max", "jax", "torch", "numpy_legacy", "tensorflow", "python"])
+@every("name", ["max", "jax", "torch", "numpy_legacy", "tensorflow", "python"])
 def test_rules_of_others_are_refused(name):
     with pytest.raises(GraphError, match=f"{name}.*record under rules='numpy'"):
         record(np.sum, np.ones(2), rules=name)
 
 
-@pytest.mark.parametrize("name", ["numpy", "cupy", "dask"])
+@every("name", ["numpy", "cupy", "dask"])
 def test_rules_that_promote_as_numpy_are_taken(name):
     recording = record(lambda x: x * 2 + np.float64(1), np.ones(2, np.float16), rules=name)
     assert recording.graph.rules.name == name

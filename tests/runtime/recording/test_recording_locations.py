@@ -6,10 +6,10 @@ import inspect
 import pickle
 
 import numpy as np
-import pytest
 
 from passes import cast_report
 from runtime import record
+from tests.support.tables import every
 
 
 def scaled(x, w):
@@ -75,7 +75,7 @@ def test_inputs_are_named_by_the_parameters():
     assert record(lambda *args: args[0] + args[1], 1, np.ones(2)).graph.input_names == ["x0"]
 
 
-@pytest.mark.parametrize(
+@every(
     "call",
     [
         lambda x, n: np.average(x, weights=n),
@@ -96,7 +96,7 @@ def test_what_numpy_does_within_a_call_is_all_of_the_call(call):
         assert again.matches(row.location)
 
 
-@pytest.mark.parametrize("call", [np.sum, np.max, np.clip, np.cumsum, lambda x, *_: x.sum()])
+@every("call", [np.sum, np.max, np.clip, np.cumsum, lambda x, *_: x.sum()])
 def test_a_function_that_is_one_op_has_its_operands(call):
     def f(x):
         return call(x + np.float64(1), 0, 1) if call is np.clip else call(x + np.float64(1))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from passes import cast_report
 from runtime import record
 from tests.support.replays import EXACT, gives_again, identical, same_results
+from tests.support.tables import every
 
 
 def both(function, *arrays):
@@ -134,7 +135,7 @@ PROGRAMS = [
 
 
 @pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # NumPy 2.5
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
+@every("program", PROGRAMS)
 def test_memory_is_followed(program):
     recording = both(program, np.arange(6.0))
     # `place` is compiled, and says so.
@@ -161,7 +162,7 @@ def every_third(x):
     return y[::2]
 
 
-@pytest.mark.parametrize("program", [heads, parts_of_rows, every_third])
+@every("program", [heads, parts_of_rows, every_third])
 def test_views_of_parts_of_axes_gather_nothing(program):
     recording = both(program, np.arange(120.0).reshape(2, 60))
     assert not {"gather", "index_update"} & {each.op.name for each in recording.graph.symbols}

@@ -12,6 +12,7 @@ from runtime import record
 from runtime.recording import recorder
 from tests.runtime.recording.recorded_libraries import installed
 from tests.support.replays import EXACT, gives_again, identical, same_results
+from tests.support.tables import every
 
 
 def ran(call, *args):
@@ -81,7 +82,7 @@ RESIZED = [
 ]
 
 
-@pytest.mark.parametrize("program", RESIZED)
+@every("program", RESIZED)
 def test_arrays_change_their_size(program):
     runs_as_plain(program, np.arange(12.0))
 
@@ -131,8 +132,8 @@ def test_parts_and_fill_take_what_numpy_takes(dtype, how, writeable):
 FUNCTIONS = ["std", "var", "mean", "sum", "prod", "median", "max", "min"]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("value", [24, 24.5, True, 2j, [1, 2, 3], ((1, 2), (3, 4)), ()])
+@every("name", FUNCTIONS)
+@every("value", [24, 24.5, True, 2j, [1, 2, 3], ((1, 2), (3, 4)), ()])
 @pytest.mark.filterwarnings("ignore")
 def test_statistics_of_python_numbers(name, value):
     function = getattr(np, name)
@@ -159,7 +160,7 @@ SIGNALS = {
 }
 
 
-@pytest.mark.parametrize("name", SIGNALS)
+@every("name", SIGNALS)
 def test_compiled_code_that_demands_plain_arrays(name):
     if not installed("scipy"):
         pytest.skip("scipy is not installed")

@@ -13,6 +13,7 @@ import pytest
 from graphir import ExecutionError
 from runtime import record
 from tests.support.replays import gives_again
+from tests.support.tables import every
 
 
 def grid():
@@ -136,7 +137,7 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize("name", CODES)
+@every("name", CODES)
 def test_numpys_dtype_codes_are_recorded(name: str) -> None:
     recording = record(CODES[name], grid())
     assert description(recording.result) == description(CODES[name](grid()))
@@ -199,7 +200,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every("kind", KINDS)
 def test_results_of_all_kinds_are_outputs(kind: str) -> None:
     program, names = KINDS[kind]
     x = np.float32([1.1, np.nan, 3.3])

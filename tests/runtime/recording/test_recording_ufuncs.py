@@ -8,6 +8,7 @@ import pytest
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, REDUCTIONS
 from runtime import record
 from tests.support.replays import EXACT, gives_again, same_results
+from tests.support.tables import every
 
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]
 CLOSE = {"rtol": 1e-3, "atol": 1e-3}
@@ -71,7 +72,7 @@ SETTINGS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("ufunc", REDUCTIONS, ids=lambda one: one.__name__)
+@every("ufunc", REDUCTIONS)
 def test_reductions_take_their_settings(ufunc):
     def reduce(x, settings):
         return ufunc.reduce(x, **settings)
@@ -88,7 +89,7 @@ def test_reductions_take_their_settings(ufunc):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@every("dtype", DTYPES)
 def test_methods_and_functions_of_every_dtype(dtype):
     def program(x, y):
         tried = []
@@ -182,7 +183,7 @@ DIVISIONS = [
 ]
 
 
-@pytest.mark.parametrize("divide", DIVISIONS)
+@every("divide", DIVISIONS)
 def test_both_results_of_divmod_heed_where_dtype_and_out(divide):
     x, y = np.arange(6.0).reshape(2, 3) - 2.5, np.array([2, -1, 3])
     plain, recorded = ([np.full((2, 3), 7.0), np.full((2, 3), 8.0)] for _ in range(2))
@@ -201,7 +202,7 @@ DOTS = [
 ]
 
 
-@pytest.mark.parametrize("dot", DOTS)
+@every("dot", DOTS)
 def test_dot_returns_a_scalar_beside_an_array_without_axes(dot):
     x, plain, recorded = np.arange(3.0), np.array(0.0), np.array(0.0)
     expected = dot(x, plain)
@@ -217,8 +218,8 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+@every("name", PARTS)
+@every("dtype", ["int16", "float32", "float64"])
 def test_reduceat_is_made_of_reductions(name: str, dtype: str) -> None:
     program, shape, places = PARTS[name]
     x = np.arange(np.prod(shape)).reshape(shape).astype(dtype) / np.ones((), dtype)

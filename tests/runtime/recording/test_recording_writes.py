@@ -10,6 +10,7 @@ import pytest
 
 from runtime import record
 from tests.support.replays import EXACT, gives_again, identical, same_results
+from tests.support.tables import every
 
 
 def flat_copies(x, y):
@@ -104,7 +105,7 @@ WRITING = [
 ]
 
 
-@pytest.mark.parametrize("program", WRITING, ids=lambda one: one.__name__)
+@every("program", WRITING)
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_written_is_what_numpy_writes(program):
     x = np.arange(12.0).reshape(3, 4) - 5

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from runtime import record
 from tests.support.commands import cli
+from tests.support.tables import every
 
 X = np.array([0.1, 0.2, 0.7])
 
@@ -58,7 +58,7 @@ def inside_another(x: Any) -> Any:
 FOLLOWED = (float32_of, type_of_a_dtype, type_in_a_variable, of_a_list, array_of, inside_another)
 
 
-@pytest.mark.parametrize("program", FOLLOWED)
+@every("program", FOLLOWED)
 def test_conversions_to_numpy_scalars_are_casts_of_the_graph(program: Callable[..., Any]) -> None:
     recording = record(program, X)
     expected = program(X)
@@ -84,7 +84,7 @@ NAMED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NAMED)
+@every("name", NAMED)
 def test_other_reads_are_named(name: str) -> None:
     recording = record(NAMED[name], X)
     assert recording.result.tolist() == NAMED[name](X).tolist()

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytest
 
 from runtime import interpret, record
 from runtime.recording.recording import Recording
+from tests.support.tables import every
 
 NESTED = np.dtype([("low", "f4"), ("high", "f8")])
 ROW = np.dtype([("x", "f4"), ("y", "f8"), ("v", "f4", (3,)), ("n", "i2"), ("p", NESTED)])
@@ -125,7 +125,7 @@ def followed(program: Callable[[Any], Any], data: Any) -> Recording:
     return recording
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+@every("program", PROGRAMS)
 def test_programs_on_structured_arrays_are_followed(program: Callable[[Any], Any]) -> None:
     report = followed(program, table()).audit()
     assert not report.hidden, report

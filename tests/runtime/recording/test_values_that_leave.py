@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from passes import CastReport
 from runtime import record
+from tests.support.tables import every
 
 
 def of_a_memory_view(x: Any) -> Any:
@@ -95,7 +95,7 @@ def audited(program: Callable[[Any], Any], x: Any, dtype: str) -> CastReport:
     return recording.audit()
 
 
-@pytest.mark.parametrize("program", LEAVING, ids=lambda program: program.__name__)
+@every("program", LEAVING)
 def test_a_report_names_the_line_where_values_leave(program: Callable[[Any], Any]) -> None:
     x = np.linspace(0.1, 0.4, 4)
     report = audited(program, x, "float32")

@@ -12,6 +12,7 @@ from graphir import Graph, Symbol
 from passes import cast_report, lower
 from passes.rewriter import bodies_of
 from runtime import from_jax, interpret
+from tests.support.tables import every
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -96,7 +97,7 @@ def symbols(graph: Graph) -> Iterator[Symbol]:
             yield from symbols(body)
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_graphs_have_the_values_of_jax(name: str) -> None:
     function, args = CASES[name]
     graph = from_jax(function, *args).verify()

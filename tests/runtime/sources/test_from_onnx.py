@@ -32,6 +32,7 @@ from tests.runtime.targets.onnx_models import Run, near, session
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 
 def model_of(nodes: list[Any], inputs: list[Any], outputs: list[Any], **more: Any) -> Any:
@@ -96,7 +97,7 @@ MIXED: dict[str, tuple[str, dict[str, int], dict[str, tuple[int, float]], int, l
 }
 
 
-@pytest.mark.parametrize("case", MIXED)
+@every("case", MIXED)
 def test_mixed_types_are_read_with_a_cast_and_a_note(case: str) -> None:
     op, inputs, constants, output, wrong = MIXED[case]
     node = helper.make_node(op, [*inputs, *constants], ["r"], "mix")
@@ -225,7 +226,7 @@ def results_of(graph: Graph, *inputs: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-@pytest.mark.parametrize("part", range(2))
+@every("part", range(2))
 def test_node_tests_mean_the_same_after_a_round_trip(part: int) -> None:
     count = 0
     for case in generated_cases()[part * 9 :: 29]:
@@ -247,7 +248,7 @@ def test_node_tests_mean_the_same_after_a_round_trip(part: int) -> None:
 # -- calls
 
 
-@pytest.mark.parametrize(
+@every(
     ("op", "shapes", "attrs"),
     [
         ("LRN", [(1, 4, 2, 2)], {"size": 3, "alpha": 0.5}),
@@ -274,7 +275,7 @@ def test_calls_do_not_deviate_as_the_reference_evaluator_does(
         pass  # it cannot transpose convolutions in groups
 
 
-@pytest.mark.parametrize("op", ["LayerNormalization", "GroupNormalization"])
+@every("op", ["LayerNormalization", "GroupNormalization"])
 def test_a_small_variance_about_a_large_mean_is_normalized(op: str) -> None:
     groups = {"num_groups": 1} if op == "GroupNormalization" else {}
     model = model_of(

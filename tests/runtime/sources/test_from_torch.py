@@ -17,6 +17,7 @@ from passes import cast_report, lower  # noqa: E402
 from runtime import from_torch, interpret  # noqa: E402
 from runtime.sources.torch_.tensors import array_of  # noqa: E402
 from tests.runtime.sources.torch_programs import FUNCTIONS, MODULES, B, H, N, X, Y  # noqa: E402
+from tests.support.tables import every  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 BOUNDS = {2: 3e-2, 4: 1e-4, 8: 1e-4, 16: 1e-4}
@@ -60,7 +61,7 @@ def calls(graph: Graph) -> list[str]:
     return [each.attrs["callee"].name for each in graph.symbols if each.op is ops.control.call]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
 def test_graphs_have_the_values_of_torch(name: str) -> None:
     function, args = FUNCTIONS[name]
@@ -70,8 +71,8 @@ def test_graphs_have_the_values_of_torch(name: str) -> None:
     assert not calls(graph) or name.partition(" of ")[0] in WITHOUT_ROW
 
 
-@pytest.mark.parametrize("autocast", [False, True])
-@pytest.mark.parametrize("name", MODULES)
+@every("autocast", [False, True])
+@every("name", MODULES)
 def test_modules_have_the_values_of_torch(name: str, autocast: bool) -> None:
     module, args = copy.deepcopy(MODULES[name])
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16) if autocast else nullcontext():
@@ -174,9 +175,7 @@ def test_a_random_op_is_a_call() -> None:
     assert values.shape == (4, 5) and values.dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    "function", [lambda x: x * x.sum().item(), lambda x: x if x.sum() > 0 else -x, np.asarray]
-)
+@every("function", [lambda x: x * x.sum().item(), lambda x: x if x.sum() > 0 else -x, np.asarray])
 def test_a_value_that_leaves_the_graph_is_refused(function: Any) -> None:
     with pytest.raises(GraphError, match="leaves the graph"):
         from_torch(function, X)
@@ -196,7 +195,7 @@ def _through_shared_memory(x: Any) -> Any:
     return x * float(array[0])
 
 
-@pytest.mark.parametrize(
+@every(
     "function",
     [
         lambda x: torch.tensor([x[0, 0], 1.0]),
@@ -213,7 +212,7 @@ def test_a_value_that_pytorch_reads_without_an_op_is_refused(function: Any) -> N
         from_torch(function, X)
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "note"),
     [
         (lambda x: x * torch.unique(x > 0).shape[0], "the sizes of unique depend on values"),

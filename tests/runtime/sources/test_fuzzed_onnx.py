@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tables import every
+
 pytest.importorskip("onnx")
 
 
-@pytest.mark.parametrize("first", [0, 150])
+@every("first", [0, 150])
 def test_mutated_models_have_the_values_of_onnx_or_are_refused(first: int) -> None:
     command = ["-m", "tests.runtime.sources.fuzz_onnx", "--models=150", f"--seed={first}"]
     root = Path(__file__).parents[3]

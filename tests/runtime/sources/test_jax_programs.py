@@ -15,6 +15,7 @@ from runtime import from_jax, interpret
 jax = pytest.importorskip("jax")
 from runtime.sources.jax_.source import Importer  # noqa: E402
 from tests.runtime.sources.jax_programs import CASES  # noqa: E402
+from tests.support.tables import every  # noqa: E402
 
 X = np.arange(6, dtype="float32").reshape(2, 3)
 
@@ -84,7 +85,7 @@ KEYED = {
 }
 
 
-@pytest.mark.parametrize("name", KEYED)
+@every("name", KEYED)
 def test_typed_keys_are_their_data(name: str) -> None:
     key = jax.random.key(0)
     graph = from_jax(KEYED[name], key, X)

@@ -15,6 +15,7 @@ from graphir.text.printer import large_constants
 from passes import cast_report
 from runtime import from_onnx, interpret
 from tests.runtime.sources import onnx_exports
+from tests.support.tables import every
 
 MODULES = """
     perceptron convolution residual lstm gru transformer attention padding embedding groups layers
@@ -67,7 +68,7 @@ def test_a_module_of_torch_has_its_values(name: str, dynamo: bool, tmp_path: Pat
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", PIPELINES.split())
+@every("name", PIPELINES.split())
 def test_a_pipeline_of_scikit_learn_has_its_values(name: str) -> None:
     pytest.importorskip("sklearn")
     pytest.importorskip("skl2onnx", reason="pipelines are exported by skl2onnx")

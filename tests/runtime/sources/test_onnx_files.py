@@ -17,6 +17,7 @@ onnx = pytest.importorskip("onnx")
 
 from runtime import from_onnx  # noqa: E402
 from runtime.sources.onnx_.model import DTYPES, OnnxModel, read_model  # noqa: E402
+from tests.support.tables import every  # noqa: E402
 
 SHAPES = [(), (0,), (3,), (5, 7), (2, 3, 4001)]
 
@@ -40,7 +41,7 @@ NUMBERS = [number for number in DTYPES if number in onnx.TensorProto.DataType.va
 """The numbers of the dtypes that this version of onnx has."""
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@every("number", NUMBERS)
 def test_initializers_have_the_values_of_the_onnx_package(number: int) -> None:
     dtype = DTYPES[number]
     for shape in SHAPES:
@@ -54,7 +55,7 @@ def test_initializers_have_the_values_of_the_onnx_package(number: int) -> None:
             assert array.shape == shape and array.tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@every("number", NUMBERS)
 def test_typed_data_has_the_values_of_the_onnx_package(number: int) -> None:
     dtype = DTYPES[number]
     values = np.array([0, 1, 1, 0, 1]).astype(dtype.storage)
@@ -133,7 +134,7 @@ TENSORS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", TENSORS)
+@every("case", TENSORS)
 def test_tensors_whose_data_is_not_of_their_type_are_refused(case: str) -> None:
     tensor = onnx.TensorProto(**{"name": "w", "data_type": 1, **TENSORS[case]})
     with pytest.raises(GraphError, match=r"^model: tensor 'w': "):
@@ -226,7 +227,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@every("case", WRONG)
 def test_graphs_that_are_not_sound_are_refused_with_the_node(case: str) -> None:
     parts, problem = WRONG[case]
     with pytest.raises(GraphError, match=rf"^model: node .*{problem}") as caught:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from graphir import Graph, Symbol, ops
 from runtime import Program, interpret
 from runtime.sources.products import product_layout
+from tests.support.tables import every
 
 
 def transposed(x: Symbol) -> Symbol:
@@ -27,8 +27,8 @@ def test_a_transposed_weight_is_read_where_it_lies() -> None:
         assert Program(graph, native=native)(*arrays).tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16"])
-@pytest.mark.parametrize("shape", [(4, 7), ("n", 7)], ids=str)
+@every("dtype", ["float32", "int32", "bfloat16"])
+@every("shape", [(4, 7), ("n", 7)])
 def test_other_products_have_no_layout(dtype: str, shape: tuple[int | str, ...]) -> None:
     graph = Graph("products", rules="torch")
     x, y = graph.input(dtype, shape), graph.input(dtype, (7, 3))

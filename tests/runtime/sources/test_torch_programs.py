@@ -16,6 +16,7 @@ from passes import cast_report  # noqa: E402
 from runtime import from_torch, interpret  # noqa: E402
 from runtime.sources.torch_ import rows, source  # noqa: E402
 from tests.runtime.sources.torch_sweep import Case, outcome, tensor  # noqa: E402
+from tests.support.tables import every  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 X, Y = tensor("f32", (4, 5)), tensor("f32", (4, 5), 3)
@@ -67,7 +68,7 @@ def integers(x: Any) -> Any:
     return counts
 
 
-@pytest.mark.parametrize("function", [writes, outs, aliases, geometries, many, integers])
+@every("function", [writes, outs, aliases, geometries, many, integers])
 def test_writes_become_values(function: Any) -> None:
     args = (X, Y)[: function.__code__.co_argcount]
     result = outcome(Case("", function, args))
@@ -85,7 +86,7 @@ def formatted(x: Any) -> Any:
     return x if text else -x
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "fix"),
     [
         (lambda x: x.sum().item() * x, "torch.where"),

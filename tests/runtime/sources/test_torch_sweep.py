@@ -13,6 +13,7 @@ from runtime.sources.torch_.decompositions import decomposition, name_of  # noqa
 from runtime.sources.torch_.scatters import ROWS  # noqa: E402
 from tests.runtime.sources.torch_models import MODES, models  # noqa: E402
 from tests.runtime.sources.torch_sweep import Case, cases, outcome  # noqa: E402
+from tests.support.tables import every  # noqa: E402
 
 CALLS = {
     "rand randperm": "random values",
@@ -82,7 +83,7 @@ PAIRS = [(name, [*MODES][i % len(MODES)]) for i, name in enumerate(MODELS)]
 FUSED = "encoder layer in evaluation"  # PyTorch's fused kernel has other dtypes under autocast
 
 
-@pytest.mark.parametrize(("name", "mode"), PAIRS)
+@every(("name", "mode"), PAIRS)
 @pytest.mark.filterwarnings("ignore")
 def test_modules_in_modes(name: str, mode: str) -> None:
     module, args = copy.deepcopy(MODELS[name])

@@ -27,6 +27,7 @@ from tests.support.drawing import DTYPES, Program
 from tests.support.engines import settled
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -132,8 +133,8 @@ def checked(graph: Graph, *inputs: Any, but: Sequence[str] = ()) -> None:
             assert same(expected, np.asarray(result)), (name, expected, result)
 
 
-@pytest.mark.parametrize("index", [-9, -1, 0, 1, 2, 3, 100])
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64"])
+@every("index", [-9, -1, 0, 1, 2, 3, 100])
+@every("dtype", ["int8", "int64", "uint8", "uint64"])
 def test_an_index_is_clamped(dtype: str, index: int) -> None:
     graph = Graph("clamped", rules="numpy")
     place, x = graph.input(dtype, (), name="place"), graph.input("int32", (2,), name="x")
@@ -175,9 +176,9 @@ def test_branches_may_give_what_they_take() -> None:
         checked(graph, np.array(value), np.float32([1, 2, -0.0]), np.float32([3, np.nan, 5]))
 
 
-@pytest.mark.parametrize("size", [0, 1, 3])
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("dtype", ["int32", "bfloat16", "bool", "float8_e8m0fnu", "int4"])
+@every("size", [0, 1, 3])
+@every("reverse", [False, True])
+@every("dtype", ["int32", "bfloat16", "bool", "float8_e8m0fnu", "int4"])
 def test_scans_of_named_lengths(dtype: str, reverse: bool, size: int) -> None:
     """Rows, carries passed through, captured values, and a carry among the results."""
     graph = Graph("scanned", rules="jax")
@@ -196,8 +197,8 @@ def test_scans_of_named_lengths(dtype: str, reverse: bool, size: int) -> None:
     checked(graph, values, values[:, 0].copy(), np.array([1, 4]).astype(values.dtype))
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("size", [0, 2])
+@every("reverse", [False, True])
+@every("size", [0, 2])
 def test_scans_of_constant_lengths(size: int, reverse: bool) -> None:
     graph = Graph("scanned", rules="numpy")
     x = graph.input("int16", (size, 3), name="x")
@@ -207,7 +208,7 @@ def test_scans_of_constant_lengths(size: int, reverse: bool) -> None:
     checked(graph, np.arange(3 * size, dtype=np.int16).reshape(size, 3))
 
 
-@pytest.mark.parametrize("size", [1, 2])
+@every("size", [1, 2])
 def test_scans_of_computed_lengths_without_rows(size: int) -> None:
     graph = Graph("counted", rules="numpy")
     x = graph.input("int32", ("n",), name="x")
@@ -253,7 +254,7 @@ def test_a_loop_without_turns_gives_its_initial_values() -> None:
         checked(graph, np.array([0.5, -0.0]), np.array(count, np.int32))
 
 
-@pytest.mark.parametrize("dtype", STRONG, ids=str)
+@every("dtype", STRONG)
 def test_values_of_every_dtype_enter_and_leave(dtype: DType) -> None:
     graph = Graph("passed", rules="explicit")
     x, truth = graph.input(dtype, (2, 3), name="x"), graph.input("bool", (), name="truth")
@@ -277,7 +278,7 @@ def refuses(engine: str, dtype: DType) -> bool:
     return engine[:4] == "onnx" and dtype in NO_DTYPE
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@every("target", TARGETS)
 def test_calls_of_other_libraries_are_refused(target: str) -> None:
     if not installed(target):
         pytest.skip(f"{TARGETS[target].package} is not installed: nothing is written")
@@ -317,7 +318,7 @@ def test_jax_runs_calls_of_its_own_functions() -> None:
         targets.python(graph)
 
 
-@pytest.mark.parametrize("name", [name for name in HERE if name[:3] in ("jax", "sta")])
+@every("name", [name for name in HERE if name[:3] in ("jax", "sta")])
 def test_xla_rounds_a_product_and_a_sum_once_in_a_body(name: str) -> None:
     """Also where JAX runs the other ops one by one, and so rounds both."""
     graph = Graph("fused", rules="numpy")

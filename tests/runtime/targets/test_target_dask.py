@@ -35,6 +35,7 @@ from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG, arrays, pool
+from tests.support.tables import every
 
 EXACT = tuple(op for name, op in ops.CATALOGUE.items() if name not in (*INEXACT, "searchsorted"))
 
@@ -61,7 +62,7 @@ def test_what_is_made_in_several_blocks_is_the_same(name: str, data: st.DataObje
         agree(program, data)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "bfloat16", "complex64"])
+@every("dtype", ["int8", "uint64", "float32", "bfloat16", "complex64"])
 def test_ranges_and_diagonals_over_several_blocks(dtype: str) -> None:
     graph = Graph("made")
     x = graph.input("int8", ("n",))
@@ -99,7 +100,7 @@ def doubled(dtype: str = "float32", shape: Any = ("n",)) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("dtype", STRONG, ids=str)
+@every("dtype", STRONG)
 def test_every_dtype_passes_through_what_moves_it(dtype: DType) -> None:
     graph, x = Graph("moved"), np.resize(pool(dtype), (2, 4))
     y = graph.input(dtype, ("n", 4)).T
@@ -108,7 +109,7 @@ def test_every_dtype_passes_through_what_moves_it(dtype: DType) -> None:
     compare(Program(graph, (x,)), [cut(x, ((1, 1), (3, 1)))])
 
 
-@pytest.mark.parametrize("source", STRONG, ids=str)
+@every("source", STRONG)
 def test_every_cast_has_the_same_bits(source: DType) -> None:
     graph, x = Graph("cast"), pool(source)
     symbol = graph.input(source, ("n",))
@@ -117,7 +118,7 @@ def test_every_cast_has_the_same_bits(source: DType) -> None:
     compare(Program(graph, (x,)), [cut(x, [(len(x) - 3, 2, 1)])])
 
 
-@pytest.mark.parametrize("tf32", ["even", "away"])
+@every("tf32", ["even", "away"])
 def test_given_tensor_float32_is_rounded(tf32: str) -> None:
     graph, x = Graph(tf32=tf32), np.float32([1 + 2**-11, 1 + 3 * 2**-11, np.pi])
     symbol = graph.input("tensor_float32", ("n",))
@@ -138,7 +139,7 @@ def test_chunks_of_unknown_size_are_refused_with_the_fix() -> None:
     assert computed(targets.dask(doubled())(x=unknown))[0].tolist() == [3, 4, 5, 3, 4, 5]
 
 
-@pytest.mark.parametrize("library", [np, da])
+@every("library", [np, da])
 def test_other_dtypes_ranks_and_sizes_are_refused_by_name(library: Any) -> None:
     function = targets.dask(doubled(shape=(2, "n")))
     for wrong, words in (
@@ -158,7 +159,7 @@ def test_blocks_that_are_masked_are_refused() -> None:
         targets.dask(doubled())(masked)
 
 
-@pytest.mark.parametrize("rules", ["jax", "jax_x32", "numpy", "torch"])
+@every("rules", ["jax", "jax_x32", "numpy", "torch"])
 def test_weak_inputs_are_committed(rules: str) -> None:
     graph = trace(lambda x, eps: (x * eps, eps), ("float16", ("n",)), float, rules=rules).graph
     x = np.ones(5, np.float16)

@@ -17,6 +17,7 @@ from graphir import DType, Graph, ops
 from runtime import interpret, targets
 from tests.runtime.targets.chunks import INEXACT, agree, compare, computed, cut
 from tests.support.drawing import Program, programs
+from tests.support.tables import every
 
 
 def small(array: Any) -> Any:
@@ -103,8 +104,8 @@ def normal(dtype: DType) -> Any:
     return both.astype(dtype.storage)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16"])
-@pytest.mark.parametrize("name", CASES)
+@every("dtype", ["float32", "float64", "complex64", "bfloat16"])
+@every("name", CASES)
 def test_floats_over_several_blocks_are_within_the_bound(name: str, dtype: str) -> None:
     x, (_, function, magnitude) = normal(DType(dtype)), CASES[name]
     (found,) = computed(targets.dask(graph_of(name, dtype))(cut(x, CHUNKS)))
@@ -117,7 +118,7 @@ def test_floats_over_several_blocks_are_within_the_bound(name: str, dtype: str) 
     assert (np.abs(found.astype(exact.dtype) - expected) <= bound).all()
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_what_is_not_finite_is_the_same(name: str) -> None:
     """An infinity or NaN in one block makes of the result what it makes in one array."""
     x = normal(DType.float64)

@@ -15,6 +15,7 @@ from tests.runtime.targets.target_engines import ENGINES, drawn, meaning, settle
 from tests.runtime.targets.target_table import Row, golden, rows
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -24,7 +25,7 @@ SEEDS = range(4)
 HERE = [name for name, engine in ENGINES.items() if engine.installed]
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@every("name", ENGINES)
 def test_an_engine_is_here(name: str) -> None:
     package = ENGINES[name].package
     pytest.importorskip(package, reason=f"{package} is not installed: nothing runs what is written")
@@ -78,9 +79,7 @@ def asked_of(engine: str, symbol: Any, inputs: Any, ours: Any, theirs: Any) -> A
 CLAIMS = [(row, name) for row in DEVIATIONS for name in row.engines.split() if name in HERE]
 
 
-@pytest.mark.parametrize(
-    "row, engine", CLAIMS, ids=[f"{row.what}-{engine}" for row, engine in CLAIMS]
-)
+@every("row, engine", CLAIMS)
 def test_deviations_are_as_claimed(row: Deviation, engine: str) -> None:
     graph = row.graph()
     inputs = [np.array(x).astype(DType(row.dtype).storage) for x in row.inputs]

@@ -26,6 +26,7 @@ from tests.support.drawing import Program, programs
 from tests.support.engines import graph_of
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG, pool
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -69,7 +70,7 @@ def ascending(x: Any) -> Any:
 # -- every op, every dtype
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every("name", CALLS)
 def test_every_op_of_every_dtype_is_checked_and_agrees(name: str) -> None:
     made = {dtype: graph_of(name, dtype) for dtype in REAL}
     for dtype, graph in made.items():
@@ -123,7 +124,7 @@ def test_every_op_has_a_row() -> None:
     assert set(ONNX) >= COMPOSITES
 
 
-@pytest.mark.parametrize("dtype", [DType.complex64, DType.complex128], ids=str)
+@every("dtype", [DType.complex64, DType.complex128])
 def test_complex_numbers_are_moved_and_nothing_else(dtype: DType) -> None:
     for name, op in ops.CATALOGUE.items():
         graph = graph_of(name, dtype) if name in CALLS else None
@@ -141,8 +142,8 @@ def test_complex_numbers_are_moved_and_nothing_else(dtype: DType) -> None:
 # -- every cast
 
 
-@pytest.mark.parametrize("source", REAL, ids=str)
-@pytest.mark.parametrize("ties", ["even", "away"])
+@every("source", REAL)
+@every("ties", ["even", "away"])
 def test_every_cast_has_the_same_bits(source: DType, ties: str) -> None:
     values = telling(source)
     for target in REAL if ties == "even" else [DType.tensor_float32]:
@@ -172,7 +173,7 @@ def tf32(x: Any) -> Any:
     return (x.view(np.uint32) & 0xFFFFE000).view(np.float32)
 
 
-@pytest.mark.parametrize("dtype", LACKING, ids=str)
+@every("dtype", LACKING)
 def test_a_dtype_that_onnx_has_not_is_named(dtype: DType) -> None:
     g = Graph()
     g.output(g.input("float32", ("n",)).cast(dtype))
@@ -220,8 +221,8 @@ def finite(x: Any) -> Any:
 # -- functions
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", [name for name in BOUNDS if name not in ("gelu", "erf")])
+@every("dtype", ["float32", "float64"])
+@every("name", [name for name in BOUNDS if name not in ("gelu", "erf")])
 def test_functions_are_near_the_truth(name: str, dtype: str) -> None:
     """Within what their rows promise, and some units of the engine's own."""
     pytest.importorskip("mpmath", reason="mpmath is not installed, so the truth is not known")

@@ -36,6 +36,7 @@ from tests.runtime.targets.onnx_models import (
 )
 from tests.support.engines import graph_of
 from tests.support.evaluator import same
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -43,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 # -- what differs, and why
 
 
-@pytest.mark.parametrize("one", DEVIATIONS, ids=lambda one: f"{one.op}: {one.why}")
+@every("one", DEVIATIONS)
 def test_deviations_are_there_and_no_greater(one: Deviation) -> None:
     graph = of(one.op, *one.inputs, **one.attrs)
     (found,), expected = Run(targets.onnx(graph))(*one.inputs), interpret(graph, *one.inputs)
@@ -82,7 +83,7 @@ def test_the_reference_evaluator_broadcasts_complex_infinities_with_nan() -> Non
 # -- what onnxruntime lacks
 
 
-@pytest.mark.parametrize("kind", LACKS)
+@every("kind", LACKS)
 def test_every_detour_is_needed(kind: str) -> None:
     assert session(checked(alone(kind, DType.float32)))
     for dtype in LACKS[kind]:
@@ -166,7 +167,7 @@ MIXED = """add subtract multiply divide remainder maximum equal less where clip 
     scatter matmul outer tensordot layer_norm pow floor_divide"""
 
 
-@pytest.mark.parametrize("name", MIXED.split())
+@every("name", MIXED.split())
 def test_without_our_casts_a_model_is_refused(name: str) -> None:
     call, op = CALLS[name], ops.CATALOGUE[name]
     dtypes = [(DType.int16, DType.float32)[place % 2] for place in range(len(call.free))]
@@ -270,7 +271,7 @@ def test_names_and_sizes_are_kept() -> None:
 # -- what is refused
 
 
-@pytest.mark.parametrize(
+@every(
     ("shapes", "given"),
     [
         (("n", "n"), (3, 1)),
@@ -312,7 +313,7 @@ def failing() -> dict[str, tuple[Graph, tuple[Any, ...], tuple[Any, ...]]]:
     return found
 
 
-@pytest.mark.parametrize("name", failing())
+@every("name", failing())
 def test_what_is_an_error_fails_in_the_run(name: str) -> None:
     graph, good, bad = failing()[name]
     run = Run(targets.onnx(graph))

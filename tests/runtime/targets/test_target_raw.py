@@ -11,6 +11,7 @@ import pytest
 from graphir import Graph, GraphirError
 from runtime.targets import TargetError
 from tests.runtime.targets.target_raw import ACCEPTED, CHECKERS, Accepted, joining, mixed, raw
+from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -19,7 +20,7 @@ PACKAGES = {"jax": "jax", "stablehlo": "jax", "onnx": "onnxruntime"}
 HERE = [name for name in CHECKERS if find_spec(PACKAGES[name])]
 
 
-@pytest.mark.parametrize("target", CHECKERS)
+@every("target", CHECKERS)
 def test_a_checker_is_here(target: str) -> None:
     package = PACKAGES[target]
     pytest.importorskip(package, reason=f"{package} is not installed: nothing checks {target}")
@@ -34,7 +35,7 @@ def sixty_four(target: str) -> Any:
     return jax.enable_x64(True)
 
 
-@pytest.mark.parametrize("target, name", [(one, name) for one in HERE for name in joining()])
+@every("target, name", [(one, name) for one in HERE for name in joining()])
 def test_operands_of_mixed_dtypes_are_refused(target: str, name: str) -> None:
     ask, refused, written = CHECKERS[target], 0, 0
     for graph in mixed(name):
@@ -67,7 +68,7 @@ def explained(target: str, name: str, dtypes: Any) -> bool:
 CLAIMS = [(row, one) for row in ACCEPTED for one in row.target.split() if one in HERE]
 
 
-@pytest.mark.parametrize("row, target", CLAIMS, ids=[f"{row.why}-{one}" for row, one in CLAIMS])
+@every("row, target", CLAIMS)
 def test_what_is_said_to_be_accepted_is(row: Accepted, target: str) -> None:
     with sixty_four(target), raw(target):
         for name in row.ops.split():

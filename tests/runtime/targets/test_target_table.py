@@ -11,6 +11,7 @@ from graphir import ops
 from tests.runtime.targets.target_refusals import REFUSALS, Refusal
 from tests.runtime.targets.target_table import TARGETS, golden, installed, lettered, rows, verdicts
 from tests.support.strategies import STRONG
+from tests.support.tables import every
 
 
 @pytest.mark.exhaustive
@@ -25,7 +26,7 @@ def test_the_table_is_what_is_kept(target: str) -> None:
     assert table == kept
 
 
-@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row.target}-{row.reason}")
+@every("row", REFUSALS)
 def test_what_is_impossible_is_refused_by_the_engine(row: Refusal) -> None:
     if not installed(row.target):
         pytest.skip(f"{TARGETS[row.target].package} is not installed: nothing refuses it")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from runtime.testing import assert_keeps_dtype, assert_no_lossy_casts, casts_of
+from tests.support.tables import every
 
 
 def doubled(x: Any) -> Any:
@@ -25,12 +26,12 @@ def summed_into(x: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "int8", "int32"])
+@every("dtype", ["float16", "float32", "complex64", "int8", "int32"])
 def test_a_kept_dtype_passes(dtype: str) -> None:
     assert_keeps_dtype(doubled, np.ones(3, dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+@every("dtype", ["float16", "float32", "complex64"])
 def test_a_wider_result_is_told_with_its_line(dtype: str) -> None:
     with pytest.raises(AssertionError, match=r"np\.float64\(2\)") as error:
         assert_keeps_dtype(widened, np.ones(3, dtype))
