@@ -5,7 +5,7 @@ A program is a list of statements over the arguments `x0`, `x1`, ... and the var
 `~(jnp.sin(x0))~`. Plain text drops the marks. Noisy text calls `noise` there, which moves each
 element by some ulps: the spread of a few noisy runs is the error bound of each element, with the
 condition of all that follows. `~~(` marks a function that cancels inside, such as gelu: its value
-also moves by some eps of one.
+also moves by some eps of one; a line `~!x0` marks a tensor that the line before writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 SPREADS = 4.0  # spreads of the noisy runs that an inexact element may be off
 ULPS = 4.0  # ulps of its own dtype that an inexact element may be off besides
 TRIALS = 40  # runs that the reduction of one program may take
-_MARKS = re.compile(r"~~\(|~\(|\)~")
+_MARKS = re.compile(r"~~\(|~\(|\)~|~!")
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ def indent(text: str, columns: int) -> str:
 
 
 def render_marks(text: str, noisy: bool) -> str:
+    text = re.sub(r"~!(\w+)", r"noise_(\1)", text) if noisy else re.sub(r"\n *~!\w+", "", text)
     text = text.replace("~~(", "wide(" if noisy else "(").replace("~(", "noise(" if noisy else "(")
     text = text.replace(")~", ")")
     return text if noisy else re.sub(r"= \(([\w.]+\([^()]*\))\)$", r"= \1", text, flags=re.M)
