@@ -31,6 +31,8 @@ Steps: TypeAlias = tuple[int, ...]
 """The distance from an element to the next, in elements, of each operand of an inner loop."""
 
 _TRIALS = 2**16
+_ZEROS = 1 / 8
+"""The share of zeros, of which loops of maximum, say, choose one or the other sign."""
 
 
 def has_contiguous_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()) -> bool:
@@ -145,15 +147,17 @@ def _is_as_contiguous(ufunc: np.ufunc, codes: str, steps: Steps) -> bool:
 
 
 def _random_vector(dtype: np.dtype[Any], random: np.random.Generator) -> Array:
-    """Return a vector of numbers of all sizes; all numbers of float16."""
+    """Return a vector of numbers of all sizes, and zeros of both signs; all numbers of float16."""
     if dtype.char == "e":
-        return random.permutation(np.arange(_TRIALS, dtype=np.uint16)).view(dtype)
+        halves = random.permutation(np.arange(_TRIALS, dtype=np.uint16)).view(dtype)
+        return np.where(random.random(_TRIALS) < _ZEROS, halves * dtype.type(0), halves)
     parts = [
         random.standard_normal(_TRIALS) * np.exp2(random.integers(-6, 7, _TRIALS)) for _ in "ri"
     ]
     if dtype.kind == "c":
         return (parts[0] + 1j * parts[1]).astype(dtype)
     parts[0][::2] = random.uniform(-1, 1, _TRIALS // 2)  # in the domain of arcsin, say
+    parts[0][random.random(_TRIALS) < _ZEROS] *= 0
     return (np.abs(parts[0]) if dtype.kind == "u" else parts[0]).astype(dtype)
 
 

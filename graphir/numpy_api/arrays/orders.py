@@ -43,6 +43,8 @@ _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 """The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
+_EXTREMES = (np.maximum, np.minimum, np.fmax, np.fmin)
+"""The ufuncs that choose one of two equal zeros, otherwise for float16 than ops do."""
 _WITHOUT_OP: dict[np.ufunc, str] = {
     np.exp2: "write np.power(2.0, x)",
     np.float_power: "write np.power(x.astype(float), y)",
@@ -64,6 +66,8 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
     """
     if is_known(inputs, kwargs):
         return None
+    if method == "accumulate" or (method == "reduce" and ufunc in _EXTREMES):
+        _check_halves_of(inputs[0], kwargs.get("dtype"))
     if method == "reduce" and ufunc in _SUMMING:
         return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
     if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
@@ -82,6 +86,17 @@ def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
     if function.__name__ == "einsum" and not kwargs.get("optimize"):
         _check_einsum(*args)
+    if function.__name__ in _IN_HALVES:
+        dtype = kwargs.get("dtype", args[2] if len(args) > 2 else None)
+        _check_halves_of(args[0], dtype if "cum" in function.__name__ else None)
+    if function.__name__ in _OWN_ORDERS:
+        kinds = {
+            _dtype_of(x).kind for x in args[:2] if isinstance(x, VALUES) and x.memory.runs_here
+        }
+        if kinds & {"f", "c"}:
+            raise OrderError(f"np.{function.__name__} adds or orders zeros by its own code")
+    if function is np.clip:
+        _check_bounds([*args[:3], *map(kwargs.get, ("a", "a_min", "a_max", "min", "max"))])
     if not kwargs.keys() <= _SETTINGS:
         return None
     if function is np.trace:
@@ -164,6 +179,50 @@ def _strided(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     return memory.value_of(result, scalar=True)
 
 
+_IN_HALVES = frozenset(
+    (
+        *("sort", "argsort", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod"),
+        *("nancumsum", "nancumprod", "max", "min", "amax", "amin", "nanmax", "nanmin"),
+    )
+)
+"""The functions that order or round float16 in float16, where ops compute in float32."""
+_OWN_ORDERS = frozenset(
+    (
+        *("quantile", "percentile", "nanquantile", "nanpercentile", "nanmedian"),
+        *("convolve", "correlate"),
+    )
+)
+"""The functions of floats in which signs of zeros follow NumPy's partitions and products."""
+
+
+def _check_halves_of(x: Any, dtype: Any = None) -> None:
+    """Raise OrderError for float16 where `jit` can call NumPy's own loop instead."""
+    is_here = isinstance(x, VALUES) and x.memory.runs_here
+    if is_here and np.dtype(dtype or _dtype_of(x)) == np.float16:
+        raise OrderError("no op computes in float16", fix="use .astype(np.float32)")
+
+
+def _check_bounds(operands: Sequence[Any]) -> None:
+    """Raise OrderError for np.clip where `jit` can call NumPy's loop, which chooses signs of zeros.
+
+    The operands are the array and its bounds. Beside numbers without a dtype of their own, ops have
+    NumPy's signs.
+    """
+    x, *bounds = operands = [value for value in operands if value is not None]
+    is_here = any(isinstance(value, VALUES) and value.memory.runs_here for value in operands)
+    dtypes = [_dtype_of(value) for value in operands if type(value) is not TracedNumber]
+    kinds = {dtype.kind for dtype in dtypes}
+    if not is_here or not bounds or not kinds & {"f", "c"}:
+        return
+    weak = [type(bound) in (int, float, TracedNumber) for bound in bounds]
+    is_of_ops = _dtype_of(x).kind == "f" and all(weak)
+    if len(bounds) == 1:
+        is_of_ops = np.float16 not in dtypes  # np.maximum or np.minimum
+    zeros = [not is_known(bound) or (np.asarray(plains(bound)) == 0).any() for bound in bounds]
+    if "c" in kinds or (any(zeros) and not is_of_ops):
+        raise OrderError("NumPy's loops choose the signs of zeros", fix="use np.minimum(x, high)")
+
+
 def _check_halves(view: NDArray[Any], axes: Sequence[int]) -> None:
     """Raise OrderError if NumPy would round each step of a sum of float16."""
     sums = [i in axes for i, size in enumerate(view.shape) if size != 1]
@@ -211,7 +270,7 @@ def of_loop(
     NumPy's loops round differently where the operands or results lie backwards, say. The result is
     None where the op has the bits, and in graphs that may run elsewhere.
     """
-    own_loop = ufunc in _WITHOUT_OP or (memory.runs_here and _squares(ufunc, inputs))
+    own_loop = ufunc in _WITHOUT_OP or (memory.runs_here and _has_own_loop(ufunc, inputs))
     is_plain = not memory.runs_here or all(map(_is_plain, (*inputs, *outs)))
     if ufunc.signature or (not own_loop and is_plain):
         return None
@@ -221,7 +280,7 @@ def of_loop(
     dtypes = loop_dtypes(ufunc, operands) if has_layout else None
     if ufunc in _WITHOUT_OP and not (memory.runs_here and has_layout):
         return _without_op(ufunc, inputs)
-    if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
+    if dtypes is None or not (own_loop or any(dtype.kind in "fc" for dtype in dtypes)):
         return None
     results = [_layout_of(value) for value in outs]
     if not own_loop and has_contiguous_bits(ufunc, operands, results):
@@ -251,6 +310,15 @@ def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
     if ufunc is np.float_power or kinds & {"f", "c"}:
         name = f"np.{ufunc.__name__}"
         raise OrderError(f"no op has the bits of {name}", fix=_WITHOUT_OP[ufunc])
+
+
+def _has_own_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
+    """Whether NumPy's loop has results that the op of a ufunc has not, for all layouts."""
+    if ufunc in _EXTREMES:
+        return np.float16 in [_dtype_of(x) for x in inputs if type(x) is not TracedNumber]
+    if ufunc is np.reciprocal:  # 1 / 0 is the least integer
+        return type(inputs[0]) is not TracedNumber and _dtype_of(inputs[0]).kind in "iu"
+    return _squares(ufunc, inputs)
 
 
 def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
