@@ -188,7 +188,7 @@ def _clip(
     if isinstance(a, Symbol):
         if not _keeps_zeros(a, low, high):
             return clip(a, low, high)
-        return ops.where(ops.less(a, low), low, ops.where(ops.greater(a, high), high, a))
+        return ops.minimum(high, ops.maximum(low, a))  # of equal operands the second one
     if low is None:
         return ops.minimum(a, high)
     return ops.maximum(a, low) if high is None else ops.clip(a, low, high)

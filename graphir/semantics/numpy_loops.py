@@ -132,6 +132,23 @@ def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> tuple[np.dtype[Any]
 
 
 @cache
+def computes_halves_in_float32(ufunc: np.ufunc) -> bool:
+    """Whether the float16 loop of a ufunc has the bits of its float32 loop, narrow once, as ops.
+
+    The experiment takes all numbers of float16, for two operands in a random order.
+    """
+    if f"{'e' * ufunc.nin}->" not in [loop.rstrip("e?") for loop in ufunc.types]:
+        return True
+    random = np.random.default_rng(0)
+    halves = [_random_vector(np.dtype(np.float16), random) for _ in range(ufunc.nin)]
+    with np.errstate(all="ignore"):
+        results: Any = _several(ufunc(*halves))
+        wide = _several(ufunc(*[x.astype(np.float32) for x in halves]))
+        narrow = [x.astype(y.dtype) for x, y in zip(wide, results, strict=True)]
+    return _same_bits(results, tuple(narrow))
+
+
+@cache
 def _is_as_contiguous(ufunc: np.ufunc, codes: str, steps: Steps) -> bool:
     """Whether a ufunc has the bits of its contiguous loop at some steps: an experiment."""
     random = np.random.default_rng(0)
@@ -150,7 +167,7 @@ def _random_vector(dtype: np.dtype[Any], random: np.random.Generator) -> Array:
     """Return a vector of numbers of all sizes, and zeros of both signs; all numbers of float16."""
     if dtype.char == "e":
         halves = random.permutation(np.arange(_TRIALS, dtype=np.uint16)).view(dtype)
-        return np.where(random.random(_TRIALS) < _ZEROS, halves * dtype.type(0), halves)
+        return np.where(random.random(_TRIALS) < _ZEROS, np.copysign(dtype.type(0), halves), halves)
     parts = [
         random.standard_normal(_TRIALS) * np.exp2(random.integers(-6, 7, _TRIALS)) for _ in "ri"
     ]

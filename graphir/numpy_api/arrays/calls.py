@@ -324,7 +324,13 @@ LEAST_PRIORITY: float = np.float64(0).__array_priority__
 
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the operator @ of operands, whose symbols are `values`."""
-    result = products.product(memory, "matmul", operands, values)
+    try:
+        result = products.product(memory, "matmul", operands, values)
+    except OrderError:
+        outcome = library_calls.of_call(np.matmul, "__call__", operands, {})
+        if outcome is None:
+            raise
+        return outcome[0].read()
     return MATMUL(*values) if result is None else result
 
 

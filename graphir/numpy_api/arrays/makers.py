@@ -155,7 +155,7 @@ def _maker(original: Any, record: Record) -> Any:
         symbolic = _has_values(args, kwargs)
         if (
             caller in _OURS
-            or (caller == "numpy" and not symbolic)
+            or (not symbolic and (caller == "numpy" or record in _OF_SYMBOLS))
             or kwargs.get("like") is not None
         ):
             return original(*args, **kwargs)
@@ -302,16 +302,18 @@ def _of_bytes(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> 
 
 def _of_types(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what a function of dtypes answers, or NumPy's error for an array in their place."""
-    if not _has_values(args, kwargs):
-        return original(*args, **kwargs)
     return plainly(original, *layouts(args), **layouts(kwargs))
 
 
 def _conversion(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a call of a class of scalars: `np.float32(x)` is a scalar, or the array of a dtype."""
-    if not _has_values(args, kwargs) or len(args) != 1 or kwargs:
+    if len(args) != 1 or kwargs:
         return original(*args, **kwargs)
     return _record_conversion(memory, np.asarray, args[0], original)[()]
+
+
+_OF_SYMBOLS = (_of_types, _conversion)
+"""The records of functions that NumPy itself computes without symbolic arguments."""
 
 
 def _array_over(

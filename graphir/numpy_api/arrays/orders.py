@@ -35,7 +35,12 @@ from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops import control
-from graphir.semantics.numpy_loops import call_attributes, has_contiguous_bits, loop_dtypes
+from graphir.semantics.numpy_loops import (
+    call_attributes,
+    computes_halves_in_float32,
+    has_contiguous_bits,
+    loop_dtypes,
+)
 from graphir.semantics.sums import SumOrder, layout_of_sum
 
 _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
@@ -44,7 +49,7 @@ _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 """The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
 _EXTREMES = (np.maximum, np.minimum, np.fmax, np.fmin)
-"""The ufuncs that choose one of two equal zeros, otherwise for float16 than ops do."""
+"""The ufuncs whose reductions choose one of two equal zeros, otherwise for float16 than ops do."""
 _WITHOUT_OP: dict[np.ufunc, str] = {
     np.exp2: "write np.power(2.0, x)",
     np.float_power: "write np.power(x.astype(float), y)",
@@ -66,10 +71,12 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
     """
     if is_known(inputs, kwargs):
         return None
-    if method == "accumulate" or (method == "reduce" and ufunc in _EXTREMES):
+    if method in ("accumulate", "reduceat") or (method == "reduce" and ufunc in _EXTREMES):
         _check_halves_of(inputs[0], kwargs.get("dtype"))
     if method == "reduce" and ufunc in _SUMMING:
         return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
+    if ufunc.signature:
+        _check_halves_of(inputs[0])
     if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
         for array in arrays_of(list(inputs)):
             if not array.in_order and not array.element.is_integer:
@@ -183,6 +190,7 @@ _IN_HALVES = frozenset(
     (
         *("sort", "argsort", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod"),
         *("nancumsum", "nancumprod", "max", "min", "amax", "amin", "nanmax", "nanmin"),
+        "matrix_power",
     )
 )
 """The functions that order or round float16 in float16, where ops compute in float32."""
@@ -259,6 +267,8 @@ def _check_einsum(subscripts: Any, *operands: Any) -> None:
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:
+    if isinstance(value, Symbol):
+        return value.dtype.to_numpy()
     return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
 
 
@@ -270,9 +280,11 @@ def of_loop(
     NumPy's loops round differently where the operands or results lie backwards, say. The result is
     None where the op has the bits, and in graphs that may run elsewhere.
     """
+    if ufunc.signature:
+        return None
     own_loop = ufunc in _WITHOUT_OP or (memory.runs_here and _has_own_loop(ufunc, inputs))
     is_plain = not memory.runs_here or all(map(_is_plain, (*inputs, *outs)))
-    if ufunc.signature or (not own_loop and is_plain):
+    if not own_loop and is_plain:
         return None
     arrays = [value for value in (*inputs, *outs) if isinstance(value, ArrayValue)]
     has_layout = all(array.layout is not None for array in arrays)
@@ -314,10 +326,11 @@ def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
 
 def _has_own_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     """Whether NumPy's loop has results that the op of a ufunc has not, for all layouts."""
-    if ufunc in _EXTREMES:
-        return np.float16 in [_dtype_of(x) for x in inputs if type(x) is not TracedNumber]
+    dtypes = [_dtype_of(x) for x in inputs if type(x) is not TracedNumber]
+    if np.float16 in dtypes and not computes_halves_in_float32(ufunc):
+        return True
     if ufunc is np.reciprocal:  # 1 / 0 is the least integer
-        return type(inputs[0]) is not TracedNumber and _dtype_of(inputs[0]).kind in "iu"
+        return any(dtype.kind in "iu" for dtype in dtypes)
     return _squares(ufunc, inputs)
 
 

@@ -114,3 +114,21 @@ def test_random_clips_keep_the_signs_of_zeros() -> None:
     for low in (0.0, -0.0, -1.0, float("nan")):
         for high in (0.0, -0.0, 1.0, -0.5):
             assert _bits(clip(x, low, high)) == _bits(np.clip(x, low, high)), (low, high)
+
+
+_OF_HALVES = """
+np.exp(x); np.sin(x[:, ::-1]); np.power(x, y); x ** 1.5; np.arctan2(x, y)
+x @ y; x.T @ x; np.dot(x.T, y); x[0] @ y; np.tensordot(x, y, 1); np.matvec(x, y[0])
+np.linalg.matrix_power(x, 2); np.add.reduceat(x, [0, 5, 9]); np.sort(x, 0); np.cumprod(x, 1)
+np.max(x, 0); np.spacing(x); np.nextafter(x, y); x.sum(1); np.mean(x, 0)
+"""
+
+
+def test_jit_has_numpys_float16() -> None:
+    draw = np.random.default_rng(7)
+    x, y = (draw.normal(size=(60, 60)).astype(np.float16) for _ in range(2))
+    for line in _OF_HALVES.replace("\n", ";").split(";"):
+        if line.strip():
+            function = eval(f"lambda x, y: {line}", {"np": np, "__name__": "user"})
+            with np.errstate(all="ignore"):
+                assert _bits(jit(function)(x, y)) == _bits(function(x, y)), line
