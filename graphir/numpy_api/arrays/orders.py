@@ -71,6 +71,9 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
     """
     if is_known(inputs, kwargs):
         return None
+    memory = memory_among([inputs, kwargs])
+    if method == "__call__" and kwargs.get("dtype") is not None and memory.runs_here:
+        _check_loop(ufunc, inputs)
     if method in ("accumulate", "reduceat") or (method == "reduce" and ufunc in _EXTREMES):
         _check_halves_of(inputs[0], kwargs.get("dtype"))
     if method == "reduce" and ufunc in _SUMMING:
@@ -85,6 +88,13 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
                     fix="pass x.copy()",
                 )
     return None
+
+
+def _check_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Raise OrderError for a ufunc with dtype= where its loop may have bits that no op has."""
+    has_bits = all(map(_is_plain, inputs)) and ufunc not in _WITHOUT_OP
+    if not has_bits or _has_own_loop(ufunc, inputs):
+        raise OrderError("NumPy computes in a loop of its own", fix="leave out dtype=")
 
 
 def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:

@@ -120,6 +120,7 @@ _OF_HALVES = """
 np.exp(x); np.sin(x[:, ::-1]); np.power(x, y); x ** 1.5; np.arctan2(x, y)
 x @ y; x.T @ x; np.dot(x.T, y); x[0] @ y; np.tensordot(x, y, 1); np.matvec(x, y[0])
 np.linalg.matrix_power(x, 2); np.add.reduceat(x, [0, 5, 9]); np.sort(x, 0); np.cumprod(x, 1)
+np.log(abs(x)[::-1, ::-1], dtype=np.float64); np.float_power(abs(x), 2, dtype=float)
 np.max(x, 0); np.spacing(x); np.nextafter(x, y); x.sum(1); np.mean(x, 0)
 """
 
