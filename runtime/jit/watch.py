@@ -173,7 +173,7 @@ class Watch:
         if (id(code), id(frame.f_globals)) not in self._entered_frames:
             self._entered_frames.add((id(code), id(frame.f_globals)))
             self._code_objects.append((code, frame.f_globals))
-            replace_makers(frame.f_globals, loads.globals)
+            replace_makers(frame.f_globals, loads.globals, loads.attributes | loads.updates)
             self._enter_module(frame.f_globals, loads)
         if code.co_freevars:
             for function in self._functions_of(frame):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import GraphirError
+from graphir import GraphirError, trace
 from graphir.numpy_api.elision import LEAST_BYTES
-from runtime import jit, record
+from runtime import execute, jit, record
 from tests.support.tables import every
 
 RUNS: dict[str, Callable[..., Any]] = {
@@ -300,3 +300,13 @@ def test_elements_that_a_mask_leaves_out() -> None:
 
         x, out = random.standard_normal((2, 40)) * 100 + 1 / 3
         assert not check("jit", (to, dtype), f, x, out.astype(to), x > 0)
+
+
+def test_copies_of_joined_arrays_are_in_row_major_order() -> None:
+    x = np.asfortranarray(np.random.default_rng(1).standard_normal((30, 20)).astype(np.float32))
+    texts = "np.vstack([a, a]); np.stack([a, a], -2); np.roll(a, 1, 0); np.hstack((a, a))"
+    for name, f in functions(texts, "a"):
+        assert execute(trace(f, x, rules="numpy").graph, x).flags.c_contiguous, name
+        for after in (np.copy, np.ascontiguousarray, lambda y: np.array(y, order="C").sum(0)):
+            for way in RUNS:
+                assert not check(way, name, lambda a, f=f, after=after: after(f(a)), x)

@@ -127,7 +127,7 @@ def sort_of(step: RegionStep) -> RowSort | None:
     if settings["descending"] or dtype.char not in "iIlLqQfd" or operand_dtype != dtype:
         return None
     rows = step.size // step.length
-    return RowSort(dtype, rows, step.length, finds, finds and settings["stable"], step.threads)
+    return RowSort(dtype, rows, step.length, finds, settings["stable"], step.threads)
 
 
 class SequenceWriter:

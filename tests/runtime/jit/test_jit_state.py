@@ -330,3 +330,18 @@ def test_the_traced_bodies_of_numpys_functions_are_library_code():
     body = traced_body(np.insert)
     assert body is not None
     assert is_library_module(body.__globals__["__name__"])
+
+
+NUMBERS = iter(range(100))
+
+
+def test_no_second_trace_takes_from_an_iterator() -> None:
+    def steps(x: Any, y: Any) -> Any:
+        x += 1
+        return y * next(NUMBERS)
+
+    jitted = jit(steps)
+    memory = np.arange(5.0)
+    with pytest.raises(GraphError, match="share memory"):
+        jitted(memory, memory[1:])
+    assert np.array_equal(jitted(memory, np.ones(5)), np.ones(5))  # by the second number
