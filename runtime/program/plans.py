@@ -358,9 +358,8 @@ def _is_large(step: ScalarStep | RegionStep) -> bool:
     """Whether machine code of a step would make results whose memory is recycled otherwise."""
     if isinstance(step, ScalarStep):
         return False
-    results = set(machine_ends(step)[1])
-    sizes = [step.size * dtype.itemsize for cell, dtype in step.writes if cell in results]
-    sizes += [math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize for rows in step.rows]
+    values = [step.results[cell] for cell in machine_ends(step)[1]]
+    sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in values]
     return max(sizes, default=0) >= COST.RECYCLED
 
 

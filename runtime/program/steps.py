@@ -138,7 +138,7 @@ class ScalarStep:
     ) -> None:
         self.scalars, self.cells, self.sizes, self.native = scalars, cells, sizes, native
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
-        self.writes = [cells[symbol.index] for symbol in scalars.outs]
+        self.results = [cells[symbol.index] for symbol in scalars.outs]
 
     @property
     def price(self) -> float:
@@ -227,6 +227,11 @@ class CallStep:
             return None
         space = ColumnSpace.of(self.shape, axis, axis + 1)
         return Accumulation(symbol.op.name, dtype, space, self.most_threads)
+
+    @property
+    def results(self) -> Sequence[int]:
+        """The cell of the result."""
+        return (self.write,)
 
     @property
     def multiplies(self) -> bool:
@@ -334,6 +339,11 @@ class LayoutStep:
         self.reads, self.write, self.shape = [read], write, shape
         self.text, self.values = text, values
 
+    @property
+    def results(self) -> Sequence[int]:
+        """The cell of the view."""
+        return (self.write,)
+
     def call(self, array: Array) -> Array:
         """Return the view of an array."""
         names = {f"v{k}": value for k, value in enumerate((array, *self.values))}
@@ -383,6 +393,7 @@ class RegionStep:
     `assemble` returns the body of the region; its argument are the numbers of the results that the
     region stores into slices. `stores` has these slices, by the number of the result (see
     stores.py). `shapes` has the shapes of symbols that differ from those of the graph, by index.
+    `results` has the shape and dtype of each result, by cell.
     """
 
     small: Any = None
@@ -430,6 +441,9 @@ class RegionStep:
             )
             for symbol, place in body.rows
         ]
+        self.results = {cell: (shape, dtype) for cell, dtype in self.writes}
+        for rows in self.rows:
+            self.results[rows.cell] = rows.shape, rows.symbol.dtype.storage
         cells_read = [cell for _, cell, _ in self.ins]
         self.operands = list(
             dict.fromkeys(cells_read + [c for rows in self.rows for c in rows.others])

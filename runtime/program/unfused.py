@@ -9,7 +9,6 @@ from typing import Any
 from graphir import TensorType
 from runtime.program.cost_model import COST
 from runtime.program.cutting import VIEWS
-from runtime.program.rewrites.phases import written_cells
 from runtime.program.steps import CallStep, LayoutStep, RegionStep
 
 
@@ -38,7 +37,7 @@ def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
                     before, step
                 )
         if not is_view:
-            writers |= dict.fromkeys(written_cells(step), number)
+            writers |= dict.fromkeys(step.results, number)
         elif (source := writers.get(step.reads[0])) is not None:
             writers[step.write] = source
             sources[step.write] = sources.get(step.reads[0], step.reads[0])
@@ -47,7 +46,8 @@ def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
 def _size(step: Any, cell: int) -> int:
     """Return the bytes of an array that a step writes; 0 for statistics of its rows."""
     if isinstance(step, RegionStep):
-        return step.size * sum(dtype.itemsize for each, dtype in step.writes if each == cell)
+        shape, dtype = step.results[cell]
+        return math.prod(shape) * dtype.itemsize if shape == step.shape else 0
     if isinstance(step, CallStep) and type(step.symbol.type) is TensorType:
         return math.prod(step.shape) * step.symbol.dtype.storage.itemsize
     return 0

@@ -553,10 +553,8 @@ def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
     if isinstance(step, ScalarStep):
         outs = step.scalars.outs
         return [(step.cells[each.index], each.dtype.storage.itemsize) for each in outs]
-    sizes = [(cell, step.size * dtype.itemsize) for cell, dtype in step.writes]
-    for rows in step.rows:
-        sizes.append((rows.cell, math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize))
-    return sizes
+    both = step.results.items()
+    return [(cell, math.prod(shape) * dtype.itemsize) for cell, (shape, dtype) in both]
 
 
 def _distances(shape: Sequence[int], strides: Sequence[int]) -> Array:

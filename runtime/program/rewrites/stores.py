@@ -20,6 +20,7 @@ from runtime.program.codegen.tracing import select
 from runtime.program.cutting import VIEWS
 from runtime.program.memory import Box, Store
 from runtime.program.rewrites.ownership import Memory
+from runtime.program.rewrites.phases import shapes_of
 from runtime.program.steps import ANY_LAYOUT, CallStep, LayoutStep, RegionStep, Step
 
 
@@ -122,11 +123,12 @@ class _Merger:
                 return
 
     def _shape(self, cell: int) -> tuple[int, ...] | None:
-        """Return the shape of a cell that a step writes as a whole; None for others."""
+        """Return the shape of a cell that a step writes; None for others."""
         step = self.steps[self._writer[cell]] if cell in self._writer else None
-        if isinstance(step, RegionStep) and cell in [rows.cell for rows in step.rows]:
-            return None
-        return step.shape if isinstance(step, (RegionStep, CallStep, LayoutStep)) else None
+        if isinstance(step, RegionStep):
+            targets = {store.target: store.shape for store in step.stores.values()}
+            return (shapes_of(step) | targets).get(cell)
+        return step.shape if isinstance(step, (CallStep, LayoutStep)) else None
 
     def _is_target(self, region: RegionStep, root: int) -> bool:
         return any(self._root(store.target) == root for store in region.stores.values())

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from graphir import ops
 from runtime.program.cost_model import COST
 from runtime.program.cutting import VIEWS
-from runtime.program.rewrites.phases import written_cells
 from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
 from runtime.program.wavefronts import (
     CopySource,
@@ -90,7 +89,7 @@ class _Fusion:
             if late.isdisjoint(step.reads) and self._arrays.keys().isdisjoint(step.reads):
                 self.before.append(step)
                 continue
-            late.update(written_cells(step))
+            late.update(step.results)
             self.after.append(step)
 
     # -- members
