@@ -206,7 +206,10 @@ class Straight:
         elif symbol.op is ops.matmul and (strides := _strides(step)):
             names, (function, *layouts) = self._cells(step.reads), strides
             both = zip(names, layouts, strict=True)
-            tests = [f"{name}.strides == {writer.name(steps)}" for name, steps in both]
+            tests = [
+                f"{name}.strides == {writer.name(steps)} and {name}.flags.aligned"
+                for name, steps in both
+            ]
             product = f"{writer.name(np.asarray)}({writer.name(function)}({', '.join(names)}))"
             line(f"if {' and '.join(tests)}: {target} = {product}")
             line(f"else: {target} = {writer.name(step.call)}({', '.join(names)})")
@@ -482,7 +485,8 @@ def _places(index: Sequence[int]) -> str:
 def _strides(step: CallStep) -> tuple[Callable[..., Any], Any, Any] | None:
     """Return NumPy's function for a product with a layout, and the strides of operands in it.
 
-    The answer is None if the kernel does more for such operands than to call the function.
+    The answer is None if the kernel does more for such operands, which are aligned, than to call
+    the function.
     """
     symbol, layout = step.symbol, step.settings.get("layout")
     left, right = step.operand_shapes
