@@ -404,16 +404,21 @@ def _product(step: CallStep, operands: Sequence[Array]) -> Product | None:
 
     NumPy calls another function of BLAS for a matrix and its own transpose, in one memory.
     """
-    layout = layout_of(step)
-    left, right = operands_laid = [*map(ProductOperand.of, operands)]
-    demands = [ProductOperand.of(in_order(x.shape, x.dtype)).strides for x in operands]
-    if layout:
-        function, *demands, is_gram = layout
-        if is_gram or function != "matmul" or left.strides[-2:] == right.strides[-2:][::-1]:
-            return None
-    if not all(map(ProductOperand.lies, operands_laid, demands)):
+    left, right = both = [*map(ProductOperand.of, operands)]
+    mirrored = layout_of(step) and left.strides[-2:] == right.strides[-2:][::-1]
+    if mirrored or not multiplies_in_place(step, both):
         return None
     return Product(step.symbol.dtype.storage, left, right)
+
+
+def multiplies_in_place(step: CallStep, operands: Sequence[ProductOperand]) -> bool:
+    """Whether np.matmul of operands as they lie in memory is a product, without a copy."""
+    dtype = step.symbol.dtype.storage
+    orders = [ProductOperand.of(in_order(x.shape, dtype)).strides for x in operands]
+    function, *demands, is_gram = layout_of(step) or ("matmul", *orders, False)
+    if function != "matmul" or is_gram:
+        return False
+    return not products.uses_blas(dtype) or all(map(ProductOperand.lies, operands, demands))
 
 
 def is_product(step: Any) -> TypeGuard[CallStep]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from runtime.program.codegen.instructions import entering
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.tracing import Storage, assign, select
 from runtime.program.cost_model import COST
-from runtime.program.cutting import ACCUMULATIONS, Region
+from runtime.program.cutting import ACCUMULATIONS, VIEWS, Region
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
 from runtime.program.rows import (
     LEAF,
@@ -348,6 +348,12 @@ class LayoutStep:
         """Return the view of an array."""
         names = {f"v{k}": value for k, value in enumerate((array, *self.values))}
         return eval(self.text.format(*names), names)
+
+
+def is_view(step: Any) -> TypeGuard[CallStep | LayoutStep]:
+    """Whether the result of a step is a view of its operand, without arithmetic."""
+    is_op = isinstance(step, CallStep) and step.symbol.op in VIEWS
+    return is_op or isinstance(step, LayoutStep)
 
 
 WRITERS: dict[Op, Callable[..., Array]] = {

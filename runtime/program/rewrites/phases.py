@@ -10,9 +10,8 @@ import numpy as np
 
 from runtime.program.batches import BatchStep
 from runtime.program.cost_model import COST
-from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep, Space, is_as
-from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
+from runtime.program.steps import RegionStep, Step, is_view
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
@@ -87,9 +86,7 @@ class _Fusion:
 
     def _viewed(self, step: AnyStep) -> tuple[int, int] | None:
         """Return the cell that a view views, and its own; the view has one value for each row."""
-        if not isinstance(step, LayoutStep) and not (
-            isinstance(step, CallStep) and step.symbol.op in VIEWS
-        ):
+        if not is_view(step):
             return None
         cell, count = step.reads[0], self.space.rows
         shape = self._shapes[cell]

@@ -12,13 +12,13 @@ Likewise a region writes a result into the memory of an operand of the same shap
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from graphir import ops
 from runtime.program.codegen.straight import ends
 from runtime.program.codegen.tracing import select
 from runtime.program.cutting import VIEWS
-from runtime.program.memory import Box, Store
+from runtime.program.memory import Box, Store, long_axes
 from runtime.program.rewrites.ownership import Memory
 from runtime.program.rewrites.phases import shapes_of
 from runtime.program.steps import ANY_LAYOUT, CallStep, LayoutStep, RegionStep, Step
@@ -159,7 +159,7 @@ class _Merger:
 
     def _is_storable(self, region: RegionStep, index: int, store: Store) -> bool:
         """Whether a region may write a result into the slice of a store."""
-        if region.rows or _long_axes(region.shape) != _long_axes(store.box.shape):
+        if region.rows or long_axes(region.shape) != long_axes(store.box.shape):
             return False
         if not self.memory.has_storage_of(store.source, region.writes[index][0]):
             return False
@@ -190,7 +190,3 @@ class _Merger:
         if function is select and shared.keys() & args:
             return False
         return region.blocks == 1 or all(self._is_part(cell, store) for cell in shared.values())
-
-
-def _long_axes(shape: Iterable[int]) -> list[int]:
-    return [size for size in shape if size != 1]
