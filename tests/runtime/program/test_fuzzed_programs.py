@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.program.fuzz_programs import BROAD, PATHS, UPDATING, run
+from tests.runtime.program.drawn_statements import BROAD, UPDATING
+from tests.runtime.program.fuzz_programs import PATHS, run
 from tests.support.tables import every
 
 
