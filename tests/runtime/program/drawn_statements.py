@@ -2,7 +2,8 @@
 
 `{x}` and `{y}` are values, `{z}` is a copy of `{x}` that a statement updates. `{axis}`, `{axes}`,
 `{last}` and `{kept}` are keywords: of one axis or several, of one axis, and with the axes kept.
-`{t}` is a dtype of the size of `{x}`.
+`{t}` is a dtype of the size of `{x}`. `turns`, `choice`, `rows` and `shifted` are functions of
+fuzz_programs.py.
 """
 
 from __future__ import annotations
@@ -286,10 +287,22 @@ PLACES = [
         "{z}[::2] = {z}[::-1][::2]",
     ),
 ]
+LOOPS = [
+    "turns(3, lambda i, v: (v * 0.5 + {x}).astype({x}.dtype), {x})",
+    "turns(5, lambda i, v: np.where(v > i, v, {x}), {x})",
+    "turns(4, lambda i, v: np.concatenate([v[1:], v[:1]]), {x})",
+    "turns(3, lambda i, v: shifted(v), {x} + 1)",
+    "turns(40, lambda i, v: (v + np.abs(v).max(-1, keepdims=True) * 0).astype({y}.dtype), {y})",
+    "choice({x}.sum() > 0, lambda v: (v * 2).astype({x}.dtype), shifted, {x})",
+    "rows(lambda c, row: ((c + row).astype({x}.dtype), row * c), {x}[0], {x})[1]",
+    "rows(lambda c, row: (np.maximum(c, row), np.sort(row, -1)), {x}[-1], {x})[1] * 2",
+    "rows(lambda c, row: (c * row.dtype.type(1), c.sum()), {x}[0], {x})[1]",
+]
 BROAD = [
     *(INDICES, ACCUMULATED, SEVERAL_AXES, MADE, FUNCTIONS, FUNCTIONS, NUMBERS, BATCHES, BATCHES),
     *(
         CHANNELS,
+        LOOPS,
         PLACES,
         PLACES,
         COPIES,

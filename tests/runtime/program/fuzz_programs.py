@@ -5,9 +5,9 @@ broadcast back, products of matrices, stencils of slices, assignments to slices,
 an axis, lookups and casts, over arrays of any layout. With `--updates` most statements copy an
 array, assign to slices of the copy, and then select, cast and count, also between dtypes of one
 size. With `--broad` statements also index by arrays, search, accumulate, reduce several axes, read
-windows, make constants and call functions of NumPy that no op computes, over further dtypes and
-arrays of no or one element; inputs lie in memory in any way, or in each other's memory. NumPy runs
-each statement as it is drawn, so that programs raise nothing.
+windows, make constants, run loops and branches, and call functions of NumPy that no op computes,
+over further dtypes and arrays of no or one element; inputs lie in memory in any way, or in each
+other's memory. NumPy runs each statement as it is drawn, so that programs raise nothing.
 
 Each program runs with NumPy alone and by machine code, on one thread and on several, with the
 thresholds of the cost model as they are and divided by 512, at its own sizes and at very small
@@ -31,8 +31,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from graphir import Graph, GraphirError
+from graphir import Graph, GraphirError, control
 from graphir.numpy_api.trace import trace
+from graphir.ops.op import GraphValue
 from runtime import Program, interpret
 from runtime.program import program as programs
 from runtime.program.codegen.assembly import Walk
@@ -77,6 +78,49 @@ MOST = 1 << 20
 """The most elements of a value."""
 
 
+def turns(count: int, body: Any, value: Any) -> Any:
+    """Return a value after some turns of a loop, in NumPy or in a graph."""
+    if isinstance(value, GraphValue):
+        return control.fori_loop(0, count, body, value)
+    for i in range(count):
+        value = body(np.int64(i), value)
+    return value
+
+
+def choice(truth: Any, on_true: Any, on_false: Any, value: Any) -> Any:
+    """Return one of two functions of a value, in NumPy or in a graph."""
+    if isinstance(truth, GraphValue):
+        return control.cond(truth, on_true, on_false, value)
+    return (on_true if truth else on_false)(value)
+
+
+def rows(function: Any, carry: Any, array: Any) -> Any:
+    """Return the last carry and the stacked results of a scan, in NumPy or in a graph."""
+    if isinstance(array, GraphValue):
+        return control.scan(function, carry, array)
+    results: list[Any] = []
+    for row in array:
+        carry, result = function(carry, row)
+        results.append(result)
+    return carry, np.stack(results)
+
+
+def shifted(value: Any) -> Any:
+    """Return a copy of an array in which each row is the one before."""
+    value = value.copy()
+    value[1:] = value[:-1]
+    return value
+
+
+SPACE: dict[str, Any] = {
+    "np": np,
+    "turns": turns,
+    "choice": choice,
+    "rows": rows,
+    "shifted": shifted,
+}
+
+
 class Drawn:
     """A program, drawn statement by statement from some kinds, and arrays for it."""
 
@@ -115,7 +159,7 @@ class Drawn:
         for name in names:
             text = self.pick.choice(VIEWS).format(x=name)
             try:
-                eval(text, {"np": np}, self.values)
+                eval(text, SPACE, self.values)
             except (ValueError, TypeError, IndexError):
                 continue
             if self.pick.random() < 0.3:
@@ -198,7 +242,7 @@ class Drawn:
         lines = [f"{name} = {text}"]
         if templates in (UPDATES, COPIES, PLACES):
             lines = [f"{name} = {x}.copy()", text]
-        trial: dict[str, Any] = {**self.values, "np": np}
+        trial: dict[str, Any] = {**self.values, **SPACE}
         try:
             for line in lines:
                 exec(line, trial)
@@ -270,7 +314,7 @@ def run(number: int, kinds: Sequence[list[str]] = KINDS) -> str:
     with warnings.catch_warnings(), np.errstate(all="ignore"), watched():
         warnings.simplefilter("ignore")
         drawn = Drawn(number, kinds)
-        pick, space = drawn.pick, dict[str, Any](np=np)
+        pick, space = drawn.pick, SPACE.copy()
         exec(drawn.source, space)
         both = ["off", "now"]
         modes = [(native, pick.choice([1, 2]), sizes) for native in both for sizes in (1, 512)]
