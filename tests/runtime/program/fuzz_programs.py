@@ -74,6 +74,7 @@ LAYOUTS = (
     *(layouts.repeated, layouts.rows_repeated, layouts.unaligned),
 )
 LARGE: list[tuple[int, ...]] = [(300, 1000), (1000, 300), (200_000,), (8, 100, 64), (40_000, 3)]
+NUMPY_ERRORS = (ArithmeticError, AttributeError, IndexError, MemoryError, TypeError, ValueError)
 MOST = 1 << 20
 """The most elements of a value."""
 
@@ -160,7 +161,7 @@ class Drawn:
             text = self.pick.choice(VIEWS).format(x=name)
             try:
                 eval(text, SPACE, self.values)
-            except (ValueError, TypeError, IndexError):
+            except NUMPY_ERRORS:
                 continue
             if self.pick.random() < 0.3:
                 yield text
@@ -246,7 +247,7 @@ class Drawn:
         try:
             for line in lines:
                 exec(line, trial)
-        except (ValueError, TypeError, IndexError, AttributeError, MemoryError):
+        except NUMPY_ERRORS:
             return
         value = trial[name]
         if np.size(value) > MOST or np.ndim(value) > 4:
@@ -325,7 +326,7 @@ def run(number: int, kinds: Sequence[list[str]] = KINDS) -> str:
         small = drawn.small()
         try:
             space["f"](*[array.copy() for array in small])
-        except (ValueError, TypeError, IndexError):
+        except NUMPY_ERRORS:
             return "equal"
         end = _compare(drawn, space["f"], small, [(pick.choice(both), 2, 512)])
         return end if end in ("equal", "refused") else f"seed {number}, small arrays, {end}"
