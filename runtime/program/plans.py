@@ -37,9 +37,9 @@ from runtime.program.rewrites.operands import read_narrow
 from runtime.program.rewrites.ownership import donated_carries, mark_updates
 from runtime.program.rewrites.phases import fuse_phases
 from runtime.program.rewrites.stores import merge_stores
-from runtime.program.rewrites.views import merge_views, view_steps
+from runtime.program.rewrites.views import merge_views
 from runtime.program.rewrites.wavefronts import fuse_wavefronts
-from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
+from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, is_view, shape_of
 from runtime.program.wavefronts import WavefrontStep
 from runtime.results import require_declared
 
@@ -238,7 +238,7 @@ class Plan:
         layouts = values.copy()
         regions = [step for step in self.bound if isinstance(step, RegionStep)]
         flat = {cell: (step.shape, dtype) for step in regions for cell, dtype in step.writes}
-        for step in view_steps(self.bound):
+        for step in filter(is_view, self.bound):
             (cell,) = step.reads
             if layouts[cell] is None and cell in flat:
                 layouts[cell] = np.empty(*flat[cell])
@@ -358,9 +358,8 @@ def _is_large(step: ScalarStep | RegionStep) -> bool:
     """Whether machine code of a step would make results whose memory is recycled otherwise."""
     if isinstance(step, ScalarStep):
         return False
-    results = set(machine_ends(step)[1])
-    sizes = [step.size * dtype.itemsize for cell, dtype in step.writes if cell in results]
-    sizes += [math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize for rows in step.rows]
+    values = [step.results[cell] for cell in machine_ends(step)[1]]
+    sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in values]
     return max(sizes, default=0) >= COST.RECYCLED
 
 

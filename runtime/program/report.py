@@ -23,8 +23,7 @@ from runtime.program.memory import Lane, Recycler
 from runtime.program.phases import PhasesStep
 from runtime.program.plans import Plan
 from runtime.program.rewrites.columns import ColumnsStep
-from runtime.program.rewrites.views import view_steps
-from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
+from runtime.program.steps import CallStep, PlanRun, RegionStep, is_view, shape_of
 from runtime.program.unfused import unfused_steps
 from runtime.program.wavefronts import WavefrontStep
 
@@ -273,7 +272,7 @@ def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
     stores = [store for region in regions for store in region.stores.values()]
     calls = [step for step in steps if isinstance(step, CallStep) and step.symbol.op in UPDATES]
     in_place = sum(update.in_place for update in (*stores, *calls))
-    views = sum(1 for _ in view_steps(steps))
+    views = sum(map(is_view, steps))
     flat = sum(region.is_reshaped for region in regions)
     return (
         f"a call runs {len(steps)} steps: {views} views, {len(regions)} regions, {flat} of them in "

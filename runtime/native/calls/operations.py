@@ -22,10 +22,9 @@ from runtime.native.abi.jobs import BACKWARD
 from runtime.native.abi.loops import sort_of
 from runtime.native.columns.reductions import column_reductions
 from runtime.native.probe import compiled_code, engine
-from runtime.native.regions import stored_type
 from runtime.native.rows import Reduction, mean_of, total_of
 from runtime.native.threads import SCRATCH, Job
-from runtime.native.vectors import lane
+from runtime.native.vectors import lane, stored_type
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import PAGE
 from runtime.program.rows import ColumnSpace
