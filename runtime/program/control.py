@@ -10,7 +10,7 @@ A `call` may bind dims. A program with such a call has no plan: it binds and run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from time import perf_counter_ns
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, Symbol, TensorType, ops
-from graphir.ops.dims import Dim
+from graphir import Symbol, TensorType, ops
+from graphir.ir.liveness import dim_names
 from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import contiguous
 from passes.rewriter import bodies_of
@@ -57,7 +57,8 @@ class ControlStep(CallStep):
         self.write = cells[symbol.index]
         self.settings, self.fits = {}, False
         parts = [part for part in symbol.type.parts if type(part) is TensorType]
-        late = set(own_dims(symbol)).difference(sizes)
+        is_call = symbol.op is ops.control.call
+        late = is_call and not sizes.keys() >= set(dim_names(symbol.type))
         shapes = [shape_of(symbol, sizes, part) for part in parts if not late]
         self.part_shapes = shapes
         self.shape = max(shapes, key=np.prod, default=())  # of the largest part
@@ -260,26 +261,6 @@ class BoundBody:
         if plan is None:
             return lambda values: _unboxed(program.bind_and_run(lane, values, self._sizes))
         return partial(program.outputs_of, plan, lane)
-
-
-def binds_dims(graph: Graph) -> bool:
-    """Whether a `call` of a graph gives arrays with dims that no input of the graph has."""
-    bound = {name for symbol in graph.inputs for name in _names(symbol.type)}
-    return any(not bound.issuperset(own_dims(symbol)) for symbol in graph.symbols)
-
-
-def own_dims(symbol: Symbol) -> Iterator[str]:
-    """Yield the names of the dims of a `call`'s results."""
-    if symbol.op is ops.control.call:
-        for part in symbol.type.parts:
-            if type(part) is TensorType:
-                yield from _names(part)
-
-
-def _names(type_: TensorType) -> Iterator[str]:
-    for dim in type_.shape:
-        if isinstance(dim, Dim):
-            yield from dim.names()
 
 
 def carries_of(symbol: Symbol) -> Sequence[int]:

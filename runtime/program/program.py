@@ -23,6 +23,7 @@ from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, TensorType,
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
+from graphir.ir.liveness import binders_of
 from graphir.semantics.evaluation import contiguous
 from passes import lower
 from passes.rewriter import bodies_of
@@ -33,7 +34,7 @@ from runtime.program.codegen.instructions import RegionCode, entering, materiali
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.straight import alone
 from runtime.program.codegen.tracing import Storage
-from runtime.program.control import BoundBody, ControlStep, binds_dims, carries_of
+from runtime.program.control import BoundBody, ControlStep, carries_of
 from runtime.program.cost_model import COST
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.graph_rewrites.early_slices import slice_operands
@@ -96,7 +97,12 @@ class Program:
         self.lowered = slice_operands(lowered_graph, overlaps=self.native is not None)
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)
-        fills = [Call(each) for each in self.lowered.symbols if each.op is ops.full]
+        late = {each.symbol.index for each in steps if isinstance(each, Call)}
+        fills = [
+            Call(each)
+            for each in self.lowered.symbols
+            if each.op is ops.full and each.index not in late
+        ]
         self.steps = [
             each
             for each in (*fills, *steps)
@@ -121,7 +127,7 @@ class Program:
         self._loops: dict[int, CompiledLoop] = {}
         self._shared: dict[Any, Any] = {}
         self._body_programs: dict[Graph, Program] = {}
-        self.binds_late = binds_dims(self.lowered)
+        self.binds_late = bool(binders_of(self.lowered))
         self._outside: Program | None = None  # of the graph around a graph of control flow
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None

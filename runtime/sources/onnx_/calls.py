@@ -7,42 +7,77 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from graphir import ExecutionError, GraphError
-from runtime.sources.onnx_.model import OnnxModel, domain_of
+from runtime.sources.onnx_.model import OnnxModel, described, domain_of, graphs_of, text_of
 
 
 class BoundNode:
     """A node with its attributes, as a function of arrays: one for each of `names`.
 
-    `types` are the types of the names, messages of ONNX. onnx's reference evaluator computes the
-    node, or onnxruntime, whichever of them comes first for the op and takes the arrays.
+    `types` are the types of the names, messages of ONNX, and `constants` the arrays of names that
+    are constants of the graph. onnx's reference evaluator computes the node, or onnxruntime,
+    whichever of them comes first for the op and takes the arrays.
     """
 
     def __init__(
-        self, model: OnnxModel, node: Any, types: Mapping[str, Any], opsets: Mapping[str, int]
+        self,
+        model: OnnxModel,
+        node: Any,
+        types: Mapping[str, Any],
+        opsets: Mapping[str, int],
+        constants: Mapping[str, Any],
     ) -> None:
         self._model, self._node, self._types, self._opsets = model, node, types, opsets
-        self._runs: dict[Any, Any] = {}  # by engine
+        self._constants = constants
+        self._runs: dict[Any, Any] = {}  # by engine, and whether constants are inside
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the results of the node."""
         feeds = dict(zip(self._types, arrays, strict=True))
+        inside = all(_is_same(feeds[name], own) for name, own in self._constants.items())
+        for name in self._constants if inside else ():
+            del feeds[name]
         problems: list[str] = []
-        engines = _reference, _onnxruntime
-        for engine in reversed(engines) if self._node.op_type in _BY_ONNXRUNTIME else engines:
+        for engine in self._engines:
             try:
-                if engine not in self._runs:
-                    self._runs[engine] = engine(self._node, self._whole())
-                return tuple(self._runs[engine](None, feeds))
+                if (engine, inside) not in self._runs:
+                    self._runs[engine, inside] = engine(self._node, self._whole(inside))
+                return tuple(self._runs[engine, inside](None, feeds))
             except Exception as error:  # each engine has exceptions of its own
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
         raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
+
+    @property
+    def _engines(self) -> Sequence[Callable[..., Any]]:
+        """The engines that may compute the node, the preferred one first."""
+        op, domain = self._node.op_type, domain_of(self._node)
+        is_fast = op in _BY_ONNXRUNTIME or not self._model.onnx.defs.has(op, domain)
+        return (_onnxruntime, _reference) if is_fast else (_reference, _onnxruntime)
+
+    def result_types(self) -> dict[str, Any]:
+        """Return the types of the results by onnxruntime, messages of ONNX; GraphError without any.
+
+        onnxruntime does not tell an unknown rank from no axes: no shape is stated then.
+        """
+        onnx, types = self._model.onnx, dict[str, Any]()
+        elements = dict(onnx.TensorProto.DataType.items())
+        try:
+            session = _session(self._whole(True))
+        except Exception as error:  # onnxruntime is missing, or has exceptions of its own
+            raise GraphError(str(error).partition("\n")[0][:300]) from None
+        for result in session.get_outputs():
+            name = result.type.removeprefix("tensor(").removesuffix(")").upper()
+            if name in elements:
+                shape = result.shape or None
+                types[result.name] = onnx.helper.make_tensor_type_proto(elements[name], shape)
+        return types
 
     def renamed(self, inputs: Sequence[str], outputs: Sequence[str], opset: int) -> Any:
         """Return the node with other names of its operands and results, for a model of an opset.
@@ -51,10 +86,9 @@ class BoundNode:
         """
         node = self._model.whole(self._node)
         if not node.domain and self._opsets[""] != opset:
+            converter = import_module("onnx.version_converter")
             try:
-                model = import_module("onnx.version_converter").convert_version(
-                    self._whole(), opset
-                )
+                model = converter.convert_version(self._whole(), opset)
             except Exception as error:  # it has exceptions of its own
                 raise GraphError(f"{node.op_type}: {error}".partition("\n")[0]) from None
             if len(model.graph.node) != 1 or model.graph.initializer:
@@ -75,12 +109,19 @@ class BoundNode:
         name = domain_of(self._node)
         return name, self._opsets[name]
 
-    def _whole(self) -> Any:
-        """Return a model of the node alone."""
-        helper = self._model.onnx.helper
-        inputs = [helper.make_value_info(name, type_) for name, type_ in self._types.items()]
+    def _whole(self, inside: bool = False) -> Any:
+        """Return a model of the node alone, with the constants inside it if they are to be."""
+        onnx, constants = self._model.onnx, self._constants if inside else {}
+        helper = onnx.helper
+        inputs = [
+            helper.make_value_info(name, type_)
+            for name, type_ in self._types.items()
+            if name not in constants
+        ]
         outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
-        graph = helper.make_graph([self._model.whole(self._node)], "call", inputs, outputs)
+        tensors = [onnx.numpy_helper.from_array(each, name) for name, each in constants.items()]
+        node = self._model.whole(self._node)
+        graph = helper.make_graph([node], "call", inputs, outputs, tensors)
         opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
         functions = self._model.proto.functions if any(graphs_of(self._node)) else ()
         return helper.make_model(
@@ -89,6 +130,14 @@ class BoundNode:
             functions=[*map(self._model.whole, functions)],
             ir_version=max(self._model.proto.ir_version, 10),
         )
+
+
+def _is_same(array: Any, own: Any) -> bool:
+    """Whether an array is a constant, or a view of all of it."""
+    if array is own:
+        return True
+    ours, theirs = (x.__array_interface__ for x in (array, own))
+    return all(ours[key] == theirs[key] for key in ("data", "shape", "strides", "typestr"))
 
 
 _OPS = "Conv ConvTranspose MaxPool AveragePool LpPool LSTM GRU RNN LRN Loop"
@@ -100,11 +149,15 @@ For other ops it is onnxruntime that deviates (DFT, STFT, MaxUnpool, some modes 
 
 
 def _onnxruntime(node: Any, model: Any) -> Any:
+    return _session(model).run
+
+
+def _session(model: Any) -> Any:
     runtime = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     data, providers = model.SerializeToString(), ["CPUExecutionProvider"]
-    return runtime.InferenceSession(data, options, providers=providers).run
+    return runtime.InferenceSession(data, options, providers=providers)
 
 
 def _reference(node: Any, model: Any) -> Any:
@@ -114,9 +167,37 @@ def _reference(node: Any, model: Any) -> Any:
     is_cell = node.op_type in ("LSTM", "GRU", "RNN")
     has_sizes = is_cell and len(node.input) > 4 and node.input[4]
     settings = is_cell and {"clip", "activations"} & attributes.keys()
-    if node.op_type in ("LRN", "Loop") or ceils or has_sizes or settings:
+    evaluator = import_module("onnx.reference").ReferenceEvaluator(model)
+    version = next((each.version for each in model.opset_import if not each.domain), 0)
+    is_other = not domain_of(node) and _is_other_form(node.op_type, version, evaluator)
+    if node.op_type in ("LRN", "Loop") or ceils or has_sizes or settings or is_other:
         raise NotImplementedError("onnx's reference evaluator deviates here; install onnxruntime")
-    return import_module("onnx.reference").ReferenceEvaluator(model).run
+    return evaluator.run
+
+
+def _is_other_form(op: str, version: int, evaluator: Any) -> bool:
+    """Whether the evaluator computes a form of an op with other parameters than the version's.
+
+    A class of the evaluator that names no version has the latest form. Softmax before opset 13 has
+    another axis by default, for example.
+    """
+    schema_of = import_module("onnx.defs").get_schema
+    name = type(evaluator.rt_nodes_[0]).__name__
+    number, schema = name.rpartition("_")[2], schema_of(op, version, "")
+    if op == "BatchNormalization" and 9 <= schema.since_version < 14:
+        return True  # it updates the mean and variance
+    other = schema_of(op, int(number), "") if number.isdecimal() else schema_of(op, "")
+    return schema.since_version != other.since_version and _form(schema) != _form(other)
+
+
+def _form(schema: Any) -> Any:
+    """Return the parameters of an op, and the default values of its attributes."""
+    attributes = {
+        name: attribute.default_value.SerializeToString()
+        for name, attribute in schema.attributes.items()
+        if name != "consumed_inputs"
+    }
+    return attributes, [each.name for each in schema.inputs], len(schema.outputs)
 
 
 def text_of_points(points: Any) -> tuple[Any, ...]:
@@ -132,14 +213,6 @@ def text_of_points(points: Any) -> tuple[Any, ...]:
 def points_of_text(text: Any) -> tuple[Any, ...]:
     """Return the numbers of the characters of text, on a last axis."""
     return (np.asarray(text, "U")[..., None].view(np.uint32),)
-
-
-def graphs_of(node: Any) -> Iterator[Any]:
-    """Yield the graphs among the attributes of a node."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def outer_names(graphs: Iterable[Any]) -> list[str]:
@@ -159,3 +232,50 @@ def outer_names(graphs: Iterable[Any]) -> list[str]:
 def result_names(node: Any) -> Sequence[str]:
     """Return the names of the results of a node that have one."""
     return [name for name in node.output if name]
+
+
+def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tuple[int, Any]]:
+    """Return nodes with their places from 1 on, each after the nodes whose results it uses.
+
+    The order stays where it can. `is_known` answers for the values from outside, which a later node
+    does not make. Raises GraphError, with a node, for nodes that form a cycle.
+    """
+    makers = {name: i for i, node in reversed([*enumerate(nodes)]) for name in node.output if name}
+    needs = [
+        {
+            makers[name]
+            for name in (*node.input, *outer_names(graphs_of(node)))
+            if name in makers and (makers[name] < i or not is_known(text_of(name)))
+        }
+        for i, node in enumerate(nodes)
+    ]
+    ready, users = [], [list[int]() for _ in nodes]
+    counts = [len(each) for each in needs]
+    for i, each in enumerate(needs):
+        for maker in each:
+            users[maker].append(i)
+        if not each:
+            ready.append(i)
+    order: list[tuple[int, Any]] = []
+    while ready:  # a heap: the first node that can come next
+        i = heappop(ready)
+        order.append((i + 1, nodes[i]))
+        for user in users[i]:
+            counts[user] -= 1
+            if not counts[user]:
+                heappush(ready, user)
+    if len(order) < len(nodes):
+        _refuse_cycle(nodes, needs, {i for i, count in enumerate(counts) if count})
+    return order
+
+
+def _refuse_cycle(nodes: Sequence[Any], needs: Sequence[set[int]], stuck: set[int]) -> None:
+    """Raise the GraphError of a cycle among the nodes that never have all their operands."""
+    path, i = list[int](), min(stuck)
+    while i not in path:
+        path.append(i)
+        i = min(needs[i] & stuck)
+    cycle = path[path.index(i) :][::-1]
+    texts = [described(nodes[i], i + 1) for i in (*cycle, cycle[0])]
+    text = " -> ".join([*texts[:4], "..."] if len(texts) > 5 else texts)
+    raise GraphError("the nodes form a cycle", got=text, context=(texts[0],))
