@@ -82,13 +82,15 @@ _FIELDS = {
 
 
 def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
-    """Return the model of a path, of the bytes of a file, or of an onnx.ModelProto.
+    """Return the model of a path, of the bytes of a file, or of an onnx.ModelProto or OnnxModel.
 
     `folder` has the external data; the default is the folder of the path. Raises GraphError for
     anything but an ONNX model of a version that the installed onnx package has. Raises OSError for
     a path that cannot be opened.
     """
     onnx = optional("onnx", "onnx", "from_onnx")
+    if isinstance(source, OnnxModel):
+        return source
     if isinstance(source, onnx.ModelProto):
         return OnnxModel(onnx, source, "model", folder)
     if isinstance(source, (bytes, bytearray, memoryview)):
@@ -107,6 +109,13 @@ def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> Onn
         start = f"a file that begins with {bytes(data[:8])!r}"
         raise GraphError(f"not an ONNX model: {error}", got=start, context=(name,)) from None
     return OnnxModel(onnx, proto, name, folder, data, places)
+
+
+def input_names(model: OnnxModel) -> list[str]:
+    """Return the names of a model's inputs that have no initializer, in order."""
+    graph = model.proto.graph
+    constants = {text_of(tensor.name) for tensor in graph.initializer}
+    return [text_of(info.name) for info in graph.input if text_of(info.name) not in constants]
 
 
 class OnnxModel:

@@ -130,13 +130,14 @@ class OnnxImporter:
         self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
         self._outputs = {text_of(x.name) for x in proto.output}
         require_distinct([text_of(info.name) for info in proto.input], "inputs")
+        sizes = self._stated_sizes(proto, sizes)
         for info in proto.input:
             name = text_of(info.name)
             if name not in self.tensors:
                 is_text = info.type.tensor_type.elem_type == STRING
                 full_type = self._points_type(info.type) if is_text else info.type
                 type_ = self._input_type(full_type, name, sizes)
-                if hasattr(sizes.get(name), "dtype"):
+                if hasattr(sizes.get(name), "dtype") and not isinstance(sizes[name], TensorType):
                     self.values[name] = self._input_value(name, type_, sizes[name])
                     continue
                 text = identifier(name)
@@ -156,6 +157,39 @@ class OnnxImporter:
         )
         self.tensors.update({**tensors, **sparse})
 
+    def _stated_sizes(self, proto: Any, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the caller states, by the model's names, with the sizes in stated shapes.
+
+        Raises GraphError for a name that the model does not have, and for a shape or a dtype that
+        contradicts the model's.
+        """
+        infos = {text_of(info.name): info.type for info in proto.input}
+        names = {identifier(name): name for name in infos} | {name: name for name in infos}
+        sizes = {names.get(name, name): value for name, value in stated.items()}
+        dims = [dim for type_ in infos.values() for dim in type_.tensor_type.shape.dim]
+        symbols = {name for dim in dims for name in _dim_names(text_of(dim.dim_param))}
+        if strange := sorted(sizes.keys() - infos.keys() - symbols):
+            has = ", ".join([*sorted(symbols), *infos])
+            raise GraphError(f"the model has no size or input {strange[0]!r}; it has {has}")
+        for name, value in [*sizes.items()]:
+            shape = getattr(value, "shape", value)
+            if name not in infos or not isinstance(shape, (tuple, list)):
+                continue
+            tensor = infos[name].tensor_type
+            dtype, dims = DTYPES.get(tensor.elem_type), tensor.shape.dim
+            fits = not isinstance(value, TensorType) or value.dtype is dtype
+            fits &= len(shape) == len(dims) or not tensor.HasField("shape")
+            for dim, size in zip(dims, shape, strict=False):
+                text = text_of(dim.dim_param)
+                if text in symbols and isinstance(size, int):
+                    fits &= sizes.setdefault(text, size) == size
+                elif not text and (dim.dim_value > 0 or dim.HasField("dim_value")):
+                    fits &= size == dim.dim_value or dim.dim_value < 0
+            if not fits:
+                whole = ", ".join(text_of(x.dim_param) or str(x.dim_value or "?") for x in dims)
+                raise GraphError(f"input {name!r} is {dtype}[{whole}]", got=str(value))
+        return sizes
+
     def _input_type(self, type_: Any, name: str, sizes: Mapping[str, Any]) -> TensorType:
         tensor = type_.tensor_type
         dtype = DTYPES.get(tensor.elem_type)
@@ -166,9 +200,11 @@ class OnnxImporter:
         shape = getattr(sizes.get(name), "shape", sizes.get(name))
         if not isinstance(shape, (tuple, list)):
             if not tensor.HasField("shape"):
+                text = identifier(name)
                 raise GraphError(
                     f"input {name!r} has no rank",
-                    fix=f"pass its shape: from_onnx(model, {identifier(name)}=(2, 3))",
+                    fix=f"pass its shape: from_onnx(model, {text}=(2, 3)), "
+                    f'in the shell --input "{text}={dtype}[2, 3]"',
                 )
             dims = enumerate(tensor.shape.dim)
             shape = [self._size(dim, f"{name}_{axis}", sizes) for axis, dim in dims]
@@ -196,12 +232,8 @@ class OnnxImporter:
             text = identifier(name)
             while text in self._dims:
                 text += "_"
-        try:
-            size = Dim.of(text)
-        except GraphirError:
-            text = identifier(text)
-            size = Dim.of(text)
-        self._dims.add(text)
+        size = _dim_of(text)
+        self._dims.add(str(size))
         if isinstance(size, Dim) and {*size.names()} <= sizes.keys():
             return size.evaluate(cast("Any", sizes))
         return size
@@ -780,6 +812,20 @@ STRING = 8
 
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""
+
+
+def _dim_of(text: str) -> Size:
+    """Return the dim of a text of a model; a text that is no expression becomes a name."""
+    try:
+        return Dim.of(text)
+    except GraphirError:
+        return Dim.of(identifier(text))
+
+
+def _dim_names(text: str) -> set[str]:
+    """Return the names in the dim of a text; none in "", an unknown size."""
+    size = _dim_of(text) if text else 0
+    return {*size.names()} if isinstance(size, Dim) else set()
 
 
 def _defaults(schema: Any) -> dict[str, Any]:
