@@ -5,7 +5,7 @@ therefore has one plan for all iterations, whose function needs no guards and ke
 NumPy scalars. What a body gives may share memory with its operands: the program copies the results
 of a call at the end.
 
-A `call` may bind dims. A program with such a call has no plan: it binds and runs step by step.
+A `call` may bind dims: see `LateRuns`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,16 @@ class ControlStep(CallStep):
         self._inlined: tuple[list[Statements | None], Any] = [], None
         self.in_python = loop is None
         self.loop = None if late or (loop and loop.why) else loop
-        is_part = symbol.op is ops.control.part
-        self.kernel = itemgetter(symbol.attrs["index"]) if is_part else self._results
+        self._function: Any = None if late or not is_call else symbol.attrs["callee"].function
+        self._parts = [
+            (part.dtype.storage, shape) for part, shape in zip(parts, shapes, strict=False)
+        ]
+        if symbol.op is ops.control.part:
+            self.kernel = itemgetter(symbol.attrs["index"])
+        elif self._function and len(parts) == len(symbol.type.parts):
+            self.kernel = self._call_results
+        else:
+            self.kernel = self._results
 
     @property
     def length(self) -> int | None:
@@ -98,6 +106,17 @@ class ControlStep(CallStep):
         )
         needs_lane = any("lane" in line for each in statements for line in each.lines)
         return statements if is_scalar and not needs_lane and count <= COST.INLINED_LINES else None
+
+    def _call_results(self, *operands: Any) -> tuple[Any, ...]:
+        """Return the results of a `call` whose sizes are bound."""
+        try:
+            results = tuple(self._function(*operands))
+            for x, (dtype, shape) in zip(results, self._parts, strict=False):
+                if type(x) is not np.ndarray or x.dtype is not dtype or x.shape != shape:
+                    return self._call().bound(results)
+            return results if len(results) == len(self._parts) else self._call().bound(results)
+        except REFUSAL_ERRORS as error:
+            raise refused(error, self.symbol) from None
 
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)
@@ -231,7 +250,7 @@ class BoundBody:
 
     def __init__(self, program: Program, carries: int, sizes: dict[str, int]) -> None:
         self._program, self._sizes = program, sizes
-        self._plan = None if program.binds_late else program.plan(sizes, True, carries)
+        self._plan = None if program.late_runs else program.plan(sizes, True, carries)
         cells = self._plan.donated if self._plan else ()
         self.donated = [place for place, cell in enumerate(program.entry) if cell in cells]
 
@@ -258,8 +277,10 @@ class BoundBody:
         memory with operands and with each other.
         """
         plan, program = self._plan, self._program
-        if plan is None:
-            return lambda values: _unboxed(program.bind_and_run(lane, values, self._sizes))
+        if plan is None and program.late_runs:
+            runs = program.late_runs
+            return lambda values: _unboxed(runs.outputs(lane, values, self._sizes))
+        assert plan is not None
         return partial(program.outputs_of, plan, lane)
 
 

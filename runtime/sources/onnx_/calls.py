@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from importlib import import_module
 from typing import Any
@@ -22,8 +23,8 @@ class BoundNode:
     """A node with its attributes, as a function of arrays: one for each of `names`.
 
     `types` are the types of the names, messages of ONNX, and `constants` the arrays of names that
-    are constants of the graph. onnx's reference evaluator computes the node, or onnxruntime,
-    whichever of them comes first for the op and takes the arrays.
+    are constants of the graph. onnxruntime computes the node, or onnx's reference evaluator where
+    onnxruntime deviates, is missing, or has no kernel for the types.
     """
 
     def __init__(
@@ -37,29 +38,45 @@ class BoundNode:
         self._model, self._node, self._types, self._opsets = model, node, types, opsets
         self._constants = constants
         self._runs: dict[Any, Any] = {}  # by engine, and whether constants are inside
+        engines = _onnxruntime, _reference
+        self._engines = engines[::-1] if _is_by_reference(node) else engines
+        self._places = [i for i, name in enumerate(types) if name in constants]
+        self._feeds = [(i, name) for i, name in enumerate(types) if name not in constants]
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the results of the node."""
-        feeds = dict(zip(self._types, arrays, strict=True))
-        inside = all(_is_same(feeds[name], own) for name, own in self._constants.items())
-        for name in self._constants if inside else ():
-            del feeds[name]
+        own = self._constants.values()
+        pairs = zip([arrays[i] for i in self._places], own, strict=True)
+        inside = all(map(_is_same, pairs))
+        feeds = {name: arrays[i] for i, name in self._feeds}
+        if not inside:
+            feeds = dict(zip(self._types, arrays, strict=True))
         problems: list[str] = []
         for engine in self._engines:
             try:
-                if (engine, inside) not in self._runs:
-                    self._runs[engine, inside] = engine(self._node, self._whole(inside))
-                return tuple(self._runs[engine, inside](None, feeds))
+                run = self._runs.get((engine, inside))
+                if run is None:
+                    run = self._runs[engine, inside] = self._function_of(engine, inside)
+                return tuple(run(None, feeds))
             except Exception as error:  # each engine has exceptions of its own
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
         raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
 
+    def _function_of(self, engine: Callable[..., Any], inside: bool) -> Callable[..., Any]:
+        """Return the function of an engine; one that raises, where it does not take the node."""
+        try:
+            return engine(self._node, self._whole(inside))
+        except Exception as error:
+            return partial(_raise, error)
+
     @property
-    def _engines(self) -> Sequence[Callable[..., Any]]:
-        """The engines that may compute the node, the preferred one first."""
-        op, domain = self._node.op_type, domain_of(self._node)
-        is_fast = op in _BY_ONNXRUNTIME or not self._model.onnx.defs.has(op, domain)
-        return (_onnxruntime, _reference) if is_fast else (_reference, _onnxruntime)
+    def engine(self) -> str:
+        """The engine that computes the node: onnxruntime, or the reference evaluator."""
+        for engine in self._engines:
+            run = self._runs.get((engine, True)) or self._function_of(engine, True)
+            if not isinstance(run, partial):
+                return "onnxruntime" if engine is _onnxruntime else "reference evaluator"
+        return "no engine"
 
     def result_types(self) -> dict[str, Any]:
         """Return the types of the results by onnxruntime, messages of ONNX; GraphError without any.
@@ -132,20 +149,30 @@ class BoundNode:
         )
 
 
-def _is_same(array: Any, own: Any) -> bool:
-    """Whether an array is a constant, or a view of all of it."""
+def _is_same(pair: tuple[Any, Any]) -> bool:
+    """Whether the first of two arrays is the second, or a view of all of it."""
+    array, own = pair
     if array is own:
         return True
-    ours, theirs = (x.__array_interface__ for x in (array, own))
+    ours, theirs = (x.__array_interface__ for x in pair)
     return all(ours[key] == theirs[key] for key in ("data", "shape", "strides", "typestr"))
 
 
-_OPS = "Conv ConvTranspose MaxPool AveragePool LpPool LSTM GRU RNN LRN Loop"
-_BY_ONNXRUNTIME = frozenset(_OPS.split())
-"""The ops for which the reference evaluator is slow, or deviates from the standard.
+def _raise(error: Exception, *_: Any) -> Any:
+    raise error
 
-For other ops it is onnxruntime that deviates (DFT, STFT, MaxUnpool, some modes of Resize).
-"""
+
+def _is_by_reference(node: Any) -> bool:
+    """Whether the reference evaluator comes first: where onnxruntime deviates from the standard."""
+    modes = [text_of(each.s) for each in node.attribute if each.name == _MODE]
+    is_resize = node.op_type == "Resize" and modes == ["align_corners"]
+    return is_resize or node.op_type in _DEVIATIONS or domain_of(node) == "ai.onnx.ml"
+
+
+_MODE = "coordinate_transformation_mode"
+
+_DEVIATIONS = frozenset(("Attention", "DFT", "MaxUnpool", "STFT"))
+"""The ops of ONNX for which onnxruntime 1.32 fails node tests of onnx 1.23."""
 
 
 def _onnxruntime(node: Any, model: Any) -> Any:

@@ -60,7 +60,7 @@ from runtime.sources.onnx_.model import (
 )
 from runtime.sources.onnx_.operands import Declared, misfits, type_name
 from runtime.sources.onnx_.places import exporter_pass, location_of
-from runtime.sources.onnx_.result_types import ResultType, rank_of, result_types
+from runtime.sources.onnx_.result_types import ResultType, rank_of, result_types, sizes_of
 from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
 
@@ -616,18 +616,45 @@ class OnnxImporter:
         for name, (element, sizes) in zip(node.output, stated, strict=False):
             if name not in inference or not inference[name].tensor_type.HasField("shape"):
                 inference[name] = self.onnx.helper.make_tensor_type_proto(element, sizes)
-        rank = None if domain_of(node) else rank_of(text_of(node.op_type), attrs, args)
+        sizes = None if domain_of(node) else self._known_sizes(text_of(node.op_type), attrs, args)
         for name in node.output:
-            tensor = inference[name].tensor_type if name in inference else None
-            if tensor and rank is not None and not tensor.HasField("shape") and tensor.elem_type:
-                sizes = [None] * rank
-                inference[name] = self.onnx.helper.make_tensor_type_proto(tensor.elem_type, sizes)
+            if sizes is not None and name in inference:
+                self._complete(inference[name].tensor_type, sizes)
             type_ = self._completed(inference.get(name), self.declared.get(name))
             inference[name] = type_
             result = None if type_ is None else self.graphir_type(type_, text_of(name))
             results.append(result)
         self._protos = inference
         return results
+
+    def _known_sizes(
+        self, op: str, attrs: Mapping[str, Any], args: Sequence[Value]
+    ) -> Sequence[Size | None] | None:
+        """Return the sizes of the results of an op that its operands tell; None for a size."""
+
+        def values_of(symbol: Symbol) -> list[Any] | None:
+            value = self.static.of(symbol)
+            return None if value is None else value.ravel().tolist()
+
+        sizes = sizes_of(op, attrs, args, values_of)
+        if sizes is not None:
+            return sizes
+        rank = rank_of(op, attrs, args)
+        return None if rank is None else [None] * rank
+
+    def _complete(self, tensor: Any, sizes: Sequence[Size | None]) -> None:
+        """Set the sizes of an inferred type of an array that are unknown."""
+        if not tensor.elem_type:
+            return
+        if not tensor.HasField("shape"):
+            empty = self.onnx.helper.make_tensor_type_proto(tensor.elem_type, [None] * len(sizes))
+            tensor.CopyFrom(empty.tensor_type)
+        for dim, size in zip(tensor.shape.dim, sizes, strict=False):
+            if size is not None and not dim.HasField("dim_value") and not dim.HasField("dim_param"):
+                if isinstance(size, int):
+                    dim.dim_value = size
+                else:
+                    dim.dim_param = str(size)
 
     def _completed(self, type_: Any, declared: Any) -> Any:
         """Return an inferred type, with the declared sizes where none are inferred."""
@@ -789,7 +816,7 @@ class OnnxImporter:
         constants = {
             name: symbol.attrs["value"]
             for name, symbol in operands.items()
-            if symbol.op is ops.constant
+            if symbol.op is ops.constant and symbol.attrs["value"].nbytes <= _MOST_INSIDE
         }
         return BoundNode(self.model, node, types, self.opsets, constants)
 
@@ -806,6 +833,9 @@ _ROW_ERRORS = (
     AttributeError,
 )
 """The exceptions of rows on nodes that they do not cover."""
+
+_MOST_INSIDE = 1 << 26
+"""The most bytes of a constant that the model of a call has inside, for which it is copied."""
 
 STRING = 8
 """ONNX's number of text."""

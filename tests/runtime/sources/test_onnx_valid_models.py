@@ -178,6 +178,73 @@ def test_a_loop_may_run_as_often_as_a_call_tells() -> None:
         require_values(model, {"x": np.array(x, np.float32)})
 
 
+def test_a_program_binds_its_steps_to_the_sizes_of_a_call_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = (
+        "(float[n] x) => (float[m] y) { z = NonZero(x) o = Constant<value_ints=[0]>() "
+        "q = Squeeze(z, o) v = Gather(x, q) y = Exp(v) }"
+    )
+    program: Any = Program(from_onnx(parsed(text)))
+    numbers: list[int] = []
+    bind_step: Any = Program.bind_step
+    monkeypatch.setattr(
+        Program, "bind_step", lambda *args: (numbers.append(args[1]), bind_step(*args))[1]
+    )
+    a, b = np.array([0, 1, 2, 3], np.float32), np.array([0, 0, 2, 3], np.float32)
+    for x in (a, b, a, a, a, b, b, b, a, b):
+        np.testing.assert_allclose(program(x), np.exp(x[x != 0]), rtol=1e-6)
+    del numbers[:]
+    for x in (a, b, a, b):
+        program(x)
+    assert set(numbers) == {0}  # the call, whose sizes differ from run to run
+    for _ in range(3):
+        program(a)
+    del numbers[:]
+    program(a)
+    assert not numbers  # by a plan
+
+
+WINDOWS = {
+    "Conv": ("y = Conv<{}>(x, w)", ""),
+    "ConvTranspose": ("y = ConvTranspose<{}>(x, w)", ""),
+    "MaxPool": ("y = MaxPool<{}>(x)", ", kernel_shape=[3]"),
+    "AveragePool": ("y = AveragePool<{}>(x)", ", kernel_shape=[3]"),
+}
+PADDINGS = ("pads=[1, 2]", 'auto_pad="VALID"', 'auto_pad="SAME_UPPER"', 'auto_pad="SAME_LOWER"')
+
+
+@pytest.mark.parametrize("op", WINDOWS)
+def test_sizes_of_windows_over_a_symbolic_size_are_those_of_the_standard(op: str) -> None:
+    node, more = WINDOWS[op]
+    for padding in PADDINGS if op != "ConvTranspose" else PADDINGS[:1]:
+        for step in (1, 2, 3):
+            attrs = f"{padding}, strides=[{step}]{more}"
+            types = "(float[1, 4, t] x, float[4, 4, 3] w) => (float[a, b, c] y)"
+            model = parsed(f"{types} {{ {node.format(attrs)} }}")
+            for size in (9, 10, 11):
+                graph = require_values(model, {"x": normal(1, 4, size), "w": normal(4, 4, 3)})
+                names = {*map(str, graph.outputs[0].shape)}
+                assert any("t" in name for name in names), attrs
+
+
+def test_sizes_of_a_resize_are_known_and_the_plan_names_its_engine() -> None:
+    text = "(float[n, 1, h, 4] x) => (float[a, b, c, d] y) {{ s = Constant<value_floats={}>() {} }}"
+    node = "y = Resize<{}>(x, , s)"
+    for scales, shape in {
+        "[1.0, 1.0, 2.0, 0.5]": "[n, 1, 2*h, 2]",
+        "[1.0, 1.0, 0.5, 1.0]": "(h)//2",
+    }.items():
+        graph = require_values(
+            parsed(text.format(scales, node.format('mode="nearest"'))), {"x": normal(2, 1, 5, 4)}
+        )
+        assert shape in str(graph.outputs[0].type)
+        assert "onnx.Resize by onnxruntime" in Program(graph).explain()
+    attrs = 'mode="linear", coordinate_transformation_mode="align_corners"'
+    graph = from_onnx(parsed(text.format("[1.0, 1.0, 2.0, 2.0]", node.format(attrs)), 19))
+    assert "onnx.Resize by reference evaluator" in Program(graph).explain()
+
+
 # -- ops of onnxruntime's own
 
 FUSED = (
