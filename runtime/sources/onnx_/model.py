@@ -157,6 +157,9 @@ class OnnxModel:
         except GraphirError as error:
             inner = error.context[1:] if error.context[:1] == (self.name,) else error.context
             raise error.having(context=(self.name, *places, *inner[-_PLACES:])) from None
+        except _RAW_ERRORS as error:  # of the onnx package, or a case that nobody foresaw
+            problem, got = "this has no import", f"{type(error).__name__}: {error}"
+            raise GraphError(problem, got=brief(got), context=(self.name, *places)) from error
 
     def versions(self, imports: Iterable[Any]) -> dict[str, int]:
         """Return the versions of the operator sets that a model or function imports, by domain.
@@ -405,6 +408,8 @@ class OnnxModel:
 
 _ENTRIES = 10_000
 """The most files of the model's folder among which the links of a file are looked for."""
+
+_RAW_ERRORS = ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """Flags of os.open; a named pipe would block without the last one."""
