@@ -201,7 +201,7 @@ def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -
 
 def _bind(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Binding | None:
     """Return the bound inputs, unless there are none or the program binds dims as it runs."""
-    is_bound = (inputs or keywords) and not program.binds_late
+    is_bound = (inputs or keywords) and not program.late_runs
     return bind(program.graph, inputs, keywords) if is_bound else None
 
 
@@ -323,6 +323,9 @@ def _call_text(symbol: Symbol) -> str:
     kinds = {"movement": "view or copy", "control": "control flow"}
     is_blas = symbol.op is ops.matmul and uses_blas(symbol.dtype.storage)
     kind = "BLAS" if is_blas else kinds.get(symbol.op.kind, "kernel")
+    if symbol.op is ops.control.call:
+        callee = symbol.attrs["callee"]
+        kind = f"{callee.name} by {callee.engine}" if callee.engine else callee.name
     operand_types = ", ".join(str(arg.type) for arg in symbol.args)
     return f"{symbol.op.name}({operand_types}) -> {symbol.type}    {kind}    {symbol.location}"
 
