@@ -264,7 +264,8 @@ class Watch:
         """Record a value that code only updates, which matters if other code loads it."""
         if type(value) in _OF_TRACE or id(value) in self._new_objects:
             return
-        self._updates.setdefault((id(owner), way, name), Guard(way, owner, name, value))
+        update = Guard(way, owner, name, original_of(value))
+        self._updates.setdefault((id(owner), way, name), update)
         if isinstance(value, CONTAINERS) and not isinstance(value, (tuple, frozenset)):
             self._containers.setdefault(id(cast("Any", value)), Contents(value))
 
