@@ -245,14 +245,19 @@ ContentGuard: TypeAlias = Contents | Reading | ArrayContent
 class Guards:
     """All guards of a trace: if they hold, the trace does the same as its function would do now.
 
-    `lasting` is False for a trace that no later call may use; its guards never hold.
+    `lasting` is False for a trace that no later call may use; its guards never hold. One that
+    `consumes` may have taken from an iterator, a file or a queue.
     """
 
     def __init__(
-        self, loads: Iterable[Guard], contents: Iterable[ContentGuard], lasting: bool
+        self,
+        loads: Iterable[Guard],
+        contents: Iterable[ContentGuard],
+        lasting: bool,
+        consumes: bool = False,
     ) -> None:
         self._loads, self._contents = tuple(loads), tuple(contents)
-        self.lasting = lasting
+        self.lasting, self.consumes = lasting, consumes
         self._check: Callable[[], bool] | None = None
 
     def __bool__(self) -> bool:

@@ -19,6 +19,7 @@ from graphir import DType, Graph, GraphError, PromotionRules, ops
 from graphir.gc_pause import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
+from graphir.ir.symbol import Symbol
 from graphir.location import CALLERS
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.number_questions import Values
@@ -246,10 +247,10 @@ class Jitted(Generic[P, R]):
                 self._layout_use = max(self._layout_use, leaf.trace.layout_use)
             if self._layout_use > use:  # by this trace, or by one on another thread
                 if _groups(self._layout_use, reader.inputs):
-                    if not leaf.guards.lasting:
+                    if leaf.guards.consumes:
                         raise GraphError(
-                            "arguments share memory, for which the function is traced once more, "
-                            "and it takes from an iterator or changes state",
+                            "arguments share memory, which takes a second trace, but the first one "
+                            "has taken from an iterator, a file or a queue",
                             fix="pass copies, or values in place of the iterator",
                         )
                     return self._lookup_or_compile(args, keywords)
@@ -390,15 +391,14 @@ class _Compiled:
             trace.input_axes,
             trace.output_axes,
         )
-        self._row_major: list[int] = []
-        """The outputs that the Program may return as views in another order than NumPy's."""
         if not in_memory_order:
             self._axes = {}, {}
-        else:
-            laid_out = {*trace.output_axes, *[layout.output for layout in trace.layouts]}
-            outputs = enumerate(program.graph.outputs)
-            self._row_major = [i for i, x in outputs if x.op is ops.permute and i not in laid_out]
+        laid_out = {*self._axes[1], *[layout.output for layout in trace.layouts]}
+        outputs = enumerate(program.graph.outputs)
+        self._row_major = [i for i, x in outputs if _may_be_view(x) and i not in laid_out]
+        """The outputs that the Program may return as views in another order than NumPy's."""
         rearranged = trace.writes or trace.aliases or trace.layouts or any(self._axes)
+        rearranged = rearranged or self._row_major
         self.finish = None if rearranged else _finish(trace)
         """The expression of the results, if these are the Program's `outputs`, in their order."""
         plain = self.finish is not None
@@ -474,6 +474,13 @@ class _Compiled:
         for layout in self.trace.layouts:
             values[layout.output] = layout.laid_out(values[layout.output])
         return self.trace.outputs(tuple(values))
+
+
+def _may_be_view(output: Symbol) -> bool:
+    """Whether an output is a permutation, or the cast of one to its own dtype."""
+    while output.op is ops.cast and output.dtype is output.args[0].dtype:
+        output = output.args[0]
+    return output.op is ops.permute or output.op is ops.transpose
 
 
 def _finish(trace: Trace) -> str | None:

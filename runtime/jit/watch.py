@@ -89,7 +89,7 @@ class Watch:
         self._code_objects: list[tuple[CodeType, Any]] = []
         """The code of each entered frame, with its globals, whose ids stay theirs meanwhile."""
         self._in_arguments = False
-        self._incomplete = self._writes = False
+        self._incomplete = self._writes = self._consumes = False
         self._random: Randomness
         self._generators: list[str] = []
         self._outer: Any = None
@@ -285,7 +285,7 @@ class Watch:
         if is_scalar(value) or kind in _OF_TRACE or id(value) in self._new_objects:
             return
         if is_consumed(kind):
-            self._incomplete |= not self._in_arguments
+            self._consumes |= not self._in_arguments
             return
         key = id(value), id(loads), depth
         if key in self._visited_keys:
@@ -404,9 +404,10 @@ class Watch:
         contents = list(self._contents.values())
         # Arrays that this code does not write to are those of another thread; the trace may have
         # read them before or after the write.
-        lasting = not self._incomplete and not changed_arrays and self._is_repeatable()
+        is_fixed = not (self._incomplete or self._consumes or changed_arrays)
+        lasting = is_fixed and self._is_repeatable()
         arrays = [array for _, array in self.arrays.values()]
-        return Guards(loads, [*contents, *arrays, *constants], lasting)
+        return Guards(loads, [*contents, *arrays, *constants], lasting, self._consumes)
 
 
 def unwatched(function: Callable[..., Any], *args: Any) -> Any:

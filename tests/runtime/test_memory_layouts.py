@@ -310,3 +310,12 @@ def test_copies_of_joined_arrays_are_in_row_major_order() -> None:
         for after in (np.copy, np.ascontiguousarray, lambda y: np.array(y, order="C").sum(0)):
             for way in RUNS:
                 assert not check(way, name, lambda a, f=f, after=after: after(f(a)), x)
+
+
+def test_results_of_several_arrays_and_of_bodies_have_numpys_strides() -> None:
+    x = np.random.default_rng(1).standard_normal((3, 4, 5))
+    texts = "np.gradient(a)[1]; np.gradient(a, 1.0, axis=(2, 0))[0]; np.average(a, 0, abs(a))"
+    for name, f in functions(texts, "a"):
+        for array in (x, np.asfortranarray(x), x.transpose(1, 0, 2)):
+            for way in RUNS:
+                assert not check(way, name, f, array)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import count
 from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
 from sys import getrefcount
 from types import FunctionType
@@ -80,16 +81,16 @@ def results(
     memory: TraceMemory,
     result: Any,
     scalar: bool | None,
-    layout: Callable[[], Callable[[], Array | None] | None] | None = None,
+    layout: Callable[[], Callable[[int], Array | None] | None] | None = None,
     result_class: Callable[[], Any] | None = None,
 ) -> Any:
     """Return a function's result with arrays and scalars of the trace in place of symbols.
 
     `scalar` says whether results without axes are NumPy scalars; None leaves the decision to
     `result_class()`, the class of NumPy's result, and else to the op. `layout()` returns the
-    function that asks NumPy for the layout of a result with several axes, or None.
+    function that asks NumPy for the layout of a result with several axes, by its place, or None.
     """
-    kind = None
+    kind, places = None, count()
     if isinstance(result, ArrayValue) and not result.dims and result_class is not None:
         kind = result_class()  # of a body
         result = result if kind in (None, np.ndarray) else result.read()
@@ -99,11 +100,12 @@ def results(
         scalar = kind is not np.ndarray
 
     def leaf(value: Any) -> Any:
+        place = next(places)
         if not isinstance(value, Symbol):
             return value
         allocate = layout() if layout is not None and value.rank > 1 else None
         is_number = is_scalar(value) if scalar is None else scalar
-        new = memory.value_of(value, is_number, allocate)
+        new = memory.value_of(value, is_number, allocate and partial(allocate, place))
         if kind in PYTHON_NUMBERS and isinstance(new, ScalarValue):
             new.number_class = kind
         return new
@@ -827,22 +829,25 @@ def _filling(memory: TraceMemory, function: Any, result: Any) -> Any:
     return result
 
 
-def _as_numpy(function: Any, args: Any, kwargs: Any) -> Callable[[], Array | None] | None:
-    """Return the allocator of a result: NumPy's call on zeros with the arguments' layouts.
+def _as_numpy(function: Any, args: Any, kwargs: Any) -> Callable[[int], Array | None] | None:
+    """Return the allocator of results: NumPy's call on zeros, or else on ones, in their layouts.
 
     The function returns None if an argument's layout is unknown.
     """
     arrays = arrays_of(args, kwargs)
     if any(array.layout is None for array in arrays):
         return None
-    zeros = mapped(_zeroed, layouts(mapped(_materialized, [args, kwargs])))
+    values = layouts(mapped(_materialized, [args, kwargs]))
 
-    def allocate() -> Array | None:
-        try:
-            result = plainly(function, *zeros[0], **zeros[1])
-        except GraphirError:
-            return None
-        return np.empty_like(result) if type(result) is np.ndarray else None
+    def allocate(place: int) -> Array | None:
+        for fill in (0, 1):
+            places, names = mapped(partial(_filled, fill), values)
+            try:
+                result = [*leaves(plainly(function, *places, **names))][place]
+            except GraphirError:  # as weights of zeros raise, say
+                continue
+            return np.empty_like(result) if type(result) is np.ndarray else None
+        return None
 
     return allocate
 
@@ -857,9 +862,14 @@ def _materialized(value: Any) -> Any:
     return value.plain if isinstance(value, ArrayValue) else value
 
 
-def _zeroed(value: Any) -> Any:
-    """Return zeros with the strides of an array; other values stay."""
-    return strided_zeros(cast("Array", value)) if isinstance(value, np.ndarray) else value
+def _filled(fill: int, value: Any) -> Any:
+    """Return an array of one number with the strides of an array; other values stay."""
+    if not isinstance(value, np.ndarray):
+        return value
+    array = strided_zeros(cast("Array", value))
+    if fill:
+        array.fill(fill)
+    return array
 
 
 def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:

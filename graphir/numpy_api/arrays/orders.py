@@ -336,7 +336,8 @@ def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
 
 def _has_own_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     """Whether NumPy's loop has results that the op of a ufunc has not, for all layouts."""
-    dtypes = [_dtype_of(x) for x in inputs if isinstance(x, (*VALUES, np.ndarray, np.generic))]
+    arrays = (Symbol, *VALUES, np.ndarray, np.generic)
+    dtypes = [_dtype_of(x) for x in inputs if isinstance(x, arrays)]
     if np.float16 in dtypes and not computes_halves_in_float32(ufunc):
         return True
     if ufunc is np.reciprocal:  # 1 / 0 is the least integer
