@@ -319,3 +319,10 @@ def test_results_of_several_arrays_and_of_bodies_have_numpys_strides() -> None:
         for array in (x, np.asfortranarray(x), x.transpose(1, 0, 2)):
             for way in RUNS:
                 assert not check(way, name, f, array)
+
+
+def test_averages_of_unaligned_arrays() -> None:
+    values = np.random.default_rng(0).standard_normal(34000).astype(np.float32)
+    x = np.frombuffer(b"-" + values.tobytes(), np.float32, offset=1).reshape(200, 170)
+    for name, f in functions("np.average(a); np.average(a, 1); np.linalg.norm(a)", "a"):
+        assert not check("jit", name, f, x)

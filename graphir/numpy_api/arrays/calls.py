@@ -962,7 +962,7 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
     result = products.of_function(memory, function.__name__, args, kwargs)
     if result is not None:
         return result
-    in_order = all(array.in_order for array in arrays_of(args, kwargs))
+    in_order = all(array.in_order and array.is_aligned for array in arrays_of(args, kwargs))
     contracts = function.__name__ in _CONTRACTING or bool(kwargs.get("optimize"))
     by_body_first = not in_order or contracts
     if by_body_first and (outcome := _of_body(memory, function, args, kwargs)) is not None:
