@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from graphir import GraphError, Symbol, ops
+from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
@@ -180,6 +181,13 @@ def _where(recorder: Recorder, real: Any, condition: Any, x: Any, y: Any) -> Sym
     return recorder.emit(ops.where, recorder.operands(ops.where, (condition, x, y)))
 
 
+def _einsum(recorder: Recorder, real: Any, subscripts: Any, *args: Any, **kwargs: Any) -> Symbol:
+    result = in_ops(np.einsum, 0)(recorder, real, subscripts, *args, **kwargs)
+    if real.dtype.kind in "fc" and summed_labels(subscripts):
+        recorder.note_order("numpy.einsum", result, real)
+    return result
+
+
 def _full_like(
     recorder: Recorder,
     real: Any,
@@ -227,6 +235,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.full_like: _full_like,
     np.dot: product(np.dot),
     np.inner: product(np.inner),
+    np.einsum: _einsum,
     **{
         function: in_ops(function, operands)
         for function, operands in {
@@ -237,7 +246,6 @@ _SYMBOLIC: dict[Any, Symbolic] = {
             np.correlate: 2,
             np.take_along_axis: 2,
             np.diagflat: 1,
-            np.einsum: 0,
         }.items()
     },
 }

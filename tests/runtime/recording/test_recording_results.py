@@ -129,7 +129,7 @@ CODES = {
     "cumsum": lambda x: np.cumsum(x, dtype=float),
     "concatenate": lambda x: np.concatenate([x, x], dtype="f4"),
     "stack": lambda x: np.stack([x, x], dtype="f4", casting="same_kind"),
-    "einsum": lambda x: np.einsum("ij->j", x),
+    "einsum": lambda x: np.einsum("ij->ji", x),
     "reduce": lambda x: np.add.reduce(x, dtype="f8"),
     "accumulate": lambda x: np.multiply.accumulate(x, dtype="f8"),
     "astype": lambda x: x.astype("<f4"),
