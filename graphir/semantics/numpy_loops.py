@@ -74,10 +74,20 @@ def has_op_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = 
 
     The arguments are those of `has_contiguous_bits`; here the exponent of a power is read.
     """
+    dtypes = loop_dtypes(ufunc, operands)
+    if dtypes is None or is_of_processor(ufunc, dtypes[0]):
+        return dtypes is None
     if ufunc in LIKE_POWERS or (ufunc is np.power and squares(operands[1])):
-        dtypes = loop_dtypes(ufunc, operands)
-        return dtypes is None or dtypes[0].kind not in "fc"
+        return dtypes[0].kind not in "fc"
     return has_contiguous_bits(ufunc, operands, outs)
+
+
+def is_of_processor(ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:
+    """Whether the processor decides results: of np.reciprocal of the integer 0, which ops have 0.
+
+    NumPy converts the infinity 1.0 / 0 to an integer.
+    """
+    return ufunc is np.reciprocal and dtype.kind in "iu"
 
 
 def adds_in_memory_order(ufunc: np.ufunc, operands: Sequence[Any]) -> bool:
@@ -107,7 +117,7 @@ def loop_attribute(ufunc: np.ufunc, name: str, operands: Sequence[Any], outs: An
     name of the ufunc as the op names it.
     """
     dtypes = loop_dtypes(ufunc, operands)
-    if dtypes is None or not all(dtype.char in "efdFD" for dtype in dtypes):
+    if dtypes is None or not all(dtype.kind in "iu" or dtype.char in "efdFD" for dtype in dtypes):
         return None
     cast_operands = [_as_cast(x, dtype) for x, dtype in zip(operands, dtypes, strict=False)]
     shape = np.broadcast_shapes(*map(np.shape, operands))

@@ -407,6 +407,11 @@ class Recorder(NotingBuilder):
             entry = self._entries[id(value)] = value, self._traced(real, trace(real))
         return entry[1]
 
+    def recorded(self, value: Any) -> Any:
+        """Return the recorded array in place of an array of the program; other values unchanged."""
+        entry = self._entries.get(id(value))
+        return entry[1] if entry is not None and entry[0] is value else value
+
     def written_arguments(self) -> list[RecordedValue]:
         """Return the arguments whose values the program has changed."""
         input_places = {symbol.index for symbol in self.graph.inputs}

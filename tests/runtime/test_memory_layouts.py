@@ -243,7 +243,7 @@ def test_functions_run_in_the_loop_that_numpy_chooses() -> None:
 
 def replayed(f: Any, *arrays: Any) -> list[tuple[str, str]]:
     """How runs of a recorded graph, on its inputs and on other values, differ from NumPy."""
-    others = [MemoryLayout.of(x).laid_out(x * 1.25 + x.dtype.type(0.5), True) for x in arrays]
+    others = [MemoryLayout.of(x).laid_out((x * 1.25 + 0.5).astype(x.dtype), True) for x in arrays]
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         try:
             expected, other = f(*arrays), f(*others)
@@ -338,6 +338,13 @@ def test_orders_of_halves_are_those_of_numpy() -> None:
     for f in (np.argsort, lambda x: x[::-1].reshape(1, 600).argsort(), lambda x: np.argsort(x - 9)):
         assert not check("jit", "argsort", f, x)
         assert not replayed(f, x)
+
+
+def test_reciprocals_of_the_integer_0_are_those_of_the_processor() -> None:
+    for dtype in ("i1", "u2", "i4", "i8"):
+        x = np.array([0, 1, 2, 0], dtype)
+        assert not check("jit", dtype, np.reciprocal, x)
+        assert not replayed(np.reciprocal, x)
 
 
 def test_convolutions_give_the_zeros_of_numpy() -> None:

@@ -40,6 +40,7 @@ from graphir.semantics.numpy_loops import (
     LIKE_POWERS,
     call_attributes,
     has_contiguous_bits,
+    is_of_processor,
     loop_dtypes,
     squares,
 )
@@ -209,7 +210,9 @@ def of_loop(
     NumPy's loops round differently where the operands or results lie backwards, say. The result is
     None where the op has the bits, and in graphs that may run elsewhere.
     """
-    own_loop = ufunc in LIKE_POWERS or (memory.runs_here and _squares(ufunc, inputs))
+    of_processor = memory.runs_here and _is_of_processor(ufunc, inputs)
+    own_loop = of_processor or ufunc in LIKE_POWERS
+    own_loop = own_loop or (memory.runs_here and _squares(ufunc, inputs))
     is_plain = not memory.runs_here or all(map(_is_plain, (*inputs, *outs)))
     if ufunc.signature or (not own_loop and is_plain):
         return None
@@ -219,7 +222,7 @@ def of_loop(
     dtypes = loop_dtypes(ufunc, operands) if has_layout else None
     if ufunc in LIKE_POWERS and not (memory.runs_here and has_layout):
         return _without_op(ufunc, inputs)
-    if dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes):
+    if dtypes is None or not (of_processor or any(dtype.kind in "fc" for dtype in dtypes)):
         return None
     results = [_layout_of(value) for value in outs]
     if not own_loop and has_contiguous_bits(ufunc, operands, results):
@@ -249,6 +252,10 @@ def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
     if ufunc is np.float_power or kinds & {"f", "c"}:
         name = f"np.{ufunc.__name__}"
         raise OrderError(f"no op has the bits of {name}", fix=LIKE_POWERS[ufunc])
+
+
+def _is_of_processor(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
+    return isinstance(inputs[0], ArrayValue) and is_of_processor(ufunc, _dtype_of(inputs[0]))
 
 
 def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:

@@ -308,8 +308,10 @@ class Methods(PythonNumbers, RecordedValue):
     def base(self) -> Any:
         """The array that owns the memory, as in plain NumPy."""
         owner = self.plain.base
-        # The plain array of a result of C code is a view of this very array.
-        return None if owner is self else owner
+        if owner is self:  # the plain array of a result of C code is a view of this very array
+            owner = _NDARRAY.base.__get__(self)
+        recorder = active()
+        return owner if recorder is None else recorder.recorded(owner)
 
     @imag.setter
     def imag(self, value: Any) -> None:

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,3 +215,19 @@ def test_results_of_all_kinds_are_outputs(kind: str) -> None:
     report = recording.audit()
     assert [error.name for error in report.outputs] == names
     assert all("taken as given" not in step.reason for step in report.unseen)
+
+
+def test_arrays_have_the_classes_and_the_bases_of_numpy() -> None:
+    def asked(a: Any, b: Any) -> Any:
+        views = (a.T, a[0], a.reshape(-1), np.flip(a), np.diag(a), a.diagonal(), b.T)
+        copies = (a, a + 1, np.triu(a), np.diag(a[0]), a.copy()[1:], a.T.copy())
+        return (
+            [x.base is a for x in views],
+            [x.base is None for x in copies],
+            [x.__class__.__name__ for x in (*views, a[0, 0], a.sum(), a[0, 0] + 1)],
+            [x.__class__ is np.ndarray for x in (a, b)],
+        )
+
+    x = np.arange(12.0).reshape(3, 4)[:]
+    arguments = x.copy(), x
+    assert record(asked, *arguments).result == asked(*arguments)
