@@ -88,6 +88,8 @@ class Recorder(NotingBuilder):
         """The scalar that NumPy has computed last."""
         self.texts: dict[tuple[str, Location], Any] = {}
         """The values that the program wrote as text or took as numbers, the last of each line."""
+        self.has_read_bools = False
+        """Whether the program has got NumPy bools of recorded values."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
@@ -244,6 +246,8 @@ class Recorder(NotingBuilder):
         if type(value) is np.ndarray:
             return self.outside(value)
         if isinstance(value, (np.generic, bool, int, float, complex)):
+            if isinstance(value, np.bool_) and self.has_read_bools:
+                self.note("a bool of NumPy", "is taken as given: NumPy's two bools have no symbols")
             return self.constant(value)
         if isinstance(value, (list, tuple)):
             return self.listed(value)
@@ -594,6 +598,7 @@ class Recorder(NotingBuilder):
 
     def _decide(self, name: str, symbolic: Callable[[], Symbol]) -> None:
         """Note that the program gets a bool, on which its control flow may depend."""
+        self.has_read_bools = True
         reason = "is a bool by which the program may go on"
         try:
             with recording_with(None):

@@ -231,3 +231,30 @@ def test_arrays_have_the_classes_and_the_bases_of_numpy() -> None:
     x = np.arange(12.0).reshape(3, 4)[:]
     arguments = x.copy(), x
     assert record(asked, *arguments).result == asked(*arguments)
+
+
+def test_bools_of_numpy_are_taken_as_given() -> None:
+    """NumPy has two such objects, which stand for no values of their own in later steps."""
+    programs: list[Any] = [
+        *(
+            lambda x: (x > 1)[0] * x,
+            lambda x: np.where(x.max() > 1, x, 0),
+            lambda x: x + (x[0] > 1),
+        ),
+    ]
+    for program in programs:
+        (note,) = record(program, np.arange(3.0)).notes
+        assert "a bool of NumPy" in str(note)
+    for program in (lambda x: x if x[0] > 1 else -x, lambda x: np.where(x > 1, x, np.True_)):
+        assert record(program, np.arange(3.0)).notes == ()
+
+
+def test_keys_and_members_of_results_are_plain() -> None:
+    def program(x: Any) -> Any:
+        least = x.min()
+        return {least: x, "a": {x.max()}, (x[1], 2): 0}, {least}, frozenset({x[1]}), {1: 2}
+
+    result, plain = record(program, np.arange(3.0)).result, program(np.arange(3.0))
+    assert str(result) == str(plain)
+    members = [*result[0], *result[0]["a"], [*result[0]][2][0], *result[1], *result[2]]
+    assert {type(member) for member in members} == {np.float64, str, tuple}
