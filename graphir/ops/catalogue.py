@@ -477,7 +477,7 @@ _LIKE = {"pow": ("exp2", "float_power")}
 OPTIONAL.update({
     op.name: (Attr("loop", at.numpy_loop(op.name, *_LIKE.get(op.name, ()))),)
     for op in CATALOGUE.values()
-    if op.kind == "elementwise" and isinstance(getattr(np, op.name, None), np.ufunc)
+    if op.kind == "elementwise" and (op is clip or isinstance(getattr(np, op.name, None), np.ufunc))
 })  # fmt: skip
 
 # MAX's names for some of the ops.

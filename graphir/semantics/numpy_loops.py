@@ -24,6 +24,7 @@ from graphir.semantics.library_calls import (
     NewArrayPlace,
     NumPyCall,
     OperandPlace,
+    has_odd_step,
 )
 from graphir.semantics.products import laid_out, strides_of
 
@@ -57,7 +58,7 @@ def has_contiguous_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence
 
 def _is_in_order(value: Any) -> bool:
     return not isinstance(value, np.ndarray) or bool(
-        value.flags.c_contiguous and value.flags.aligned
+        value.flags.c_contiguous and value.flags.aligned and not has_odd_step(value)
     )
 
 
@@ -67,6 +68,22 @@ LIKE_POWERS: Mapping[np.ufunc, str] = {
 }
 """The ufuncs of floats that the op `pow` computes up to the last bits, with what to write instead.
 """
+
+
+CLIP: np.ufunc = np._core.umath.clip  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def ufunc_of(name: str) -> np.ufunc:
+    """Return the ufunc of an attribute `loop`."""
+    return CLIP if name == "clip" else getattr(np, name)
+
+
+def _keeps_zeros(low: Any, high: Any) -> bool:
+    """Whether np.clip keeps the sign of a zero, beside a bound 0 of the other sign.
+
+    NumPy compares with bounds without axes, and takes the greater or lesser of others.
+    """
+    return not (np.ndim(low) or np.ndim(high)) and bool(low == 0 or high == 0)
 
 
 def has_op_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = ()) -> bool:
@@ -79,6 +96,8 @@ def has_op_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = 
         return dtypes is None
     if ufunc in LIKE_POWERS or (ufunc is np.power and squares(operands[1])):
         return dtypes[0].kind not in "fc"
+    if ufunc is CLIP and dtypes[0].kind == "f" and _keeps_zeros(*operands[1:]):
+        return False
     return has_contiguous_bits(ufunc, operands, outs)
 
 
@@ -149,14 +168,25 @@ def run_loop(loop: Any, *operands: Array) -> Array:
     The last operands of the op are those of the ufunc.
     """
     name, layouts, outs = loop
-    ufunc: np.ufunc = getattr(np, name)
+    ufunc = ufunc_of(name)
     values = operands[len(operands) - ufunc.nin :]
-    arrays = [laid_out(x, strides) for x, strides in zip(values, layouts, strict=True)]
+    pairs = zip(values, layouts, strict=True)
+    arrays = [
+        _of_one(x, *strides) if x.shape == (1,) else laid_out(x, strides) for x, strides in pairs
+    ]
     if not outs:
         return ufunc(*arrays)
     shape = np.broadcast_shapes(*[x.shape for x in arrays])
     dtype = ufunc.resolve_dtypes((*[x.dtype for x in arrays], None))[-1]
     return ufunc(*arrays, out=laid_out(np.zeros(shape, dtype), outs[0]))
+
+
+def _of_one(array: Array, step: int) -> Array:
+    """Return a vector of one element with some step."""
+    memory = np.zeros(array.nbytes, np.uint8)
+    vector: Array = np.ndarray((1,), array.dtype, memory.data, 0, (step * array.itemsize,))
+    vector[...] = array
+    return vector
 
 
 class LoopCall:
@@ -213,6 +243,8 @@ def inner_steps(
     """
     arrays: list[Any] = [np.asarray(value) for value in operands]
     results: list[Any] = list(outs) or [None] * ufunc.nout
+    if any(map(has_odd_step, arrays)) and all(x.size == 1 and x.ndim < 2 for x in arrays):
+        return {(*[_step_of_one(x) for x in arrays], *[_step_of_one(x) for x in results])}
     flags = [["readonly", "aligned"]] * len(arrays)
     # Arrays of out= are read, because the iterator would write its buffers to them.
     flags += [["writeonly", "allocate"] if x is None else ["readonly", "aligned"] for x in results]
@@ -227,6 +259,13 @@ def inner_steps(
         news = [1 if x is None else step or 1 for step, x in pairs]
         steps_of_chunks.add((*steps[: ufunc.nin], *news))
     return steps_of_chunks
+
+
+def _step_of_one(array: Array | None) -> int:
+    """Return the step that NumPy passes to a loop of one element."""
+    if array is None or not array.ndim:
+        return int(array is None)
+    return array.strides[0] // array.itemsize
 
 
 def _step(part: Array) -> int:

@@ -177,11 +177,11 @@ class Recorder(NotingBuilder):
 
     def outside(self, array: Array) -> Symbol:
         """Return the symbol of the current values of a plain array from outside the recording."""
-        if not array.ndim:
-            return self.constant(array)
         owner = self.owner(array)
         if owner is not None:
             return view_trace(owner, array).read()
+        if not array.ndim:
+            return self.constant(array)
         entry = self._outside.get(id(array))
         if entry is not None and entry[0] is array and _same(entry[1], array):
             return entry[2]

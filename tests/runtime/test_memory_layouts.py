@@ -340,6 +340,21 @@ def test_orders_of_halves_are_those_of_numpy() -> None:
         assert not replayed(f, x)
 
 
+def test_vectors_of_one_element_run_in_the_loop_of_their_step() -> None:
+    for value in np.random.default_rng(0).standard_normal(20) * 9:
+        for f in (lambda x: np.cbrt(x[:1][::-1]), lambda x: np.cbrt(x[::-2][:1])):
+            x = np.array([value, 1, 2])
+            assert not check("jit", value, f, x)
+            assert not replayed(f, x)
+
+
+def test_a_clip_by_0_keeps_the_signs_of_zeros() -> None:
+    x = np.array([-0.0, 0.0, -1.0, 3.0, np.nan])
+    for dtype in ("f2", "f4", "f8"):
+        for low, high in ((0, 2), (-0.0, 1.0), (-1, 0), (np.float64(0), 2)):
+            assert not replayed(lambda x, low=low, high=high: x.clip(low, high), x.astype(dtype))
+
+
 def test_reciprocals_of_the_integer_0_are_those_of_the_processor() -> None:
     for dtype in ("i1", "u2", "i4", "i8"):
         x = np.array([0, 1, 2, 0], dtype)

@@ -36,6 +36,7 @@ from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops import control
+from graphir.semantics.library_calls import has_odd_step
 from graphir.semantics.numpy_loops import (
     LIKE_POWERS,
     call_attributes,
@@ -275,7 +276,8 @@ def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, ArrayValue):
-        return value.in_order and value.is_aligned
+        is_odd = value.layout is not None and has_odd_step(value.layout)
+        return value.in_order and value.is_aligned and not is_odd
     return not issubclass(type(value), np.ndarray) or value.flags.c_contiguous
 
 

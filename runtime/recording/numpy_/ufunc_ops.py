@@ -10,7 +10,7 @@ import numpy as np
 from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power, power_of_arrays
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps, OpAdder
-from graphir.semantics.numpy_loops import LIKE_POWERS, has_op_bits, loop_attribute
+from graphir.semantics.numpy_loops import CLIP, LIKE_POWERS, has_op_bits, loop_attribute
 from runtime.recording.numpy_.products import product_attributes
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError
@@ -67,7 +67,7 @@ def _loop(ufunc: np.ufunc, op: Op | None, values: Sequence[Any], outs: Sequence[
     if op is None:
         name = ufunc.__name__ if ufunc in LIKE_POWERS else None
     else:
-        name = op.name if getattr(np, op.name, None) is ufunc else None
+        name = op.name if ufunc in (CLIP, getattr(np, op.name, None)) else None
     may_square = ufunc is np.power and np.ndim(values[1]) > 0
     if name is None or (not may_square and has_op_bits(ufunc, values, outs)):
         return None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError
-from runtime import record
+from runtime import execute, record
 from tests.support.replays import gives_again
 from tests.support.tables import every
 
@@ -258,3 +258,28 @@ def test_keys_and_members_of_results_are_plain() -> None:
     assert str(result) == str(plain)
     members = [*result[0], *result[0]["a"], [*result[0]][2][0], *result[1], *result[2]]
     assert {type(member) for member in members} == {np.float64, str, tuple}
+
+
+def test_a_write_that_values_decide_is_noted() -> None:
+    """np.place writes nothing here, but does for other values."""
+
+    def program(x: Any) -> Any:
+        np.place(x, x > 9, [1.5])
+        return x * 2
+
+    (note,) = record(program, np.arange(3.0)).notes
+    assert note.what == "numpy.place"
+
+
+def test_views_as_ndarrays_are_views() -> None:
+    def program(x: Any) -> Any:
+        x.view(np.ndarray)[...] += 1
+        return x.view(np.ndarray) * 2, x.view(type=np.ndarray, dtype="u8").view("f8", np.ndarray)
+
+    for x in (np.array(3.0), np.arange(3.0)):
+        recording = record(program, x.copy())
+        assert recording.notes == () or x.ndim == 0
+        results = execute(recording.graph, *recording.inputs)
+        assert np.array_equal(results[0], (x + 1) * 2)
+    graph = record(lambda x: x.view(np.ndarray) * 2, np.array(3.0)).graph
+    assert float(execute(graph, np.array(4.0))) == 8
