@@ -1,19 +1,59 @@
 """Liveness: which symbols of a graph its outputs depend on, and which symbol uses each last.
 
 One backward walk over the list of symbols, which is in topological order: a symbol is live if it is
-an output, or an operand of a live symbol.
+an output, an operand of a live symbol, or a `call` whose run binds a dim of a live symbol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+from graphir.ops import control
+from graphir.ops.dims import Dim
+from graphir.ops.types import TensorType, TupleType
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
+
+
+def binders_of(graph: Graph) -> dict[str, Symbol]:
+    """Return, by name, the `call` that binds each dim of a graph which no input has."""
+    binders: dict[str, Symbol] = {}
+    if graph.has_bodies:
+        input_names = {name for symbol in graph.inputs for name in dim_names(symbol.type)}
+        for symbol in graph.symbols:
+            if symbol.op is control.call:
+                for name in dim_names(symbol.type):
+                    if name not in input_names:
+                        binders.setdefault(name, symbol)
+    return binders
+
+
+def binders_used(symbol: Symbol, binders: Mapping[str, Symbol]) -> list[Symbol]:
+    """Return the calls that must have run before a symbol, whose type or attributes need dims."""
+    names = {*dim_names(symbol.type), *chain.from_iterable(map(dim_names, symbol.attrs.values()))}
+    calls = [binders[name] for name in names if name in binders]
+    return [call for call in calls if call.index < symbol.index]
+
+
+def dim_names(value: Any) -> Iterator[str]:
+    """Yield the names of the dims in a type, or in an attribute, with repetitions."""
+    if isinstance(value, Dim):
+        yield from value.names()
+    elif isinstance(value, TupleType):
+        yield from chain.from_iterable(map(dim_names, value.parts))
+    elif type(value) is TensorType:
+        yield from chain.from_iterable(map(dim_names, value.shape))
+    elif isinstance(value, (tuple, list)):
+        yield from chain.from_iterable(map(dim_names, cast("Sequence[Any]", value)))
+    elif hasattr(value, "symbols") and hasattr(value, "input_names"):  # a graph of control flow
+        for symbol in cast("Graph", value).symbols:
+            yield from dim_names(symbol.type)
+            yield from chain.from_iterable(map(dim_names, symbol.attrs.values()))
 
 
 def live_mask(graph: Graph, outputs: Sequence[Symbol]) -> bytearray:
@@ -24,11 +64,15 @@ def live_mask(graph: Graph, outputs: Sequence[Symbol]) -> bytearray:
     live = bytearray(len(graph.symbols))
     for symbol in (*graph.inputs, *outputs):
         live[symbol.index] = True
+    binders = binders_of(graph)
     for symbol in reversed(graph.symbols):
         args = symbol.args
         if args and live[symbol.index]:
             for arg in args:
                 live[arg.index] = True
+        if binders and live[symbol.index]:
+            for call in binders_used(symbol, binders):
+                live[call.index] = True
     return live
 
 
@@ -55,8 +99,11 @@ def last_uses(graph: Graph, kept_places: Iterable[int] = ()) -> list[int]:
         last[at] = at
     for output in graph.outputs:
         last[output.index] = len(graph.symbols)
+    binders = binders_of(graph)
     for symbol in reversed(graph.symbols):
         if last[symbol.index] >= 0:
             for arg in symbol.args:
                 last[arg.index] = max(last[arg.index], symbol.index)
+            for call in binders_used(symbol, binders) if binders else ():
+                last[call.index] = max(last[call.index], symbol.index)
     return last

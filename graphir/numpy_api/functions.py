@@ -26,6 +26,7 @@ from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.statistics import STATISTICS, spread_dtype
+from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import product
 from graphir.ops.op import Op
@@ -167,6 +168,14 @@ def _where(condition: Any, x: Any = UNSET, y: Any = UNSET) -> Symbol:
     return ops.where(condition, x, y)
 
 
+def _keeps_zeros(a: Symbol, low: Any, high: Any) -> bool:
+    """Whether np.clip keeps zeros of the other sign than that of a bound, which is a number."""
+    if a.graph.rules.name != "numpy" or not a.dtype.is_float:
+        return False
+    are_weak = all(type(bound) in (int, float, TracedNumber) for bound in (low, high))
+    return are_weak and low <= 0 <= high and (low == 0 or high == 0)
+
+
 def _clip(
     a: Any,
     a_min: Any = None,
@@ -177,7 +186,9 @@ def _clip(
 ) -> Symbol:
     low, high = a_min if min is None else min, a_max if max is None else max
     if isinstance(a, Symbol):
-        return clip(a, low, high)
+        if not _keeps_zeros(a, low, high):
+            return clip(a, low, high)
+        return ops.minimum(high, ops.maximum(low, a))  # of equal operands the second one
     if low is None:
         return ops.minimum(a, high)
     return ops.maximum(a, low) if high is None else ops.clip(a, low, high)
@@ -191,10 +202,10 @@ def _sorted(
     stable: Any = None,
     descending: Any = None,
 ) -> Symbol:
-    """Return the elements in order. Zeros of both signs keep theirs, so that kinds are alike."""
+    """Return the elements in order; zeros of both signs in that of NumPy's kind of sort."""
     line, at = (flat(a), 0) if axis is None else (a, axis)
     if not descending:
-        return ops.sort(line, axis=at)
+        return ops.sort(line, axis=at, **(_stability(kind, stable) if a.dtype.is_inexact else {}))
     if a.dtype.is_inexact:  # NaN stays last
         return ops.negative(ops.sort(_negated(line), axis=at))
     return ops.sort(line, axis=at, descending=True)
@@ -209,13 +220,10 @@ def _argsorted(
     descending: Any = None,
 ) -> Symbol:
     line, at = (flat(a), 0) if axis is None else (a, axis)
-    if kind == "heapsort":
-        raise GraphError("heapsort has an order of equal values of its own", fix="leave it out")
-    is_stable = bool(stable) or kind in _STABLE_KINDS
+    stability = _stability(kind, stable)
     if not descending:
-        attrs: dict[str, Any] = {} if is_stable else {"stable": False}
-        return ops.argsort(line, axis=at, **attrs)
-    if not is_stable:
+        return ops.argsort(line, axis=at, **stability)
+    if stability:
         raise GraphError(
             "descending=True has an order of equal values of its own", fix="pass stable=True"
         )
@@ -230,7 +238,12 @@ def _negated(a: Symbol) -> Symbol:
     return ops.negative(a)
 
 
-_STABLE_KINDS = ("stable", "mergesort")
+def _stability(kind: Any, stable: Any) -> dict[str, Any]:
+    """Return the attributes of a sort that say whether equal values keep their order."""
+    name = (kind.decode() if isinstance(kind, bytes) else str(kind)).lower()
+    if name.startswith("h"):
+        raise GraphError("heapsort has an order of equal values of its own", fix="leave it out")
+    return {} if stable or name[:1] in "sm" else {"stable": False}
 
 
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:

@@ -91,6 +91,7 @@ _FUNCTIONS = {
     "empty_like": "prototype, /, dtype=None, order='K', subok=True, shape=None, *, device=None",
     "array": "object, dtype=None, *, copy=True, order='K', subok=False, ndmin=0, like=None",
     "arange": "start_or_stop, /, stop=None, step=1, *, dtype=None, device=None, like=None",
+    "fromstring": "string, dtype=float, count=-1, *, sep, like=None",
     "fromiter": "iter, dtype, count=-1, *, like=None",
     **dict.fromkeys(("inner", "vdot"), "a, b, /"),
     **dict.fromkeys(

@@ -260,7 +260,13 @@ layer_norm = Op(
     (Attr("epsilon", at.positive, 1e-5),),
     "rowwise",
 )
-sort = _rowwise("sort", sig.ORDERING, "Sorted, NaN last.", Attr("descending", at.flag, False))
+sort = _rowwise(
+    "sort",
+    sig.ORDERING,
+    "Sorted, NaN last. Zeros of both signs keep their order, or have NumPy's if not stable.",
+    Attr("descending", at.flag, False),
+    Attr("stable", at.flag, True),
+)
 argsort = _rowwise(
     "argsort",
     sig.POSITION,

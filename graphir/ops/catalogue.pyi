@@ -276,11 +276,11 @@ class _x_scale_shift_epsilon(Op):
 layer_norm: _x_scale_shift_epsilon
 """(x - mean) / sqrt(var + epsilon) * scale + shift, along the last axis."""
 
-class _x_axis_descending(Op):
-    def __call__(self, x: ArrayOrNumber, axis: Int = -1, descending: Flag = False) -> Symbol: ...
+class _x_axis_descending_stable(Op):
+    def __call__(self, x: ArrayOrNumber, axis: Int = -1, descending: Flag = False, stable: Flag = True) -> Symbol: ...
 
-sort: _x_axis_descending
-"""Sorted, NaN last."""
+sort: _x_axis_descending_stable
+"""Sorted, NaN last. Zeros of both signs keep their order, or have NumPy's if not stable."""
 
 class _x_axis_descending_dtype_stable(Op):
     def __call__(self, x: ArrayOrNumber, axis: Int = -1, descending: Flag = False, dtype: DTypeLike | None = None, stable: Flag = True) -> Symbol: ...

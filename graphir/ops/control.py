@@ -333,6 +333,11 @@ class Callee:
     def __init__(self, name: str, function: Callable[..., Sequence[Any]] | None = None) -> None:
         self.name, self.function = name, function
 
+    @property
+    def engine(self) -> str:
+        """The name of what computes the function, where the function tells one; else ""."""
+        return getattr(self.function, "engine", "")
+
     def __reduce__(self) -> tuple[type[Callee], tuple[str]]:
         return Callee, (self.name,)
 

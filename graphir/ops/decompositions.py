@@ -459,12 +459,14 @@ def layer_norm(p: Any, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 
 @exact
-def sort(p: Any, x: Any, axis: int, descending: bool) -> Any:
-    """Descending order: the ascending order reversed, so NaN comes first.
+def sort(p: Any, x: Any, axis: int, descending: bool, stable: bool = True) -> Any:
+    """The stable order. If descending, it is the ascending order reversed, so NaN comes first.
 
-    Ascending is a primitive.
+    A stable order that ascends is a primitive.
     """
-    return p.flip(p.sort(x, axis=axis), axis=(axis,)) if descending else None
+    if not descending:
+        return None if stable else p.sort(x, axis=axis)
+    return p.flip(p.sort(x, axis=axis), axis=(axis,))
 
 
 @exact

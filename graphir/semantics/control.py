@@ -42,6 +42,13 @@ class ControlCall(NamedTuple):
         """
         return _RUNS[self.op](self, operands)
 
+    def bound(self, results: tuple[Any, ...]) -> tuple[Array, ...]:
+        """Return the results of a `call`'s function as arrays, and bind the dims of their types.
+
+        Raises ExecutionError for results of other types.
+        """
+        return _bound(self, results)
+
     def scanned(self, x: Array) -> Any:
         """Return an operand by whose rows a scan runs."""
         return contiguous(x)
@@ -106,7 +113,11 @@ def _call(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
             f"{callee.name} has no function here: the graph was read from text or a pickle",
             fix="make the graph from its source again",
         )
-    results = tuple(callee.function(*operands))
+    return call.bound(tuple(callee.function(*operands)))
+
+
+def _bound(call: ControlCall, results: tuple[Any, ...]) -> tuple[Array, ...]:
+    callee = call.attrs["callee"]
     if len(results) != len(call.types):
         raise ExecutionError(
             f"{callee.name} must give {len(call.types)} results", got=str(len(results))

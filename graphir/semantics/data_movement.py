@@ -136,7 +136,7 @@ def flip(x: Array, axis: Sizes) -> Array:
 
 def roll(x: Array, shift: int, axis: int) -> Array:
     """Move element i to place i + shift along an axis; elements wrap around at the ends."""
-    return np.roll(x, shift, axis)
+    return np.roll(np.ascontiguousarray(x), shift, axis)
 
 
 def pad(x: Array, padding: tuple[tuple[int, int], ...], value: Array) -> Array:
@@ -161,12 +161,18 @@ def repeat(x: Array, repeats: int, axis: int) -> Array:
 
 def concat(*arrays: Array, axis: int) -> Array:
     """Join arrays end to end along an existing axis."""
-    return np.concatenate(arrays, axis, dtype=arrays[0].dtype, casting="no")
+    shape = list(arrays[0].shape)
+    shape[axis] = sum([x.shape[axis] for x in arrays])
+    out = np.empty(shape, arrays[0].dtype)  # NumPy's own result may be in column-major order
+    return np.concatenate(arrays, axis, out, casting="no")
 
 
 def stack(*arrays: Array, axis: int) -> Array:
     """Join arrays of one shape along a new axis."""
-    return np.stack(arrays, axis, dtype=arrays[0].dtype, casting="no")
+    shape = list(arrays[0].shape)
+    shape.insert(axis if axis >= 0 else axis + len(shape) + 1, len(arrays))
+    out = np.empty(shape, arrays[0].dtype)
+    return np.stack(arrays, axis, out, casting="no")
 
 
 # -- indexing: indices may have any integer dtype, and negative indices count from the end

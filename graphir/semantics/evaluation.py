@@ -52,10 +52,10 @@ _MACHINE = [_computes_in(dtype) for dtype in DType]
 def computes_narrowly(op: Op, attrs: Mapping[str, Any], dtypes: Sequence[DType]) -> bool:
     """Whether an op on operands of some dtypes computes in these, narrow or not, as NumPy does.
 
-    Loops of NumPy do, and an unstable argsort of float16, which leaves equal values as NumPy's own.
+    Loops of NumPy do, and unstable sorts of float16, which leave equal values as NumPy does.
     """
     return "loop" in attrs or (
-        op is ops.argsort and not attrs["stable"] and dtypes[0] is DType.float16
+        op in (ops.sort, ops.argsort) and not attrs["stable"] and dtypes[0] is DType.float16
     )
 
 

@@ -86,11 +86,8 @@ class OperandPlace:
         operand = np.asarray(operands[self.index])
         if self.layout is None:
             return operand[()]
-        array = self.layout.laid_out(operand, self.is_output)
-        if not self.is_output:
-            array = array.view()
-            array.setflags(write=False)
-        return array
+        # Writable, since np.convolve and others copy an array that is read-only.
+        return self.layout.laid_out(operand, self.is_output)
 
 
 @dataclass(frozen=True, slots=True)

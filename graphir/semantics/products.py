@@ -53,16 +53,18 @@ def matmul(x: Array, y: Array, layout: Layout | None = None, out: Array | None =
 
 
 def laid_out(array: Array, strides: Strides) -> Array:
-    """Return the array in memory with some strides, counted in elements.
+    """Return the array in aligned memory with some strides, counted in elements.
 
-    The result is the array itself where it has the strides. Raises ExecutionError if elements of
-    different values would share memory.
+    The result is the array itself where it has the strides: NumPy's products copy an array that is
+    not aligned, and so read other strides. Raises ExecutionError if elements of different values
+    would share memory.
     """
     steps = tuple([stride * array.itemsize for stride in strides])
-    if steps == array.strides or all(
+    has_strides = steps == array.strides or all(
         size == 1 or old == new
         for size, old, new in zip(array.shape, array.strides, steps, strict=True)
-    ):
+    )
+    if has_strides and array.flags.aligned:
         return array
     reaches = [step * (size - 1) for step, size in zip(steps, array.shape, strict=True) if size]
     start = -sum(reach for reach in reaches if reach < 0)

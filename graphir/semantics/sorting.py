@@ -30,26 +30,28 @@ _LONG = 500
 sorts."""
 
 
-def sort(x: Array, axis: int, descending: bool) -> Array:
+def sort(x: Array, axis: int, descending: bool, stable: bool = True) -> Array:
     """Sort along an axis, NaN last. `descending` reverses the result, so that NaN comes first.
 
-    Zeros of both signs, which compare equal, keep their order.
+    Zeros of both signs, which compare equal, keep their order; an unstable sort leaves them as
+    NumPy's quicksort does, by the machine's instructions.
     """
     result = np.empty(x.shape, x.dtype)
-    sort_into(result, x, axis)
+    sort_into(result, x, axis, stable)
     return np.flip(result, axis).copy() if descending else result
 
 
-def sort_into(result: Array, x: Array, axis: int) -> None:
+def sort_into(result: Array, x: Array, axis: int, stable: bool = True) -> None:
     """Sort along an axis as `sort` does, ascending, and write the elements into an array."""
+    stable = stable or x.dtype.kind not in "fc"  # equal integers are the same
     if x.dtype.char in "hH" and _widens_16_bits():
         result[...] = np.sort(x.astype(np.int32), axis=axis)
         return
     is_long = x.itemsize == 1 and x.shape[axis] > _SHORT
-    is_few = x.dtype.kind == "f" and x.size <= _FEW
+    is_few = x.dtype.kind == "c" or (x.dtype.kind == "f" and x.size <= _FEW)
     result[...] = x
-    result.sort(axis=axis, kind="stable" if is_long or is_few else None)
-    if x.dtype.kind == "f" and not is_few and _has_negative_zero(x):
+    result.sort(axis=axis, kind="stable" if stable and (is_long or is_few) else None)
+    if stable and x.dtype.kind == "f" and not is_few and _has_negative_zero(x):
         rows, sorted_rows = x.swapaxes(axis, -1), result.swapaxes(axis, -1)
         sorted_rows[sorted_rows == 0] = rows[rows == 0]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphir import Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
-from passes.analysis.casts import CastReport, Measured, cast_report
+from passes.analysis.casts import CastReport, Measured, report_with_kernels
 from passes.analysis.retype import retyped
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
@@ -73,7 +73,7 @@ def audit(
         run = unrolled(program, arrays, sizes)
         return _audit_unrolled(run, program, as_dtype, blame, progress, memory)
     graph = program if as_dtype is None else retyped(program, as_dtype).graph
-    report = cast_report(graph)
+    report = report_with_kernels(graph)
     arrays, sizes = bind(report.explicit, inputs, keywords)
     return _audited(Subject(report, arrays, sizes), blame, progress, memory)
 
@@ -134,7 +134,7 @@ def audit_recorded(
         graph.input_names,
         (*graph.outputs, *beyond.symbols()),
     )
-    report, count = cast_report(extended_graph), len(graph.outputs)
+    report, count = report_with_kernels(extended_graph), len(graph.outputs)
     beyond = beyond.remap(report.explicit.outputs[count:])
     report.arguments, report.step_results = beyond.arguments, beyond.step_results
     report.output_names = tuple(names)

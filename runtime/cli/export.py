@@ -13,6 +13,7 @@ from runtime import targets
 from runtime.cli.graphs import load_graph
 from runtime.cli.inputs import path
 from runtime.cli.output import UsageError, add_program, output_format, write_text
+from runtime.cli.programs import is_model
 from runtime.targets.specialize import specialized
 
 
@@ -44,28 +45,12 @@ def add_export(command: Callable[..., Any]) -> None:
         "else by the ending of OUT: .py, .mlir, .onnx",
     )
     parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        dest="sizes",
-        type=_size,
-        metavar="NAME=SIZE",
-        help="the size of a named dim; StableHLO needs that of each, others keep names",
-    )
-    parser.add_argument(
         "-o",
         "--output",
         type=path,
         metavar="OUT",
         help="write it there, not to the terminal; an ONNX model must be",
     )
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, equals, size = text.partition("=")
-    if not (name and equals and size.isascii() and size.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE, as in n=4")
-    return name, int(size)
 
 
 def _export(args: argparse.Namespace) -> None:
@@ -75,11 +60,8 @@ def _export(args: argparse.Namespace) -> None:
             "no target is named", fix=(f"give --to {', '.join(WRITERS)}", "-o model.onnx")
         )
     lowered_graph = lower(load_graph(args))
-    graph = (
-        specialized(_TITLES[target], lowered_graph, dict(args.sizes))
-        if args.sizes
-        else lowered_graph
-    )
+    sizes = {} if is_model(args.program) else dict(args.sizes)
+    graph = specialized(_TITLES[target], lowered_graph, sizes) if sizes else lowered_graph
     try:
         content = WRITERS[target](graph)
     except ImportError as error:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
-from runtime.cli.inputs import of_function, of_graph
-from runtime.cli.programs import load_program, require_arguments
+from runtime.cli.inputs import of_function, of_graph, of_model
+from runtime.cli.programs import is_model, load_program, require_arguments
 from runtime.recording.blocks import Script
 from runtime.sources.libraries import Library, library_of
 from runtime.sources.programs import ImportedProgram, import_program, module_instance
@@ -48,6 +48,9 @@ def _printing_apart(function: Callable[P, R]) -> Callable[P, R]:
 @_printing_apart
 def load_call(args: argparse.Namespace) -> Graph | Script | ProgramCall:
     """Return the graph or the script that a command names, or the call of its function."""
+    if is_model(args.program):
+        program, args.inputs = of_model(args.program, args.inputs, args.sizes)
+        return following(args.rules, program)
     program = load_program(args.program, args.sources, args.arguments)
     if isinstance(program, Graph):
         return following(args.rules, program)
@@ -75,14 +78,17 @@ def load_graph(args: argparse.Namespace) -> Graph:
 
 
 def load_run(
-    args: argparse.Namespace, program: Graph | ProgramCall | None = None
+    args: argparse.Namespace,
+    program: Graph | ProgramCall | None = None,
+    needs_values: bool = True,
 ) -> ImportedProgram:
     """Return the graph of a command that runs it, and the values of the graph's inputs.
 
-    `program` is what the command names, if it is loaded already. Raises ExecutionError for an input
+    `program` is what the command names, if it is loaded already. A graph that the command does not
+    run may have no values, unless it `needs_values`. Raises ExecutionError for an input
     that has a type alone.
     """
-    imported = _imported(program or load_call(args), args)
+    imported = _imported(program or load_call(args), args, needs_values)
     if any(value is None for value in imported.values):
         raise ExecutionError(
             f"{args.program} runs on values, and an input has a type alone",
@@ -92,9 +98,13 @@ def load_run(
 
 
 @_printing_apart
-def _imported(program: Graph | Script | ProgramCall, args: argparse.Namespace) -> ImportedProgram:
+def _imported(
+    program: Graph | Script | ProgramCall, args: argparse.Namespace, needs_values: bool = False
+) -> ImportedProgram:
     if isinstance(program, Graph):
-        return ImportedProgram(program, of_graph(program, args.inputs) if args.inputs else [])
+        return ImportedProgram(
+            program, of_graph(program, args.inputs) if args.inputs or needs_values else []
+        )
     if isinstance(program, Script):
         raise ExecutionError(f"{args.program}: name what it defines, as in {args.program}:function")
     function, library, positional, keywords = program

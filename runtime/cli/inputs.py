@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graphir import ExecutionError, Graph
+from graphir import ExecutionError, Graph, TensorType
 from graphir.ops.grammar import read_type
 from runtime.binding import match_inputs
 from runtime.cli.programs import find_object
+from runtime.sources import from_onnx
 from runtime.sources.libraries import LIBRARIES
+from runtime.sources.names import identifier
+from runtime.sources.onnx_.model import input_names, read_model
 from runtime.value_files import number, read_input
 
 
@@ -35,7 +38,18 @@ def add_inputs(command: Any) -> None:
         metavar="[NAME=]VALUE",
         help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also a "
         "type, 'float32[8, 3]', if the command does not run it, SCRIPT.py:NAME, file.json, another "
-        "file (its path), or a quoted Python literal; by name, or in order",
+        "file (its path), or a quoted Python literal; for a model.onnx also a type, which states "
+        "the input's sizes; by name, or in order",
+    )
+    command.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        dest="sizes",
+        type=_size,
+        metavar="NAME=SIZE",
+        help="the size of a named dim of a model.onnx; of an exported graph (StableHLO needs that "
+        "of each, others keep names)",
     )
     command.add_argument(
         "--library",
@@ -44,12 +58,50 @@ def add_inputs(command: Any) -> None:
     )
 
 
+def _size(text: str) -> tuple[str, int]:
+    name, equals, size = text.partition("=")
+    if not (name and equals and size.isascii() and size.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE, as in n=4")
+    return name, int(size)
+
+
+def of_model(
+    file: str, inputs: Sequence[str], sizes: Sequence[tuple[str, int]]
+) -> tuple[Graph, list[str]]:
+    """Return the graph of an ONNX model, and the inputs that are no types.
+
+    A type among the inputs, by name or in order, states the sizes of an input of the model.
+    """
+    model = read_model(file)
+    positional, by_name = _split_by_name(inputs)
+    names = [identifier(name) for name in input_names(model)]
+    values = positional[len(names) :]  # too many, which the run refuses
+    types: dict[str, TensorType] = {}
+    for name, text in [*zip(names, positional, strict=False), *by_name.items()]:
+        type_ = _type(text)
+        if type_ is None:
+            values.append(f"{name}={text}")
+        else:
+            types[name] = type_
+    return from_onnx(model, **dict(sizes), **types), values
+
+
 def of_graph(graph: Graph, inputs: Sequence[str]) -> list[Any]:
     """Return the values of a graph's inputs, in its order.
 
     Raises ExecutionError that names the missing or invalid input.
     """
-    texts = match_inputs(graph, *_split_by_name(inputs))
+    positional, by_name = _split_by_name(inputs)
+    names = graph.input_names[len(positional) :]
+    missing = [name for name in names if name not in by_name and name not in graph.defaults]
+    if missing and by_name.keys() <= set(graph.input_names):
+        pairs = zip(graph.input_names, graph.inputs, strict=True)
+        takes = ", ".join(f"{name}: {symbol.type}" for name, symbol in pairs)
+        raise ExecutionError(
+            f"graph {graph.name!r} is missing {', '.join(missing)}; it takes ({takes})",
+            fix="add " + " ".join(f"--input {name}={name}.npy" for name in missing),
+        )
+    texts = match_inputs(graph, positional, by_name)
     dtypes = [graph.concrete_dtype(symbol.dtype) for symbol in graph.inputs]
     return [
         read_input(text, dtype) if isinstance(text, str) else text  # a default
@@ -75,14 +127,21 @@ def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     return list(map(_argument, positional)), keywords
 
 
+def _type(text: str) -> TensorType | None:
+    """Return the type that a text means; None for other texts, and for the path of a file."""
+    if re.fullmatch(r"\w+\[[^\[\]]*\]", text) and not Path(text).exists():
+        return read_type(text)
+    return None
+
+
 def _argument(text: str) -> Any:
     """Return the value that a text means.
 
     That is an array, a type, a number, an object of a script, JSON, a literal, or a file's path.
     """
-    file = Path(text)
-    if re.fullmatch(r"\w+\[[^\[\]]*\]", text) and not file.exists():
-        return read_type(text)
+    file, type_ = Path(text), _type(text)
+    if type_ is not None:
+        return type_
     if ".py:" in text:
         return find_object(text)
     if text.endswith((".npy", ".npz")) or ".npz:" in text:

@@ -159,7 +159,7 @@ def _run(args: argparse.Namespace) -> None:
 
 def _plan(args: argparse.Namespace) -> None:
     output_format(args, ("text",), "text")
-    graph, values = load_run(args)
+    graph, values = load_run(args, needs_values=False)
     program = Program(graph, native=args.native)
     text = program.explain(*values) if args.ir is None else program.ir(args.ir, *values)
     write_text(str(text), args)

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from graphir import ExecutionError, Graph
 from graphir.numpy_api.trace import Trace
 from runtime.recording.blocks import Script
-from runtime.sources import from_onnx
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
@@ -22,7 +21,7 @@ Program: TypeAlias = "Graph | Callable[..., Any]"
 def load_program(
     text: str, sources: str | None = None, arguments: Sequence[str] | None = None
 ) -> Program:
-    """Return the graph in `net.gir` or `net.onnx`, or the object that `script.py:name` names.
+    """Return the graph in `net.gir`, or the object that `script.py:name` names.
 
     `package.module:name` imports a module from the current directory. A result of `trace` counts
     as its Graph. A script runs as an import would run it; with `arguments`, `script.py` alone is a
@@ -48,9 +47,6 @@ def _is_exported(value: Any) -> bool:
 def _read_file(text: str, sources: str | None, arguments: Sequence[str] | None) -> Program:
     """Return the graph in a file, or the Script of a file of Python."""
     suffix = Path(text).suffix.lower()
-    if suffix == ".onnx":
-        _require_file(text)
-        return from_onnx(text)
     if suffix in PICKLES:
         raise ExecutionError(
             f"{text}: torch reads {suffix} files by pickle, which runs any code that they hold",
@@ -60,8 +56,16 @@ def _read_file(text: str, sources: str | None, arguments: Sequence[str] | None) 
         return Graph.load(text, sources=sources)
     if arguments is None:
         raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
-    _require_file(text)
+    require_file(text)
     return Script(text, arguments)
+
+
+def is_model(text: str) -> bool:
+    """Whether a text is the path of an ONNX model; ExecutionError if there is no such file."""
+    if Path(text).suffix.lower() != ".onnx":
+        return False
+    require_file(text)
+    return True
 
 
 def find_object(text: str) -> Any:
@@ -107,7 +111,7 @@ def _module(path: str) -> Any:
 
     A file of a package is imported as its module, so that its relative imports work.
     """
-    file = _require_file(path)
+    file = require_file(path)
     folder, name = file.parent, file.stem
     while (folder / "__init__.py").is_file():
         folder, name = folder.parent, f"{folder.name}.{name}"
@@ -138,7 +142,8 @@ def _imported(name: str) -> Any:
         raise ExecutionError(f"no module {name!r}", got=f"missing {error.name}", fix=fix) from None
 
 
-def _require_file(path: str) -> Path:
+def require_file(path: str) -> Path:
+    """Return the absolute path of a file; ExecutionError if there is none."""
     file = Path(path).resolve()
     if not file.is_file():
         raise ExecutionError(f"{path}: no such file")

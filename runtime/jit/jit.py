@@ -246,6 +246,12 @@ class Jitted(Generic[P, R]):
                 self._layout_use = max(self._layout_use, leaf.trace.layout_use)
             if self._layout_use > use:  # by this trace, or by one on another thread
                 if _groups(self._layout_use, reader.inputs):
+                    if not leaf.guards.lasting:
+                        raise GraphError(
+                            "arguments share memory, for which the function is traced once more, "
+                            "and it takes from an iterator or changes state",
+                            fix="pass copies, or values in place of the iterator",
+                        )
                     return self._lookup_or_compile(args, keywords)
                 key = *key[:_PLAIN_KEY], _layout_key(self._layout_use, reader, groups)
             values = leaf.trace.numbers.values if leaf.trace.numbers else []

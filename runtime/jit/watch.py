@@ -173,7 +173,7 @@ class Watch:
         if (id(code), id(frame.f_globals)) not in self._entered_frames:
             self._entered_frames.add((id(code), id(frame.f_globals)))
             self._code_objects.append((code, frame.f_globals))
-            replace_makers(frame.f_globals, loads.globals)
+            replace_makers(frame.f_globals, loads.globals, loads.attributes | loads.updates)
             self._enter_module(frame.f_globals, loads)
         if code.co_freevars:
             for function in self._functions_of(frame):
@@ -264,7 +264,8 @@ class Watch:
         """Record a value that code only updates, which matters if other code loads it."""
         if type(value) in _OF_TRACE or id(value) in self._new_objects:
             return
-        self._updates.setdefault((id(owner), way, name), Guard(way, owner, name, value))
+        update = Guard(way, owner, name, original_of(value))
+        self._updates.setdefault((id(owner), way, name), update)
         if isinstance(value, CONTAINERS) and not isinstance(value, (tuple, frozenset)):
             self._containers.setdefault(id(cast("Any", value)), Contents(value))
 

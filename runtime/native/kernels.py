@@ -354,7 +354,7 @@ class Kernels:
         dtypes = [rows.symbol.dtype.storage for rows in step.rows]
         sums = [np.empty((space.lead, space.lanes), dtype) for dtype in dtypes]
         cells = [step.cells[symbol.index] for symbol in self.code.inputs.values()]
-        cells += [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
+        cells += step.results
         job = self._columns_job(step, space, arrays, sums, self.threads(step))
         return job and (job, cells)
 

@@ -16,7 +16,7 @@ from runtime.native.abi.loops import loop_of
 from runtime.native.code import NativeCode
 from runtime.native.emitters import LlvmValue, emitted, has_code
 from runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, offsets, rows
-from runtime.native.vectors import Vectors, lane, splat, words_of
+from runtime.native.vectors import Vectors, lane, splat, stored_type, words_of
 from runtime.program.codegen.instructions import Instruction
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import (
@@ -536,8 +536,3 @@ def rows_side_by_side(code: NativeCode, kinds: Iterable[Kind]) -> bool:
     both = [*zip(code.inputs.values(), kinds, strict=True)]
     is_merged = any(isinstance(kind, ShortAxis) for _, kind in both)
     return not is_merged and any(symbol.rank and kind != 1 for symbol, kind in both)
-
-
-def stored_type(dtype: Storage) -> Storage:
-    """Return the dtype of an element in memory: a bool is vector as a uint8, others as they are."""
-    return np.dtype(np.uint8) if dtype.kind == "b" else dtype

@@ -29,6 +29,11 @@ def lane(dtype: Storage) -> str:
     return _FLOATS.get((dtype.kind, dtype.itemsize), f"i{8 * dtype.itemsize}")
 
 
+def stored_type(dtype: Storage) -> Storage:
+    """Return the dtype of an element in memory: a bool is a uint8, others as they are."""
+    return np.dtype(np.uint8) if dtype.kind == "b" else dtype
+
+
 def words_of(text: str) -> str:
     """Return LLVM assembly from text with three abbreviations.
 

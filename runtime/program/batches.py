@@ -29,7 +29,7 @@ from runtime.program.blocks import in_order, share, strided
 from runtime.program.codegen.straight import alone
 from runtime.program.cost_model import COST, LINE
 from runtime.program.memory import Lane, Need, ScratchView, lookup
-from runtime.program.phases import PhasesStep
+from runtime.program.phases import FusedStep
 from runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
 from runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
 from runtime.results import REFUSAL_ERRORS, refused
@@ -60,6 +60,7 @@ class ProductStep:
     def __init__(self, step: CallStep, shape: Shape) -> None:
         self.symbol, self.reads, self.write, self.shape = step.symbol, step.reads, step.write, shape
         self._layout, self._multiply = layout_of(step), step.multiply
+        self.results = step.results
 
     def run(self, run: PlanRun) -> None:
         """Multiply the matrices into the memory of the result."""
@@ -106,12 +107,12 @@ class Body(NamedTuple):
     need: Need
 
 
-class BatchStep:
+class BatchStep(FusedStep[Member]):
     """Products and regions over the same matrices as one step.
 
     `members` are regions, products and views in order. `lead` are the leading axes of the batch.
-    `axes` has the operands from outside of which a part reads a part. `results` are the cells that
-    other steps or the outputs read. `fuse` fuses the regions of a part over rows.
+    `axes` has the operands from outside of which a part reads a part. `fuse` fuses the regions of a
+    part over rows.
     """
 
     def __init__(
@@ -122,37 +123,29 @@ class BatchStep:
         results: Collection[int],
         fuse: Callable[[Sequence[Any], Collection[int]], Sequence[Any]],
     ) -> None:
-        self.members, self.lead, self.axes, self._fuse = members, lead, axes, fuse
-        self.shape = members[0].shape
-        self._regions = [member for member in members if isinstance(member, RegionStep)]
-        self.writes: dict[int, tuple[Shape, np.dtype[Any]]] = {}
+        writes: dict[int, tuple[Shape, np.dtype[Any]]] = {}
         views: set[int] = set()
         for member in members:
             if isinstance(member, RegionStep):
-                self.writes |= {cell: (member.shape, dtype) for cell, dtype in member.writes}
-                dtypes = [(each, each.symbol.dtype.storage) for each in member.rows]
-                self.writes |= {each.cell: (each.shape, dtype) for each, dtype in dtypes}
+                writes |= member.results
             elif is_product(member):
-                self.writes[member.write] = member.shape, member.symbol.dtype.storage
+                writes[member.write] = member.shape, member.symbol.dtype.storage
             else:
                 views.add(member.write)
-        self.results = [cell for cell in self.writes if cell in results]
-        inside = {*self.writes, *views}
-        self._inner = inside.difference(self.results)
-        reads = [cell for member in members for cell in member.reads]
-        self.reads = list(dict.fromkeys([cell for cell in reads if cell not in inside]))
+        super().__init__(members, writes, views, results)
+        self.lead, self.axes, self._fuse, self.shape = lead, axes, fuse, members[0].shape
+        self._regions = [member for member in members if isinstance(member, RegionStep)]
         # Products read these in C order, whatever order a part of them may be in by itself.
         self._ordered = {
             cell
             for member in members
             if is_product(member) and layout_of(member) is None
             for cell in member.reads
-            if cell not in inside
+            if cell in self.reads
         }
         self.most_threads = max(member.most_threads for member in members)
         self._cut()
         self._bodies: dict[Shape, Body] = {}
-        self._jobs: dict[Any, SharedJob] = {}
 
     def _cut(self) -> None:
         """Choose the parts, and whether threads take different parts."""
@@ -240,7 +233,7 @@ class BatchStep:
         slots: dict[int, tuple[int, int]] = {}
         free: dict[int, list[int]] = {}
         for number, step in enumerate(steps):
-            for cell in written_cells(step):
+            for cell in step.results:
                 if cell in self.results or cell not in self.writes:
                     continue
                 shape, dtype = self.writes[cell]
@@ -256,7 +249,7 @@ class BatchStep:
 
     def _views_of(self, step: Any) -> Collection[int]:
         """Return the cells that a step writes as views of its first operand."""
-        return [cell for cell in written_cells(step) if cell not in self.writes]
+        return [cell for cell in step.results if cell not in self.writes]
 
     # -- running
 
@@ -299,17 +292,6 @@ class BatchStep:
         job.run([0 if array is None else array.ctypes.data for array in places])
         return True
 
-    @property
-    def cells(self) -> list[int | None]:
-        """The cells of the memories of the job; None for scratch memory."""
-        return [None if cell in self._inner else cell for cell in (*self.writes, *self.reads)]
-
-    @property
-    def sizes(self) -> dict[int, int]:
-        """The bytes of the results, by cell."""
-        both = [(cell, *self.writes[cell]) for cell in self.results]
-        return {cell: math.prod(shape) * dtype.itemsize for cell, shape, dtype in both}
-
     @lazy
     def _rows(self) -> dict[int, int]:
         """The bytes of a matrix of each value, by cell."""
@@ -330,12 +312,11 @@ class BatchStep:
         """
         if not self.is_job:
             return None
-        count, inner = math.prod(self.lead), [cell for cell in self.writes if cell in self._inner]
-        rows = self._rows
+        count, inner, rows = math.prod(self.lead), self._inner, self._rows
         room = max(1, COST.BATCH_ROWS // sum(rows.values()))
         offsets = [0, *itertools.accumulate(-(-room * rows[cell] // LINE) * LINE for cell in inner)]
         layouts, views = self._layouts(values)
-        keys = [*self.writes, *self.reads]
+        keys = self._keys
         kernels: list[RowKernel] = []
         native = self._regions[0].native
         for member in self.members:
@@ -371,7 +352,7 @@ class BatchStep:
             for cell, shape, dtype in _operands(member):
                 if layouts[cell] is None and cell in self.reads:
                     layouts[cell] = in_order(shape, dtype)
-            for cell in written_cells(member):
+            for cell in member.results:
                 if cell in self.writes:
                     layouts[cell] = in_order(*self.writes[cell])
             if isinstance(member, CallStep) and not is_product(member):
@@ -423,16 +404,21 @@ def _product(step: CallStep, operands: Sequence[Array]) -> Product | None:
 
     NumPy calls another function of BLAS for a matrix and its own transpose, in one memory.
     """
-    layout = layout_of(step)
-    left, right = operands_laid = [*map(ProductOperand.of, operands)]
-    demands = [ProductOperand.of(in_order(x.shape, x.dtype)).strides for x in operands]
-    if layout:
-        function, *demands, is_gram = layout
-        if is_gram or function != "matmul" or left.strides[-2:] == right.strides[-2:][::-1]:
-            return None
-    if not all(map(ProductOperand.lies, operands_laid, demands)):
+    left, right = both = [*map(ProductOperand.of, operands)]
+    mirrored = layout_of(step) and left.strides[-2:] == right.strides[-2:][::-1]
+    if mirrored or not multiplies_in_place(step, both):
         return None
     return Product(step.symbol.dtype.storage, left, right)
+
+
+def multiplies_in_place(step: CallStep, operands: Sequence[ProductOperand]) -> bool:
+    """Whether np.matmul of operands as they lie in memory is a product, without a copy."""
+    dtype = step.symbol.dtype.storage
+    orders = [ProductOperand.of(in_order(x.shape, dtype)).strides for x in operands]
+    function, *demands, is_gram = layout_of(step) or ("matmul", *orders, False)
+    if function != "matmul" or is_gram:
+        return False
+    return not products.uses_blas(dtype) or all(map(ProductOperand.lies, operands, demands))
 
 
 def is_product(step: Any) -> TypeGuard[CallStep]:
@@ -470,13 +456,6 @@ def _threads_above(product: CallStep) -> int:
 def terms_of(product: CallStep) -> int:
     """Return the multiplications of all matrices of a product."""
     return math.prod(product.shape) * product.operand_shapes[0][-1]
-
-
-def written_cells(step: Any) -> Collection[int]:
-    """Return the cells that a step of a part writes, in order."""
-    if isinstance(step, RegionStep):
-        return [*[cell for cell, _ in step.writes], *[rows.cell for rows in step.rows]]
-    return step.results if isinstance(step, PhasesStep) else [step.write]
 
 
 def _view(step: CallStep, shape: Shape) -> LayoutStep:

@@ -5,12 +5,12 @@ therefore has one plan for all iterations, whose function needs no guards and ke
 NumPy scalars. What a body gives may share memory with its operands: the program copies the results
 of a call at the end.
 
-A `call` may bind dims. A program with such a call has no plan: it binds and runs step by step.
+A `call` may bind dims: see `LateRuns`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from time import perf_counter_ns
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, Symbol, TensorType, ops
-from graphir.ops.dims import Dim
+from graphir import Symbol, TensorType, ops
+from graphir.ir.liveness import dim_names
 from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import contiguous
 from passes.rewriter import bodies_of
@@ -57,7 +57,8 @@ class ControlStep(CallStep):
         self.write = cells[symbol.index]
         self.settings, self.fits = {}, False
         parts = [part for part in symbol.type.parts if type(part) is TensorType]
-        late = set(own_dims(symbol)).difference(sizes)
+        is_call = symbol.op is ops.control.call
+        late = is_call and not sizes.keys() >= set(dim_names(symbol.type))
         shapes = [shape_of(symbol, sizes, part) for part in parts if not late]
         self.part_shapes = shapes
         self.shape = max(shapes, key=np.prod, default=())  # of the largest part
@@ -65,8 +66,16 @@ class ControlStep(CallStep):
         self._inlined: tuple[list[Statements | None], Any] = [], None
         self.in_python = loop is None
         self.loop = None if late or (loop and loop.why) else loop
-        is_part = symbol.op is ops.control.part
-        self.kernel = itemgetter(symbol.attrs["index"]) if is_part else self._results
+        self._function: Any = None if late or not is_call else symbol.attrs["callee"].function
+        self._parts = [
+            (part.dtype.storage, shape) for part, shape in zip(parts, shapes, strict=False)
+        ]
+        if symbol.op is ops.control.part:
+            self.kernel = itemgetter(symbol.attrs["index"])
+        elif self._function and len(parts) == len(symbol.type.parts):
+            self.kernel = self._call_results
+        else:
+            self.kernel = self._results
 
     @property
     def length(self) -> int | None:
@@ -97,6 +106,17 @@ class ControlStep(CallStep):
         )
         needs_lane = any("lane" in line for each in statements for line in each.lines)
         return statements if is_scalar and not needs_lane and count <= COST.INLINED_LINES else None
+
+    def _call_results(self, *operands: Any) -> tuple[Any, ...]:
+        """Return the results of a `call` whose sizes are bound."""
+        try:
+            results = tuple(self._function(*operands))
+            for x, (dtype, shape) in zip(results, self._parts, strict=False):
+                if type(x) is not np.ndarray or x.dtype is not dtype or x.shape != shape:
+                    return self._call().bound(results)
+            return results if len(results) == len(self._parts) else self._call().bound(results)
+        except REFUSAL_ERRORS as error:
+            raise refused(error, self.symbol) from None
 
     def _results(self, *operands: Any) -> tuple[Any, ...]:
         symbol, lane = self.symbol, take(self._free)
@@ -230,7 +250,7 @@ class BoundBody:
 
     def __init__(self, program: Program, carries: int, sizes: dict[str, int]) -> None:
         self._program, self._sizes = program, sizes
-        self._plan = None if program.binds_late else program.plan(sizes, True, carries)
+        self._plan = None if program.late_runs else program.plan(sizes, True, carries)
         cells = self._plan.donated if self._plan else ()
         self.donated = [place for place, cell in enumerate(program.entry) if cell in cells]
 
@@ -257,29 +277,11 @@ class BoundBody:
         memory with operands and with each other.
         """
         plan, program = self._plan, self._program
-        if plan is None:
-            return lambda values: _unboxed(program.bind_and_run(lane, values, self._sizes))
+        if plan is None and program.late_runs:
+            runs = program.late_runs
+            return lambda values: _unboxed(runs.outputs(lane, values, self._sizes))
+        assert plan is not None
         return partial(program.outputs_of, plan, lane)
-
-
-def binds_dims(graph: Graph) -> bool:
-    """Whether a `call` of a graph gives arrays with dims that no input of the graph has."""
-    bound = {name for symbol in graph.inputs for name in _names(symbol.type)}
-    return any(not bound.issuperset(own_dims(symbol)) for symbol in graph.symbols)
-
-
-def own_dims(symbol: Symbol) -> Iterator[str]:
-    """Yield the names of the dims of a `call`'s results."""
-    if symbol.op is ops.control.call:
-        for part in symbol.type.parts:
-            if type(part) is TensorType:
-                yield from _names(part)
-
-
-def _names(type_: TensorType) -> Iterator[str]:
-    for dim in type_.shape:
-        if isinstance(dim, Dim):
-            yield from dim.names()
 
 
 def carries_of(symbol: Symbol) -> Sequence[int]:

@@ -4,6 +4,8 @@ The partition gives each symbol a level. A symbol has the level of its elementwi
 same shape, and a level above that of all other operands. All elementwise symbols of one level and
 shape form a region, which needs no result of its own level from outside.
 
+A `call` may bind dims. A symbol that needs such a dim has a level above the call's.
+
 An update of an array has at least the level of all symbols before it that read the array or a view
 of it. The readers are then done before the update, which may write in place (see ownership.py).
 """
@@ -17,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import Graph, Symbol, TensorType, ops
-from graphir.ir.liveness import last_uses
+from graphir.ir.liveness import binders_of, binders_used, last_uses
 from graphir.ops.dims import Shape
 from graphir.semantics.evaluation import computes_narrowly
 from runtime.program.rows import sums_by_halves
@@ -107,18 +109,22 @@ def cut(graph: Graph) -> list[StepOf]:
     regions: dict[tuple[int, Shape], Region] = {}
     latest: dict[TensorType, tuple[int, Region]] = {}
     calls: list[tuple[int, Call]] = []
+    binders = binders_of(graph)
     readers = _Readers() if any(symbol.op in UPDATES for symbol in graph.symbols) else None
     for symbol in graph.symbols:
         index, op, type_ = symbol.index, symbol.op, symbol.type
-        if last[index] < 0 or op in _SOURCES:
+        bound = binders_used(symbol, binders) if binders else ()
+        least = max([levels[call.index] + 1 for call in bound], default=0)
+        if last[index] < 0 or (op in _SOURCES and not bound) or op is ops.input:
             continue
         if op.kind not in _ELEMENTWISE or (op is ops.pow and _is_apart(symbol)):
-            least = readers.level(symbol.args[0]) if readers and op in UPDATES else 0
+            if readers and op in UPDATES:
+                least = max(least, readers.level(symbol.args[0]))
             levels[index] = _add(symbol, levels, inner, regions, calls, least)
             if readers:
                 readers.enter(symbol, levels[index])
             continue
-        level, shape = 0, type_.shape
+        level, shape = least, type_.shape
         for arg in symbol.args:
             source = arg if arg.op is not ops.broadcast_to else source_of(arg)
             below = levels[source.index]
@@ -211,7 +217,7 @@ def _add(
         return level
     source = source_of(symbol.args[0])
     shape = symbol.args[0].shape
-    level = max([levels[arg.index] + 1 for arg in symbol.args[1:]], default=0)
+    level = max([least, *[levels[arg.index] + 1 for arg in symbol.args[1:]]])
     joins = inner[source.index] and source.shape == shape
     level = max(level, levels[source.index] + (not joins))
     region = regions.setdefault((level, shape), Region(shape))

@@ -18,6 +18,11 @@ Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
 
 
+def long_axes(shape: Iterable[int]) -> list[int]:
+    """Return the sizes of a shape's axes without those of size 1."""
+    return [size for size in shape if size != 1]
+
+
 class Box(NamedTuple):
     """A slice of each axis of an array: first elements, ends and positive steps."""
 
@@ -45,7 +50,7 @@ class Box(NamedTuple):
 
         The answer is None unless the two shapes differ in axes of size 1 alone.
         """
-        if [size for size in self.shape if size != 1] != [size for size in shape if size != 1]:
+        if long_axes(self.shape) != long_axes(shape):
             return None
         entries: list[slice | int | None] = []
         parts = zip(map(slice, *self), self.shape, strict=True)

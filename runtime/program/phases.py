@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from time import perf_counter_ns
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from runtime.program.cost_model import COST, LINE, NATIVE_SIDE
 from runtime.program.memory import Lane, Need, ScratchView, lookup
 from runtime.program.rows import Rows
 from runtime.program.steps import (
+    CallStep,
     PlanRun,
     RegionStep,
     contiguous_slots,
@@ -43,6 +44,8 @@ from runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
 """The scratch memory of the values that the phases alone read, by cell."""
+
+Member = TypeVar("Member", bound=RegionStep | CallStep)
 
 Phase: TypeAlias = Callable[[Lane, int, int], None]
 """A phase of one thread, as a function of a range of rows."""
@@ -76,12 +79,46 @@ def is_as(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return (1,) * (len(long) - len(short)) + short == long
 
 
-class PhasesStep:
+class FusedStep(Generic[Member]):
+    """Several steps as one.
+
+    `members` are the steps in order, and `views` the cells of views of their values. `writes` has
+    the shape and dtype of each value, by cell. `results` are the cells of the values that other
+    steps or the outputs read; the other values lie in scratch memory.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        writes: Mapping[int, tuple[tuple[int, ...], np.dtype[Any]]],
+        views: Collection[int],
+        results: Collection[int],
+    ) -> None:
+        self.members, self.writes = members, writes
+        self.results = [cell for cell in writes if cell in results]
+        reads = [cell for member in members for cell in member.reads]
+        inside = {*writes, *views}
+        self.reads = list(dict.fromkeys([cell for cell in reads if cell not in inside]))
+        self._inner = [cell for cell in writes if cell not in results]
+        self._keys = [*self._inner, *self.results, *self.reads]
+        self._jobs: dict[Any, SharedJob] = {}
+
+    @property
+    def cells(self) -> list[int | None]:
+        """The cells of the memories of the job; None for scratch memory."""
+        return [None if cell in self._inner else cell for cell in self._keys]
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The bytes of the results, by cell."""
+        both = [(cell, *self.writes[cell]) for cell in self.results]
+        return {cell: math.prod(shape) * dtype.itemsize for cell, shape, dtype in both}
+
+
+class PhasesStep(FusedStep[RegionStep]):
     """Regions over the same rows as one step.
 
-    `members` are the regions in order. `aliases` maps the cell of each view of one value a row to
-    the cell that it views. `results` are the cells that other steps or the outputs read; the others
-    lie in scratch memory.
+    `aliases` maps the cell of each view of one value a row to the cell that it views.
     """
 
     def __init__(
@@ -91,18 +128,9 @@ class PhasesStep:
         aliases: Mapping[int, int],
         results: Collection[int],
     ) -> None:
-        self.members, self.space, self.aliases = members, space, aliases
-        self.shape = space.shape
-        self.writes: dict[int, tuple[tuple[int, ...], np.dtype[Any]]] = {}
-        for member in members:
-            self.writes |= {cell: (member.shape, dtype) for cell, dtype in member.writes}
-            self.writes |= {
-                rows.cell: (rows.shape, rows.symbol.dtype.storage) for rows in member.rows
-            }
-        self.results = [cell for cell in self.writes if cell in results]
-        inside = {*self.writes, *aliases}
-        read_cells = [cell for member in members for cell in member.reads]
-        self.reads = list(dict.fromkeys([cell for cell in read_cells if cell not in inside]))
+        writes = {cell: each for member in members for cell, each in member.results.items()}
+        super().__init__(members, writes, aliases, results)
+        self.space, self.aliases, self.shape = space, aliases, space.shape
         self.price = sum(member.price for member in members)
         self.threads = threads_of(members, self.price > COST.SECOND_THREAD)
         sizes = {cell: math.prod(n) * dtype.itemsize for cell, (n, dtype) in self.writes.items()}
@@ -117,11 +145,8 @@ class PhasesStep:
             self.native_room = -(-self.native_room // NATIVE_SIDE) * NATIVE_SIDE
         self.blocks = -(-space.rows // max(1, self.room))
         self.needs: list[dict[int, Need]] = [{} for _ in members]
-        self._inner = [cell for cell in self.writes if cell not in results]
         sizes = [self.row(cell) * self.writes[cell][1].itemsize for cell in self._inner]
         self._offsets = [0, *accumulate(-(-self.native_room * n // LINE) * LINE for n in sizes)]
-        self._keys = [*self._inner, *self.results, *self.reads]
-        self._jobs: dict[Any, SharedJob] = {}
 
     def _operand_sizes(self, member: RegionStep) -> dict[int, int]:
         """Return the bytes of the operands that a region reads from outside, by cell.
@@ -227,17 +252,6 @@ class PhasesStep:
         outer = [run.values[cell].ctypes.data for cell in self.results]
         job.run([*[0] * len(self._inner), *outer, *[x.ctypes.data for x in arrays.values()]])
         return True
-
-    @property
-    def cells(self) -> list[int | None]:
-        """The cells of the memories of the job; None for scratch memory."""
-        return [None if cell in self._inner else cell for cell in self._keys]
-
-    @property
-    def sizes(self) -> dict[int, int]:
-        """The bytes of the results, by cell."""
-        both = [(cell, *self.writes[cell]) for cell in self.results]
-        return {cell: math.prod(shape) * dtype.itemsize for cell, shape, dtype in both}
 
     def job(self, values: Sequence[Any]) -> SharedJob | None:
         """Return the phases in machine code for operands of some strides; None without kernels."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphir import ops
+from graphir import ExecutionError, ops
+from graphir.ir.liveness import dim_names
 from graphir.lazy import lazy
 from runtime.program.batches import BatchStep
 from runtime.program.codegen.sequences import (
@@ -26,6 +27,7 @@ from runtime.program.codegen.sequences import (
     sequence_of,
 )
 from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
+from runtime.program.control import ControlStep
 from runtime.program.cost_model import COST
 from runtime.program.cutting import UPDATES
 from runtime.program.phases import PhasesStep
@@ -37,13 +39,22 @@ from runtime.program.rewrites.operands import read_narrow
 from runtime.program.rewrites.ownership import donated_carries, mark_updates
 from runtime.program.rewrites.phases import fuse_phases
 from runtime.program.rewrites.stores import merge_stores
-from runtime.program.rewrites.views import merge_views, view_steps
+from runtime.program.rewrites.views import merge_views
 from runtime.program.rewrites.wavefronts import fuse_wavefronts
-from runtime.program.steps import CallStep, RegionStep, ScalarStep, Step, shape_of
+from runtime.program.steps import (
+    CallStep,
+    PlanRun,
+    RegionStep,
+    ScalarStep,
+    Step,
+    is_view,
+    shape_of,
+)
 from runtime.program.wavefronts import WavefrontStep
 from runtime.results import require_declared
 
 if TYPE_CHECKING:
+    from runtime.program.memory import Lane
     from runtime.program.program import Program
 
 
@@ -238,7 +249,7 @@ class Plan:
         layouts = values.copy()
         regions = [step for step in self.bound if isinstance(step, RegionStep)]
         flat = {cell: (step.shape, dtype) for step in regions for cell, dtype in step.writes}
-        for step in view_steps(self.bound):
+        for step in filter(is_view, self.bound):
             (cell,) = step.reads
             if layouts[cell] is None and cell in flat:
                 layouts[cell] = np.empty(*flat[cell])
@@ -358,12 +369,94 @@ def _is_large(step: ScalarStep | RegionStep) -> bool:
     """Whether machine code of a step would make results whose memory is recycled otherwise."""
     if isinstance(step, ScalarStep):
         return False
-    results = set(machine_ends(step)[1])
-    sizes = [step.size * dtype.itemsize for cell, dtype in step.writes if cell in results]
-    sizes += [math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize for rows in step.rows]
+    values = [step.results[cell] for cell in machine_ends(step)[1]]
+    sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in values]
     return max(sizes, default=0) >= COST.RECYCLED
 
 
 def _last_reads(steps: Iterable[Step | PhasesStep | BatchStep | Straight]) -> dict[int, int]:
     """Return the number of the last step that reads each cell."""
     return {cell: number for number, step in enumerate(steps) for cell in step.reads}
+
+
+class LateRuns:
+    """The runs of a program whose calls bind dims.
+
+    Such a program runs step by step. It binds each step when the calls before it have run, and
+    keeps the bound steps by the sizes that they need. Once two runs in a row have had the same
+    sizes, the program runs by a plan for these, whose calls refuse results of other sizes.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._names = [_dim_names_of(step) for step in program.steps]
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all bound steps and plans, because they may reference a kernel that is evicted."""
+        self._steps: dict[Any, Step | Straight] = {}
+        self._sizes: dict[Any, Mapping[str, int]] = {}
+        self._plans: dict[Any, Plan] = {}
+
+    def outputs(
+        self,
+        lane: Lane,
+        inputs: Sequence[Any],
+        sizes: Mapping[str, int],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Sequence[Any]:
+        """Return the outputs for inputs as arrays, which bind some sizes."""
+        program, inputs = self._program, list(map(np.asarray, inputs))
+        key = tuple([(x.dtype, x.shape) for x in inputs]), frozenset(sizes.items())
+        plan = None if progress else self._plans.get(key)
+        if plan is not None:
+            try:
+                return program.outputs_by(plan, lane, inputs)
+            except ExecutionError:  # other sizes, or an error that the steps raise too
+                del self._plans[key]
+        values, sizes = program.values(inputs), dict(sizes)
+        run = PlanRun(values, lane, program.free_lanes, program.recycler, {})
+        for number, part in enumerate(program.steps):
+            self._step(number, part, sizes).run(run)
+            if progress:
+                progress(number + 1, len(program.steps))
+        outputs = tuple([values[cell] for cell in program.exit])
+        shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
+        require_declared(outputs, [program.storages[cell] for cell in program.exit], shapes)
+        if self._sizes.get(key) == sizes and not progress:
+            _limit(self._plans, COST.KEPT_PLANS)
+            self._plans[key] = program.plan(sizes)
+        _limit(self._sizes, COST.KEPT_PLANS)
+        self._sizes[key] = sizes
+        return outputs
+
+    def _step(self, number: int, part: Any, sizes: dict[str, int]) -> Any:
+        """Return a step bound to sizes; a call that binds further sizes adds them when it runs."""
+        names = self._names[number]
+        key = number, *[sizes.get(name) for name in names]
+        step = self._steps.get(key)
+        if step is None:
+            is_late = not sizes.keys() >= set(names)
+            step = self._program.bind_step(number, part, sizes if is_late else dict(sizes))
+            if not isinstance(step, (ControlStep, RegionStep)) or (
+                isinstance(step, RegionStep) and not step.size
+            ):
+                step = alone(step)
+            if not is_late:
+                _limit(self._steps, COST.KEPT_PLANS * len(self._names))
+                self._steps[key] = step
+        return step
+
+
+def _dim_names_of(step: Any) -> Sequence[str]:
+    """Return the names of the dims that a step needs, or binds."""
+    symbols = [step.symbol] if hasattr(step, "symbol") else [*step.symbols, *step.rows]
+    types = [arg.type for symbol in symbols for arg in (symbol, *symbol.args)]
+    attrs = [value for symbol in symbols for value in symbol.attrs.values()]
+    return sorted({name for value in (*types, *attrs) for name in dim_names(value)})
+
+
+def _limit(cache: dict[Any, Any], count: int) -> None:
+    """Make room for one entry more, by dropping the oldest ones."""
+    while len(cache) >= count:
+        cache.pop(next(iter(cache)))

@@ -23,6 +23,7 @@ from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, TensorType,
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
+from graphir.ir.liveness import binders_of
 from graphir.semantics.evaluation import contiguous
 from passes import lower
 from passes.rewriter import bodies_of
@@ -31,9 +32,8 @@ from runtime.program.blocks import cores, require_count
 from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
-from runtime.program.codegen.straight import alone
 from runtime.program.codegen.tracing import Storage
-from runtime.program.control import BoundBody, ControlStep, binds_dims, carries_of
+from runtime.program.control import BoundBody, ControlStep, carries_of
 from runtime.program.cost_model import COST
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.graph_rewrites.early_slices import slice_operands
@@ -50,12 +50,12 @@ from runtime.program.graph_rewrites.short_axes import split_short_axes
 from runtime.program.graph_rewrites.vector_products import sum_vector_products
 from runtime.program.memory import Lane, Recycler, take
 from runtime.program.outputs import check_outputs, writable_at_once
-from runtime.program.plans import Plan, Step
+from runtime.program.plans import LateRuns, Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.rewrites.ownership import FRESH
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
 from runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
-from runtime.results import Out, owned, require_declared, require_outputs
+from runtime.results import Out, owned, require_outputs
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -101,7 +101,12 @@ class Program:
         self.lowered = slice_operands(lowered_graph, overlaps=self.native is not None)
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)
-        fills = [Call(each) for each in self.lowered.symbols if each.op is ops.full]
+        late = {each.symbol.index for each in steps if isinstance(each, Call)}
+        fills = [
+            Call(each)
+            for each in self.lowered.symbols
+            if each.op is ops.full and each.index not in late
+        ]
         self.steps = [
             each
             for each in (*fills, *steps)
@@ -126,14 +131,14 @@ class Program:
         self._loops: dict[int, CompiledLoop] = {}
         self._shared: dict[Any, Any] = {}
         self._body_programs: dict[Graph, Program] = {}
-        self.binds_late = binds_dims(self.lowered)
+        self.late_runs = LateRuns(self) if binders_of(self.lowered) else None
         self._outside: Program | None = None  # of the graph around a graph of control flow
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None
         self.machine_code: Callable[..., Any] | None = None
         """The machine code of the plan of the last call, which returns None for other inputs."""
-        self._free: list[Lane] = beside._free if beside else []
-        self._recycler = beside._recycler if beside else Recycler()
+        self.free_lanes: list[Lane] = beside.free_lanes if beside else []
+        self.recycler = beside.recycler if beside else Recycler()
 
     def _storage(self, index: int) -> Storage | None:
         """Return the dtype of the array that a symbol is in memory; None for other values."""
@@ -202,11 +207,11 @@ class Program:
                 outputs = self.attempt(*inputs)
             if outputs is not None:
                 return outputs
-        lane = take(self._free)
+        lane = take(self.free_lanes)
         try:
             return lane.run(self._run, lane, inputs, keywords, out, None)
         finally:
-            self._free.append(lane)
+            self.free_lanes.append(lane)
 
     def _with_defaults(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return inputs by position with the graph's values of those that the caller omits."""
@@ -220,7 +225,7 @@ class Program:
 
         The answer is None if there is no such function, and if the inputs have other types.
         """
-        recent, free = self._recent, self._free
+        recent, free = self._recent, self.free_lanes
         if recent is None or recent.left <= 0 or recent.straight is None:
             return None
         try:
@@ -260,9 +265,9 @@ class Program:
         self, lane: Lane, inputs: Sequence[Any], keywords: Any, out: Any, progress: Progress | None
     ) -> Any:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
-        if self.binds_late:
+        if self.late_runs:
             bound, sizes = bind(self.graph, inputs, keywords)
-            outputs = self.bind_and_run(lane, self._entering(bound), sizes, progress)
+            outputs = self.late_runs.outputs(lane, self._entering(bound), sizes, progress)
             shapes = [x.shape for x in outputs]
             arrays = [] if out is None else check_outputs(out, dtypes, shapes)
             return self._results(owned(outputs, bound), arrays, out)
@@ -342,29 +347,10 @@ class Program:
             outputs = tuple([x if x.ndim else x[()] for x in arrays])
         return outputs
 
-    def bind_and_run(
-        self,
-        lane: Lane,
-        inputs: Sequence[Any],
-        sizes: Mapping[str, int],
-        progress: Progress | None = None,
-    ) -> tuple[Any, ...]:
-        """Return the outputs of a program that has dims which its steps bind.
-
-        Each step binds its dims when the steps before it have run.
-        """
-        values, sizes = self.values(list(map(np.asarray, inputs))), dict(sizes)
-        run = PlanRun(values, lane, self._free, self._recycler, {})
-        for number, part in enumerate(self.steps, 1):
-            step = self._bound(number - 1, part, sizes, self.threads)
-            runs = step if isinstance(step, RegionStep) and step.size else alone(step)
-            runs.run(run)
-            if progress:
-                progress(number, len(self.steps))
-        outputs = tuple([values[cell] for cell in self.exit])
-        shapes = [shape_of(symbol, sizes) for symbol in self.lowered.outputs]
-        require_declared(outputs, [self.storages[cell] for cell in self.exit], shapes)
-        return outputs
+    def outputs_by(self, plan: Plan, lane: Lane, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs of a plan for inputs that are arrays of its types."""
+        outputs = self._at_once(plan, lane, inputs)
+        return self._stepwise(plan, lane, inputs, {}, None) if outputs is None else outputs
 
     def _stepwise(
         self,
@@ -375,7 +361,7 @@ class Program:
         progress: Progress | None,
     ) -> tuple[Any, ...]:
         values = self.values(inputs, len(plan.origins))
-        run = PlanRun(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
+        run = PlanRun(values, lane, self.free_lanes, self.recycler, targets, progress, plan.blocks)
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
             run.blocks_done += step.blocks
@@ -427,6 +413,8 @@ class Program:
         """Drop all plans, because they may reference a kernel that the tier evicts."""
         self.machine_code = self._recent = None
         self._plans.clear()
+        if self.late_runs:
+            self.late_runs.clear()
         if self._outside:
             self._outside._plan_anew()
 
@@ -463,15 +451,19 @@ class Program:
     @uncollected
     def plan(self, sizes: Mapping[str, int], inner: bool = False, carries: int = 0) -> Plan:
         """Return a new plan; `inner` and `carries` are those of `Plan`."""
-        return Plan(list(self.bound(sizes)), sizes, self, self._recycler.empty, inner, carries)
+        return Plan(list(self.bound(sizes)), sizes, self, self.recycler.empty, inner, carries)
 
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> Iterator[Step]:
         """Yield the steps with their symbolic dims bound to sizes, and to those of calls before."""
         sizes = dict(sizes)
         for number, step in enumerate(self.steps):
-            yield self._bound(number, step, sizes, threads or self.threads)
+            yield self.bind_step(number, step, sizes, threads)
 
-    def _bound(self, number: int, step: Region | Call, sizes: dict[str, int], threads: int) -> Step:
+    def bind_step(
+        self, number: int, step: Region | Call, sizes: dict[str, int], threads: int | None = None
+    ) -> Step:
+        """Return a step bound to sizes; a call adds those that its results bind."""
+        threads = threads or self.threads
         if isinstance(step, Call):
             if step.symbol.op.kind != "control":
                 return CallStep(step.symbol, self.cells, sizes, self.native, threads)
@@ -479,7 +471,7 @@ class Program:
             counts = carries_of(step.symbol)
             bodies = [BoundBody(*each, sizes) for each in zip(programs, counts, strict=True)]
             loop = self.loop(number, step.symbol)
-            return ControlStep(step.symbol, self.cells, sizes, bodies, self._free, loop)
+            return ControlStep(step.symbol, self.cells, sizes, bodies, self.free_lanes, loop)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)
             pays = len(self.steps) <= COST.SCALAR_KERNELS

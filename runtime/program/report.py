@@ -23,8 +23,7 @@ from runtime.program.memory import Lane, Recycler
 from runtime.program.phases import PhasesStep
 from runtime.program.plans import Plan
 from runtime.program.rewrites.columns import ColumnsStep
-from runtime.program.rewrites.views import view_steps
-from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
+from runtime.program.steps import CallStep, PlanRun, RegionStep, is_view, shape_of
 from runtime.program.unfused import unfused_steps
 from runtime.program.wavefronts import WavefrontStep
 
@@ -202,7 +201,7 @@ def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -
 
 def _bind(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Binding | None:
     """Return the bound inputs, unless there are none or the program binds dims as it runs."""
-    is_bound = (inputs or keywords) and not program.binds_late
+    is_bound = (inputs or keywords) and not program.late_runs
     return bind(program.graph, inputs, keywords) if is_bound else None
 
 
@@ -273,7 +272,7 @@ def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
     stores = [store for region in regions for store in region.stores.values()]
     calls = [step for step in steps if isinstance(step, CallStep) and step.symbol.op in UPDATES]
     in_place = sum(update.in_place for update in (*stores, *calls))
-    views = sum(1 for _ in view_steps(steps))
+    views = sum(map(is_view, steps))
     flat = sum(region.is_reshaped for region in regions)
     return (
         f"a call runs {len(steps)} steps: {views} views, {len(regions)} regions, {flat} of them in "
@@ -324,6 +323,9 @@ def _call_text(symbol: Symbol) -> str:
     kinds = {"movement": "view or copy", "control": "control flow"}
     is_blas = symbol.op is ops.matmul and uses_blas(symbol.dtype.storage)
     kind = "BLAS" if is_blas else kinds.get(symbol.op.kind, "kernel")
+    if symbol.op is ops.control.call:
+        callee = symbol.attrs["callee"]
+        kind = f"{callee.name} by {callee.engine}" if callee.engine else callee.name
     operand_types = ", ".join(str(arg.type) for arg in symbol.args)
     return f"{symbol.op.name}({operand_types}) -> {symbol.type}    {kind}    {symbol.location}"
 

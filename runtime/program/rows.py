@@ -191,7 +191,8 @@ class Rows:
         """Compute the rows that elements a to b, with these values, make up."""
         matrix = values.reshape(-1, self.length)
         if self.is_ascending_sort and matrix.dtype == self.out.dtype:  # without a temporary array
-            sort_into(self.out.reshape(-1)[a:b].reshape(matrix.shape), contiguous(matrix), 1)
+            result = self.out.reshape(-1)[a:b].reshape(matrix.shape)
+            sort_into(result, contiguous(matrix), 1, self.symbol.attrs["stable"])
             return
         results = self.call(contiguous(matrix), *self.others).reshape(-1)
         each = len(results) // len(matrix)  # a row or one element

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from runtime.program.codegen.instructions import entering
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.tracing import Storage, assign, select
 from runtime.program.cost_model import COST
-from runtime.program.cutting import ACCUMULATIONS, Region
+from runtime.program.cutting import ACCUMULATIONS, VIEWS, Region
 from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
 from runtime.program.rows import (
     LEAF,
@@ -138,7 +138,7 @@ class ScalarStep:
     ) -> None:
         self.scalars, self.cells, self.sizes, self.native = scalars, cells, sizes, native
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
-        self.writes = [cells[symbol.index] for symbol in scalars.outs]
+        self.results = [cells[symbol.index] for symbol in scalars.outs]
 
     @property
     def price(self) -> float:
@@ -227,6 +227,11 @@ class CallStep:
             return None
         space = ColumnSpace.of(self.shape, axis, axis + 1)
         return Accumulation(symbol.op.name, dtype, space, self.most_threads)
+
+    @property
+    def results(self) -> Sequence[int]:
+        """The cell of the result."""
+        return (self.write,)
 
     @property
     def multiplies(self) -> bool:
@@ -334,10 +339,21 @@ class LayoutStep:
         self.reads, self.write, self.shape = [read], write, shape
         self.text, self.values = text, values
 
+    @property
+    def results(self) -> Sequence[int]:
+        """The cell of the view."""
+        return (self.write,)
+
     def call(self, array: Array) -> Array:
         """Return the view of an array."""
         names = {f"v{k}": value for k, value in enumerate((array, *self.values))}
         return eval(self.text.format(*names), names)
+
+
+def is_view(step: Any) -> TypeGuard[CallStep | LayoutStep]:
+    """Whether the result of a step is a view of its operand, without arithmetic."""
+    is_op = isinstance(step, CallStep) and step.symbol.op in VIEWS
+    return is_op or isinstance(step, LayoutStep)
 
 
 WRITERS: dict[Op, Callable[..., Array]] = {
@@ -383,6 +399,7 @@ class RegionStep:
     `assemble` returns the body of the region; its argument are the numbers of the results that the
     region stores into slices. `stores` has these slices, by the number of the result (see
     stores.py). `shapes` has the shapes of symbols that differ from those of the graph, by index.
+    `results` has the shape and dtype of each result, by cell.
     """
 
     small: Any = None
@@ -430,6 +447,9 @@ class RegionStep:
             )
             for symbol, place in body.rows
         ]
+        self.results = {cell: (shape, dtype) for cell, dtype in self.writes}
+        for rows in self.rows:
+            self.results[rows.cell] = rows.shape, rows.symbol.dtype.storage
         cells_read = [cell for _, cell, _ in self.ins]
         self.operands = list(
             dict.fromkeys(cells_read + [c for rows in self.rows for c in rows.others])

@@ -240,7 +240,7 @@ class Accumulation(NamedTuple):
 class RowSort(NamedTuple):
     """A sort of `rows` contiguous rows of `length` elements, or, if it `finds`, the int64 order.
 
-    A `stable` order has equal elements by their places; another one has them as np.argsort does.
+    If it is `stable`, equal elements keep their order; else NumPy's quicksort decides it.
     The result is the first operand. With several `threads`, these share the rows.
     """
 

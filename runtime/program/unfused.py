@@ -8,9 +8,7 @@ from typing import Any
 
 from graphir import TensorType
 from runtime.program.cost_model import COST
-from runtime.program.cutting import VIEWS
-from runtime.program.rewrites.phases import written_cells
-from runtime.program.steps import CallStep, LayoutStep, RegionStep
+from runtime.program.steps import CallStep, RegionStep, is_view
 
 
 def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
@@ -25,9 +23,8 @@ def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
     }
     writers, sources = dict[int, int](), dict[int, int]()  # a view has the source of its operand
     for number, step in enumerate(steps):
-        is_view = isinstance(step, LayoutStep)
-        is_view = is_view or (isinstance(step, CallStep) and step.symbol.op in VIEWS)
-        for cell in [] if is_view else step.reads:
+        reads: list[int] = [] if is_view(step) else step.reads
+        for cell in reads:
             writer = writers.get(cell)
             if writer is None:
                 continue
@@ -37,8 +34,8 @@ def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
                 yield f"step {number} reads {size:,} B of step {writer} from memory: " + _reason(
                     before, step
                 )
-        if not is_view:
-            writers |= dict.fromkeys(written_cells(step), number)
+        if not is_view(step):
+            writers |= dict.fromkeys(step.results, number)
         elif (source := writers.get(step.reads[0])) is not None:
             writers[step.write] = source
             sources[step.write] = sources.get(step.reads[0], step.reads[0])
@@ -47,7 +44,8 @@ def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
 def _size(step: Any, cell: int) -> int:
     """Return the bytes of an array that a step writes; 0 for statistics of its rows."""
     if isinstance(step, RegionStep):
-        return step.size * sum(dtype.itemsize for each, dtype in step.writes if each == cell)
+        shape, dtype = step.results[cell]
+        return math.prod(shape) * dtype.itemsize if shape == step.shape else 0
     if isinstance(step, CallStep) and type(step.symbol.type) is TensorType:
         return math.prod(step.shape) * step.symbol.dtype.storage.itemsize
     return 0

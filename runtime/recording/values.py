@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphirError, Symbol
-from graphir.numpy_api.arrays.operands import mapped
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
+from graphir.semantics.library_calls import mapped
 
 if TYPE_CHECKING:
     from runtime.recording.recorder import Recorder

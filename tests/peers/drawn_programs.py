@@ -280,3 +280,26 @@ def _family(memory: dict[str, str], names: Iterable[str]) -> set[str]:
 
     roots = {root(name) for name in names}
     return {*names, *roots, *(name for name in memory if root(name) in roots)}
+
+
+def compare_leaves(got: Leaves, wanted: Leaves, bound: float) -> str:
+    """What is off between two lists of arrays, by more than `bound` of the largest magnitude."""
+    if len(got) != len(wanted):
+        return f"{len(got)} results, not {len(wanted)}"
+    for index, (value, want) in enumerate(zip(got, wanted, strict=True)):
+        if value.dtype != want.dtype or value.shape != want.shape:
+            types = f"{value.dtype}{list(value.shape)}, not {want.dtype}{list(want.shape)}"
+            return f"result {index}: {types}"
+        if not is_floating(want):
+            if not np.array_equal(value, want):
+                return f"result {index}: {(value != want).sum()} of {want.size} numbers differ"
+            continue
+        exact = want.astype("float64")
+        largest = np.abs(exact[np.isfinite(exact)]).max(initial=0.0)
+        with np.errstate(invalid="ignore"):
+            error = np.abs(value.astype("float64") - exact)
+        off = ~((error <= bound * largest) | same_bits(value, want))
+        if off.any():
+            figure = error[off].max() / max(largest, 1e-30)
+            return f"result {index}: {off.sum()} of {want.size} are off, by {figure:.2g}"
+    return ""

@@ -116,7 +116,13 @@ def _run_batch(module: str, seeds: range, front_end: str) -> Iterator[Row]:
             yield row
         status = process.wait()
         if first < seeds.stop:
-            yield _lost_row(begun, f"process ended with status {status}")
+            row = _lost_row(begun, f"process ended with status {status}")
+            if front_end != "none":
+                alone = next(iter(_run_batch(module, range(begun, begun + 1), "none")))
+                if alone["status"] == "crashed":  # the library's own crash
+                    kind = "the library ends the process"
+                    row |= {"status": "invalid", "kind": kind, "identity": ["invalid", kind, ""]}
+            yield row
             first = begun + 1
 
 

@@ -25,6 +25,7 @@ X = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])
 FORWARDING = {
     makers._from_values,  # to NumPy's own function
     makers._of_list,
+    makers._of_types,
     makers._by_python_code,
     makers._of_bytes,
     creation._converted,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import Graph, GraphirError, ops
+from graphir import Graph, GraphirError, ops, trace
 from graphir.numpy_api.elision import LEAST_BYTES
 from graphir.semantics.library_calls import MemoryLayout
 from passes import rebuild
@@ -335,7 +335,12 @@ def test_arrays_of_the_array_api_have_no_layout() -> None:
 def test_orders_of_halves_are_those_of_numpy() -> None:
     """NumPy leaves equal float16 in another order than equal float32."""
     x = np.random.default_rng(0).integers(0, 50, 600).astype("f2")
-    for f in (np.argsort, lambda x: x[::-1].reshape(1, 600).argsort(), lambda x: np.argsort(x - 9)):
+    for f in (
+        np.argsort,
+        np.sort,
+        lambda x: x[::-1].reshape(1, 600).argsort(),
+        lambda x: -np.sort(-x),
+    ):
         assert not check("jit", "argsort", f, x)
         assert not replayed(f, x)
 
@@ -447,3 +452,13 @@ def test_elements_that_a_mask_leaves_out() -> None:
 
         x, out = random.standard_normal((2, 40)) * 100 + 1 / 3
         assert not check("jit", (to, dtype), f, x, out.astype(to), x > 0)
+
+
+def test_copies_of_joined_arrays_are_in_row_major_order() -> None:
+    x = np.asfortranarray(np.random.default_rng(1).standard_normal((30, 20)).astype(np.float32))
+    texts = "np.vstack([a, a]); np.stack([a, a], -2); np.roll(a, 1, 0); np.hstack((a, a))"
+    for name, f in functions(texts, "a"):
+        assert execute(trace(f, x, rules="numpy").graph, x).flags.c_contiguous, name
+        for after in (np.copy, np.ascontiguousarray, lambda y: np.array(y, order="C").sum(0)):
+            for way in RUNS:
+                assert not check(way, name, lambda a, f=f, after=after: after(f(a)), x)

@@ -238,3 +238,111 @@ def flow_programs(draw: Any, **settings: Any) -> Program:
     """Graphs with control flow, and inputs at small sizes, 0 and 1 among them."""
     graph: Graph = draw(flow_graphs(**settings))
     return Program(graph, draw(inputs_of(graph)))
+
+
+# -- loops over scalars
+
+SCALARS = [
+    getattr(DType, name)
+    for name in (
+        *("bool", "int8", "int32", "int64", "uint8", "uint64"),
+        *("float16", "bfloat16", "float32", "float64", "tensor_float32", "index"),
+    )
+]
+BINARY = (
+    *(ops.add, ops.subtract, ops.multiply, ops.divide, ops.floor_divide, ops.remainder),
+    *(ops.maximum, ops.minimum, ops.bitwise_and, ops.bitwise_xor),
+)
+UNARY = (ops.negative, ops.abs, ops.exp, ops.sin, ops.sqrt, ops.floor, ops.square)
+SIZE = 5
+
+
+class ScalarDrawing:
+    """A body in the making: scalars, and arrays of which it reads and writes elements."""
+
+    def __init__(self, draw: Any, depth: int) -> None:
+        self.draw, self.depth = draw, depth
+
+    def scalars(self, graph: Any, live: list[Symbol], steps: int) -> list[Symbol]:
+        """The live scalars after some steps; a step that does not fit adds none."""
+        for _ in range(steps):
+            kind = self.draw(st.integers(0, 7))
+            try:
+                with graph:
+                    live = [*live, *self.step(graph, kind, live)]
+            except GraphirError:  # the rules refuse many pairs
+                continue
+        return live
+
+    def step(self, graph: Any, kind: int, live: list[Symbol]) -> list[Symbol]:
+        x, y = (self.draw(st.sampled_from(live)) for _ in range(2))
+        if kind < 3:
+            return [self.draw(st.sampled_from(BINARY))(x, y.cast(x.dtype))]
+        if kind == 3:
+            return [self.draw(st.sampled_from(UNARY))(x)]
+        if kind == 4:
+            return [x.cast(self.draw(st.sampled_from(SCALARS)))]
+        if kind == 5:
+            return [ops.where(x < y.cast(x.dtype), x, y.cast(x.dtype))]
+        if kind == 6 and self.depth:
+            return self.loop(x, y)
+        if kind == 7 and self.depth:
+            to = x.dtype
+            inner = ScalarDrawing(self.draw, self.depth - 1)
+
+            def branch(v: Symbol) -> Symbol:
+                return inner.scalars(v.graph, [v], 2)[-1].cast(to)
+
+            return [control.cond(x < y.cast(to), branch, branch, x)]
+        return []
+
+    def loop(self, x: Symbol, y: Symbol) -> list[Symbol]:
+        """A loop of a few turns over two scalars, one of which grows as drawn."""
+        inner, turns = ScalarDrawing(self.draw, self.depth - 1), self.draw(st.integers(0, 3))
+
+        def body(i: Symbol, state: Any) -> Any:
+            a, b = state
+            live = inner.scalars(a.graph, [a, b, i], self.draw(st.integers(1, 3)))
+            return live[-1].cast(a.dtype), self.draw(st.sampled_from(live)).cast(b.dtype)
+
+        return [*control.fori_loop(0, turns, body, (x, y))]
+
+
+@st.composite
+def scalar_programs(draw: Any) -> tuple[Graph, list[Any]]:
+    """A loop over scalars that may read and write elements of an array, and its inputs."""
+    dtypes = [draw(st.sampled_from(SCALARS)) for _ in range(3)]
+    graph = Graph("loops", rules="max")
+    x, y = (graph.input(dtype, ()) for dtype in dtypes[:2])
+    table = graph.input(dtypes[2], (SIZE,))
+    drawing, turns = ScalarDrawing(draw, 2), draw(st.integers(0, 8))
+    writes, reads = draw(st.booleans()), draw(st.booleans())
+    far = draw(st.integers(0, 9)) == 0
+
+    def body(i: Any, state: Any) -> Any:
+        a, b, v = state
+        place = i if far else i % SIZE
+        live = [a, b, *([ops.gather(v, place, axis=0)] if reads else [])]
+        live = drawing.scalars(a.graph, live, draw(st.integers(1, 5)))
+        if writes:
+            value = draw(st.sampled_from(live)).cast(v.dtype)
+            v = ops.index_update(v, value, place, axis=0)
+        return live[-1].cast(a.dtype), draw(st.sampled_from(live)).cast(b.dtype), v
+
+    def row(state: Any, element: Any) -> Any:
+        a, b = state
+        live = drawing.scalars(a.graph, [a, b, element], draw(st.integers(1, 5)))
+        carry = live[-1].cast(a.dtype), draw(st.sampled_from(live)).cast(b.dtype)
+        return carry, (live[-1], a)
+
+    with graph:
+        if draw(st.booleans()):
+            results = control.fori_loop(0, turns, body, (x, y, table))
+        else:
+            carry, rows = control.scan(row, (x, y), table, reverse=draw(st.booleans()))
+            results = *carry, *rows
+    graph.output(*results)
+    inputs = [
+        draw(arrays(dtype, shape)) for dtype, shape in zip(dtypes, ((), (), (SIZE,)), strict=True)
+    ]
+    return graph, inputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from graphir.numpy_api.arrays.boundary import (
     numpy_class,
 )
 from graphir.numpy_api.arrays.indexing import get, put
-from graphir.numpy_api.arrays.makers import TRACED_NUMPY
+from graphir.numpy_api.arrays.makers import TRACED_NUMPY, hide_attributes, is_taken_for_dtype
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
     ArrayTypeError,
@@ -267,7 +268,6 @@ def _refuse_conversion(value: Any) -> NoReturn:
 
 _CONVERSIONS = (
     "use x.astype(np.float64) for np.float64(x)",
-    "np.empty(shape) for np.ndarray(shape)",
     "np.stack(list) for an array of a list",
     "and pass an array that x indexes as an argument",
 )
@@ -358,7 +358,9 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
 
     @property
     def dtype(self) -> Any:
-        """The dtype as a NumPy dtype."""
+        """The dtype as a NumPy dtype; an error where NumPy takes the array itself for a dtype."""
+        if is_taken_for_dtype(_getframe(1)):
+            return plainly(np.dtype, np.empty(0))
         return self.element.to_numpy()
 
     @dtype.setter
@@ -623,7 +625,7 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
         if order is not None:
             raise GraphError("order= is of structured arrays", fix="leave it out")
         settings = {"descending": descending} if descending else {}
-        self[...] = calls.call_function(np.sort, (self, axis), settings)
+        self[...] = calls.call_function(np.sort, (self, axis, kind), {"stable": stable, **settings})
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements by their positions in row-major order."""
@@ -707,7 +709,7 @@ class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
 
     def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
         """Return an array that holds the number."""
-        return self._array().reshape(*shape, order=order)
+        return self._array().reshape(*shape, order=order)[()]
 
     def ravel(self, order: str = "C") -> Any:
         """Return a vector that holds the number."""
@@ -862,6 +864,11 @@ for _class, _in_place_too in (
     bounded(_operators(_class, _in_place_too))
 for _other in (FlatValues, TracedNumber):
     bounded(_other)
+for _class, _numpys in (
+    *((_class, np.ndarray) for _class in (SymbolicArray, SymbolicSelection)),
+    *((_class, np.generic) for _class in (SymbolicScalar, TracedNumber)),
+):
+    hide_attributes(_class, _numpys)
 
 
 _bound = at_boundary("an experiment", len)  # as `bounded` does with the methods above

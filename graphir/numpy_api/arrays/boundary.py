@@ -34,11 +34,12 @@ from graphir.numpy_api.arrays.memory import (
     strided_zeros,
     tracing_with,
 )
-from graphir.numpy_api.arrays.operands import is_known, mapped
+from graphir.numpy_api.arrays.operands import is_known
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.ops.op import GraphValue, keep_refusal, tracing_graph
+from graphir.semantics.library_calls import mapped
 
 Class = TypeVar("Class")
 Question = Callable[..., Any]
@@ -252,7 +253,7 @@ def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None
     for fill in (0,) if is_certain else _FILLS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            error = _error_with(question, partial(_stand_in, fill), args, kwargs)
+            error = _error_with(question, partial(stand_in, fill), args, kwargs)
         if error is None:
             return None
         errors.append(error)
@@ -267,10 +268,10 @@ def depends_on_values(error: Exception) -> bool:
     return isinstance(error, _OF_VALUES) and not is_of_shapes
 
 
-def _error_with(question: Question, stand_in: Any, args: Any, kwargs: Any) -> Exception | None:
+def _error_with(question: Question, make: Any, args: Any, kwargs: Any) -> Exception | None:
     """Return the error of NumPy's call with stand-ins; None without an error or a stand-in."""
     try:
-        places, names = mapped(stand_in, [list(args), dict(kwargs)])
+        places, names = mapped(make, [list(args), dict(kwargs)])
     except Exception:  # no stand-in, or no array of the layout
         return None
     with tracing_with(None), np.errstate(all="ignore"):
@@ -296,7 +297,7 @@ def _check_accepted(caller: FrameType, question: Question, args: Any, kwargs: An
 
 
 def _error_of_arguments(_: Any, question: Question, args: Any, kwargs: Any) -> Exception | None:
-    if is_known(args, kwargs) or _error_with(question, _single, args, kwargs) is None:
+    if is_known(args, kwargs) or _error_with(question, single, args, kwargs) is None:
         return None  # NumPy itself computes with known values
     return numpys_error(question, args, kwargs)
 
@@ -305,16 +306,16 @@ _LARGE = 10_000
 """The size of a plain array that is not copied for a look at the arguments of a call."""
 
 
-def _single(value: Any) -> Any:
+def single(value: Any) -> Any:
     """Return a plain value of the same type, with one element along each axis of an array."""
     if isinstance(value, ArrayValue):
-        shape = tuple(1 if size else 0 for size in value.plain.shape)
-        return np.ones(shape, value.plain.dtype)
+        shape = [min(size, 1) if isinstance(size, int) else 1 for size in value.dims]
+        return np.ones(shape, value.element.to_numpy())
     if type(value) is TracedNumber:
         raise NoStandInError(value)  # its value would become a part of the signature
     if type(value) is np.ndarray and value.size > _LARGE:
         raise NoStandInError(value)
-    return _stand_in(1, value)
+    return stand_in(1, value)
 
 
 _PLAIN = frozenset(
@@ -323,7 +324,7 @@ _PLAIN = frozenset(
 _WRITES_FILES = frozenset(("save", "savez", "savez_compressed", "savetxt", "tofile", "dump"))
 
 
-def _stand_in(fill: int, value: Any) -> Any:
+def stand_in(fill: int, value: Any) -> Any:
     """Return a plain value of the same type and layout; raise NoStandInError without one."""
     if isinstance(value, ArrayValue):
         if value.is_known:

@@ -27,7 +27,7 @@ from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
 from graphir.numpy_api.arrays import library_calls, orders, products, scalars, writers
-from graphir.numpy_api.arrays.boundary import numpys_error
+from graphir.numpy_api.arrays.boundary import NoStandInError, numpys_error, single, stand_in
 from graphir.numpy_api.arrays.contractions import compiled_einsum, path_of
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
@@ -118,28 +118,14 @@ def _result_class(function: Any, args: Any, kwargs: Any) -> Any:
     """
     if any(isinstance(leaf, FunctionType) for leaf in leaves([args, kwargs])):
         return None
-    for stand_in in (_single, _ones):
+    operands = mapped(_number, [list(args), dict(kwargs)])
+    for make in (single, partial(stand_in, 1)):
         try:
-            places, names = mapped(stand_in, [list(args), dict(kwargs)])
+            places, names = mapped(make, operands)
             return cast("Any", type(plainly(function, *places, **names)))
-        except GraphirError:
+        except (GraphirError, NoStandInError):
             continue
     return None
-
-
-def _single(value: Any) -> Any:
-    if isinstance(value, ArrayValue) and not value.is_known:
-        shape = tuple(min(size, 1) if isinstance(size, int) else 1 for size in value.dims)
-        return np.ones(shape, value.element.to_numpy())
-    return _ones(value)
-
-
-def _ones(value: Any) -> Any:
-    if isinstance(value, ArrayValue) and not value.is_known:
-        return np.broadcast_to(np.ones((), value.element.to_numpy()), value.plain.shape)
-    if isinstance(value, ScalarValue):
-        return value.symbol.dtype.to_numpy().type(1)
-    return plains(value)
 
 
 def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
@@ -338,7 +324,13 @@ LEAST_PRIORITY: float = np.float64(0).__array_priority__
 
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the operator @ of operands, whose symbols are `values`."""
-    result = products.product(memory, "matmul", operands, values)
+    try:
+        result = products.product(memory, "matmul", operands, values)
+    except OrderError:
+        outcome = library_calls.of_call(np.matmul, "__call__", operands, {})
+        if outcome is None:
+            raise
+        return outcome[0].read()
     return MATMUL(*values) if result is None else result
 
 

@@ -9,14 +9,17 @@ code reads it too. On a thread without a trace the stand-ins behave as NumPy doe
 from __future__ import annotations
 
 import builtins
+import dis
 import operator
+import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from functools import wraps
+from functools import lru_cache, wraps
+from inspect import getattr_static
 from itertools import islice
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -47,6 +50,7 @@ from graphir.numpy_api.arrays.operands import (
     assigned,
     broadcast,
     is_known,
+    layouts,
     leaves,
     memory_among,
     plains,
@@ -76,7 +80,8 @@ def makers_traced(function: Any) -> Generator[None]:
         _USERS[0] += 1
     try:
         code = getattr(function, "__code__", None)
-        replace_makers(getattr(function, "__globals__", {}), _names_in(code))
+        names = _names_in(code)
+        replace_makers(getattr(function, "__globals__", {}), names, names)
         yield
     finally:
         with _LOCK:
@@ -92,13 +97,19 @@ def _names_in(code: Any) -> set[str]:
     return set(code.co_names).union(*map(_names_in, code.co_consts))
 
 
-def replace_makers(space: dict[str, Any], names: Iterable[str] = ()) -> None:
+def replace_makers(
+    space: dict[str, Any], names: Iterable[str] = (), attributes: Iterable[str] = ()
+) -> None:
     """Replace NumPy and its constructors in a module's globals by stand-ins during a trace.
 
-    The module gets stand-ins of the builtin functions among `names` too, which its code loads.
+    The module gets stand-ins of the builtin functions among `names` too, which its code loads, and
+    its code does not see `attributes` that symbolic values have beside those of NumPy's values.
     """
     if active_memory() is None and not _USERS[0]:
         return
+    for name in attributes:
+        for kind in _HIDDEN.pop(name, ()):
+            setattr(kind, name, _Hidden(name, getattr_static(kind, name)))
     for name, value in list(space.items()):
         stand_in = STAND_INS.get(id(value))
         if stand_in is not None:
@@ -141,10 +152,10 @@ def _maker(original: Any, record: Record) -> Any:
         if memory is None:
             return original(*args, **kwargs)
         caller = str(_getframe(2).f_globals.get("__name__", "")).partition(".")[0]
-        symbolic = any(isinstance(leaf, VALUES) for leaf in leaves([args, kwargs]))
+        symbolic = _has_values(args, kwargs)
         if (
             caller in _OURS
-            or (caller == "numpy" and not symbolic)
+            or (not symbolic and (caller == "numpy" or record in _OF_SYMBOLS))
             or kwargs.get("like") is not None
         ):
             return original(*args, **kwargs)
@@ -169,7 +180,7 @@ def _record_conversion(
     The result is the same array, a copy, a cast, or the array of a list. New axes lie in front.
     """
     result = _of_value(memory, original, value, dtype, order, copy)
-    missing = ndmin - np.ndim(result)
+    missing = max(ndmin, int(original in _ORDERS)) - np.ndim(result)
     return result.reshape((*(1,) * missing, *result.shape)) if missing > 0 else result
 
 
@@ -204,8 +215,7 @@ def _of_array(original: Any, value: Any, dtype: Any, order: str | None, copy: An
     if copy is False and not (same and value.lies_in(order)):
         raise ValueError(_COPIED)
     copied = value.copy(order) if same and is_copy else value
-    result = copied if same else value.astype(dtype, order)
-    return result.reshape((1,)) if original in _ORDERS and not result.ndim else result
+    return copied if same else value.astype(dtype, order)
 
 
 def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any:
@@ -290,6 +300,61 @@ def _of_bytes(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> 
     raise GraphError("the bytes of an array are known when the graph runs", fix="use x.astype(...)")
 
 
+def _of_types(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what a function of dtypes answers, or NumPy's error for an array in their place."""
+    return plainly(original, *layouts(args), **layouts(kwargs))
+
+
+def _conversion(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record a call of a class of scalars: `np.float32(x)` is a scalar, or the array of a dtype."""
+    if len(args) != 1 or kwargs:
+        return original(*args, **kwargs)
+    return _record_conversion(memory, np.asarray, args[0], original)[()]
+
+
+_OF_SYMBOLS = (_of_types, _conversion)
+"""The records of functions that NumPy itself computes without symbolic arguments."""
+
+
+def _array_over(
+    memory: TraceMemory,
+    original: Any,
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: int = 0,
+    strides: Any = None,
+    order: Any = None,
+) -> Any:
+    """Record np.ndarray(...): a new array, or a view of the memory of an array."""
+    if not _has_values(buffer):
+        return _of_known(memory, original, (shape, dtype, buffer, offset, strides, order), {})
+    if not isinstance(buffer, ArrayValue) or np.dtype(dtype) != buffer.plain.dtype:
+        return _of_bytes(memory, original, buffer)
+    memory.reads_layouts(LayoutUse.ALL)
+    place = plains((offset, strides, order))
+    return _view_like(buffer, plainly(original, plains(shape), dtype, buffer.plain, *place))
+
+
+def _view_like(x: ArrayValue, view: Any) -> ArrayValue:
+    """Return the view of x that lies as `view` does."""
+    if steps_between(x.plain if x.origin is None else x.origin, view) is None:
+        raise GraphError(
+            "elements of the view lie outside of the array, or between its elements",
+            fix="use x.copy() first",
+        )
+    return x.of_view(view)
+
+
+def _has_values(*values: Any) -> bool:
+    return any(isinstance(leaf, VALUES) for leaf in leaves(values))
+
+
+def _is_number(kind: Any) -> bool:
+    code = np.dtype(kind).char  # neither long double nor a second class of 64-bit integers
+    return code.lower() not in "gq" and code in np.typecodes["AllInteger"] + "?efdFD"
+
+
 def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Record np.sum and similar functions of a list of symbolic values.
 
@@ -328,20 +393,10 @@ def _strided(
         raise GraphError(
             "the memory layout of the view is unknown in a trace",
             fix="use sliding_window_view, or sizes and strides that are numbers",
-            location=user_location(),
-            op="as_strided",
         )
     memory.reads_layouts(LayoutUse.ALL)
     layout = plains(shape), plains(strides)
-    view = x.of_view(plainly(original, x.plain, *layout, writeable=writeable))
-    if steps_between(x.plain if x.origin is None else x.origin, view.plain) is None:
-        raise GraphError(
-            "elements of the view lie outside of the array, or between its elements",
-            fix="use x.copy() first",
-            location=user_location(),
-            op="as_strided",
-        )
-    return view
+    return _view_like(x, plainly(original, x.plain, *layout, writeable=writeable))
 
 
 _EMPTY = np.empty
@@ -360,6 +415,7 @@ _RECORDS: dict[str, Record] = {
     **dict.fromkeys(("logspace", "geomspace", "fromfunction", "vander"), _from_values),
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "any", "all"), _of_list),
+    **dict.fromkeys(("issubdtype", "promote_types", "isdtype", "fromstring"), _of_types),
 }
 _CONVERTING = {np.array, np.asarray, np.asanyarray, *_ORDERS}
 MAKERS: dict[str, tuple[Any, Any]] = {
@@ -368,6 +424,50 @@ MAKERS: dict[str, tuple[Any, Any]] = {
 }
 """The NumPy function and its stand-in during a trace, by the function's name in numpy."""
 MAKERS["as_strided"] = as_strided, _maker(as_strided, _strided)
+
+_CLASSES: dict[Any, Any] = {
+    **{kind: _maker(kind, _conversion) for kind in {*np.sctypeDict.values()} if _is_number(kind)},
+    **{kind: _maker(kind, _of_types) for kind in (np.dtype, np.finfo, np.iinfo)},
+    np.ndarray: _maker(np.ndarray, _array_over),
+}
+"""The stand-ins of NumPy's classes where a program calls them, as in `np.float32(x)`.
+
+Everywhere else, as in `x.dtype == np.float32`, the program has the class itself.
+"""
+
+
+@lru_cache(1024)
+def _calls_attribute(code: CodeType, offset: int) -> bool:
+    """Whether an instruction loads an attribute that nothing but a call uses.
+
+    The instruction itself says so, or the one after it. Before Python 3.13 a function lies on the
+    stack below its arguments alone: the first instruction that takes it is its call.
+    """
+    instructions = dis.get_instructions(code)
+    load = next(x for x in instructions if x.offset == offset)
+    if load.opname == "LOAD_METHOD" or "NULL" in load.argrepr:
+        return True
+    if sys.version_info >= (3, 13):
+        return next(instructions).opname == "PUSH_NULL"
+    above = 0  # the values on the stack above the attribute
+    for instruction in instructions:
+        above += dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+        if above < 1 and instruction.opname != "PRECALL":
+            return above == -1 and instruction.opname == "CALL"
+    return False
+
+
+def is_taken_for_dtype(frame: FrameType) -> bool:
+    """Whether NumPy's compiled code reads `.dtype` of an argument that NumPy's Python code passes.
+
+    It takes any object with a dtype for that dtype, and so refuses ndarrays itself.
+    """
+    if not frame.f_globals.get("__name__", "").startswith("numpy"):
+        return False
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] in _CALLS
+
+
+_CALLS = frozenset(("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX"))
 
 
 class TracedNumpy(ModuleType):
@@ -381,7 +481,12 @@ class TracedNumpy(ModuleType):
         vars(self)["_traced_module"] = module
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["_traced_module"], name)
+        value = getattr(vars(self)["_traced_module"], name)
+        if isinstance(value, type) and value in _CLASSES:
+            frame = _getframe(1)
+            if _calls_attribute(frame.f_code, frame.f_lasti):
+                return _CLASSES[value]
+        return value
 
     def __dir__(self) -> list[str]:
         return dir(vars(self)["_traced_module"])
@@ -441,44 +546,101 @@ class _TracedMain(TracedNumpy):
         vars(self.lib)["stride_tricks"] = TracedNumpy(np.lib.stride_tricks)
 
 
+# -- attributes that NumPy's values lack
+
+_HIDDEN: dict[str, list[type]] = {}
+"""The attributes of symbolic values that no program has asked for yet, with their classes."""
+
+
+def hide_attributes(kind: type, numpys: type) -> None:
+    """Hide the attributes of a class of symbolic values that NumPy's class lacks from programs.
+
+    An attribute is hidden from the first program on whose code names it, because each access then
+    takes longer.
+    """
+    for name in {*dir(kind)} - {*dir(numpys)}:
+        if not name.startswith("__"):
+            _HIDDEN.setdefault(name, []).append(kind)
+
+
+class _Hidden:
+    """An attribute of a symbolic value that only the code of this project sees."""
+
+    def __init__(self, name: str, member: Any) -> None:
+        self._name, self._member = name, member
+
+    def __get__(self, value: Any, kind: Any = None) -> Any:
+        self._check(value)
+        member: Any = self._member
+        return member.__get__(value, kind) if hasattr(member, "__get__") else member
+
+    def __set__(self, value: Any, new: Any) -> None:
+        self._check(value)
+        self._member.__set__(value, new)
+
+    def _check(self, value: Any) -> None:
+        if str(_getframe(2).f_globals.get("__name__", "")).partition(".")[0] not in _OURS:
+            name = getattr(numpy_class(value), "__name__", "")
+            raise AttributeError(f"{name!r} object has no attribute {self._name!r}")
+
+
 # -- builtin functions, which look at a value's own class
 
 
-class _Type:
-    """The stand-in of `type`: the class of a traced value is that of NumPy's value."""
+class _Class:
+    """The stand-in of a builtin class, of which nothing but calls differs."""
+
+    def __init__(self, original: type, call: Callable[..., Any]) -> None:
+        self._original, self._call = original, call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs:
-            kind: Any = numpy_class(args[0]) or cast("object", type(args[0]))
-            return self if kind is type else kind
-        return type(*args, **kwargs)
+        return self._call(*args, **kwargs)
 
     def __instancecheck__(self, value: Any) -> bool:
-        return isinstance(value, type)
+        return isinstance(value, self._original)
 
     def __subclasscheck__(self, kind: Any) -> bool:
-        return issubclass(kind, type)
+        return issubclass(kind, self._original)
 
     def __mro_entries__(self, bases: Any) -> tuple[type]:
-        return (type,)
+        return (self._original,)
 
     def __eq__(self, other: object) -> bool:
-        return other is type or other is self
+        return other is self._original or other is self
 
     def __hash__(self) -> int:
-        return hash(type)
+        return hash(self._original)
 
     def __or__(self, other: Any) -> Any:
-        return type | other
+        return self._original | other
 
     def __ror__(self, other: Any) -> Any:
-        return other | type
+        return other | self._original
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(type, name)
+        return getattr(self._original, name)
 
     def __repr__(self) -> str:
-        return repr(type)
+        return repr(self._original)
+
+
+def _type(*args: Any, **kwargs: Any) -> Any:
+    """Return the class of a value: that of NumPy's value for a traced one."""
+    if len(args) == 1 and not kwargs:
+        kind: Any = numpy_class(args[0]) or cast("object", type(args[0]))
+        stand_in = _BUILTINS.get(kind.__name__)
+        return stand_in if stand_in == kind else kind
+    return type(*args, **kwargs)
+
+
+class _OfBuffer(_Class):
+    """The stand-in of a class that reads buffers; classes have `__buffer__` since Python 3.12."""
+
+    @at_boundary("the buffer of an array", memoryview)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], VALUES):
+            args = (cast("Any", args[0]).__buffer__(0), *args[1:])
+        return self._call(*args, **kwargs)
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
@@ -493,7 +655,13 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     return default[0] if default else value.__getattr__(name)
 
 
-_BUILTINS: dict[str, Any] = {"type": _Type(), "hasattr": _hasattr, "getattr": _getattr}
+_BUILTINS: dict[str, Any] = {
+    "type": _Class(type, _type),
+    "hasattr": _hasattr,
+    "getattr": _getattr,
+}
+if sys.version_info < (3, 12):
+    _BUILTINS.update({kind.__name__: _OfBuffer(kind, kind) for kind in (memoryview, bytearray)})
 """The stand-ins of builtin functions. They know the attributes that NumPy's values lack."""
 
 

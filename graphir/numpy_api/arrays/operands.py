@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -24,21 +24,9 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.order_statistics import demanded
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
-from graphir.semantics.library_calls import leaves
+from graphir.semantics.library_calls import leaves, mapped
 
 VALUES = ArrayValue, ScalarValue
-
-
-def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
-    """Return the same tuples, lists, dicts and slices, with `leaf(value)` for each leaf value."""
-    kind: Any = cast("object", type(value))
-    if kind is tuple or kind is list:
-        return kind([mapped(leaf, item) for item in value])  # pyright: ignore
-    if kind is dict:
-        return {key: mapped(leaf, item) for key, item in value.items()}
-    if kind is slice:
-        return slice(leaf(value.start), leaf(value.stop), leaf(value.step))
-    return leaf(value)
 
 
 def is_known(*values: Any) -> bool:

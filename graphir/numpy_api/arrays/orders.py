@@ -40,6 +40,7 @@ from graphir.semantics.library_calls import has_odd_step
 from graphir.semantics.numpy_loops import (
     LIKE_POWERS,
     call_attributes,
+    computes_halves_in_float32,
     has_contiguous_bits,
     is_of_processor,
     loop_dtypes,
@@ -52,6 +53,8 @@ _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 """The reductions of a copy without NaN, which has its axes in the order of the original's."""
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
+_EXTREMES = (np.maximum, np.minimum, np.fmax, np.fmin)
+"""The ufuncs whose reductions choose one of two equal zeros, otherwise for float16 than ops do."""
 _SETTINGS = frozenset(
     (
         *("axis", "dtype", "keepdims", "ddof", "correction", "where", "initial"),
@@ -68,8 +71,15 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
     """
     if is_known(inputs, kwargs):
         return None
+    memory = memory_among([inputs, kwargs])
+    if method == "__call__" and kwargs.get("dtype") is not None and memory.runs_here:
+        _check_loop(ufunc, inputs)
+    if method in ("accumulate", "reduceat") or (method == "reduce" and ufunc in _EXTREMES):
+        _check_halves_of(inputs[0], kwargs.get("dtype"))
     if method == "reduce" and ufunc in _SUMMING:
         return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
+    if ufunc.signature:
+        _check_halves_of(inputs[0])
     if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
         for array in arrays_of(list(inputs)):
             if not array.in_order and not array.element.is_integer:
@@ -80,12 +90,30 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
     return None
 
 
+def _check_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Raise OrderError for a ufunc with dtype= where its loop may have bits that no op has."""
+    has_bits = all(map(_is_plain, inputs)) and ufunc not in LIKE_POWERS
+    if not has_bits or _has_own_loop(ufunc, inputs):
+        raise OrderError("NumPy computes in a loop of its own", fix="leave out dtype=")
+
+
 def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Do the same for a function that is no ufunc."""
     if kwargs.get("overwrite_input"):
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
     if function.__name__ == "einsum" and not kwargs.get("optimize"):
         _check_einsum(*args)
+    if function.__name__ in _IN_HALVES:
+        dtype = kwargs.get("dtype", args[2] if len(args) > 2 else None)
+        _check_halves_of(args[0], dtype if "cum" in function.__name__ else None)
+    if function.__name__ in _OWN_ORDERS:
+        kinds = {
+            _dtype_of(x).kind for x in args[:2] if isinstance(x, VALUES) and x.memory.runs_here
+        }
+        if kinds & {"f", "c"}:
+            raise OrderError(f"np.{function.__name__} adds or orders zeros by its own code")
+    if function is np.clip:
+        _check_bounds([*args[:3], *map(kwargs.get, ("a", "a_min", "a_max", "min", "max"))])
     if not kwargs.keys() <= _SETTINGS:
         return None
     if function is np.trace:
@@ -168,6 +196,51 @@ def _strided(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     return memory.value_of(result, scalar=True)
 
 
+_IN_HALVES = frozenset(
+    (
+        *("sort", "argsort", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod"),
+        *("nancumsum", "nancumprod", "max", "min", "amax", "amin", "nanmax", "nanmin"),
+        "matrix_power",
+    )
+)
+"""The functions that order or round float16 in float16, where ops compute in float32."""
+_OWN_ORDERS = frozenset(
+    (
+        *("quantile", "percentile", "nanquantile", "nanpercentile", "nanmedian"),
+        *("convolve", "correlate"),
+    )
+)
+"""The functions of floats in which signs of zeros follow NumPy's partitions and products."""
+
+
+def _check_halves_of(x: Any, dtype: Any = None) -> None:
+    """Raise OrderError for float16 where `jit` can call NumPy's own loop instead."""
+    is_here = isinstance(x, VALUES) and x.memory.runs_here
+    if is_here and np.dtype(dtype or _dtype_of(x)) == np.float16:
+        raise OrderError("no op computes in float16", fix="use .astype(np.float32)")
+
+
+def _check_bounds(operands: Sequence[Any]) -> None:
+    """Raise OrderError for np.clip where `jit` can call NumPy's loop, which chooses signs of zeros.
+
+    The operands are the array and its bounds. Beside numbers without a dtype of their own, ops have
+    NumPy's signs.
+    """
+    x, *bounds = operands = [value for value in operands if value is not None]
+    is_here = any(isinstance(value, VALUES) and value.memory.runs_here for value in operands)
+    dtypes = [_dtype_of(value) for value in operands if type(value) is not TracedNumber]
+    kinds = {dtype.kind for dtype in dtypes}
+    if not is_here or not bounds or not kinds & {"f", "c"}:
+        return
+    weak = [type(bound) in (int, float, TracedNumber) for bound in bounds]
+    is_of_ops = _dtype_of(x).kind == "f" and all(weak)
+    if len(bounds) == 1:
+        is_of_ops = np.float16 not in dtypes  # np.maximum or np.minimum
+    zeros = [not is_known(bound) or (np.asarray(plains(bound)) == 0).any() for bound in bounds]
+    if "c" in kinds or (any(zeros) and not is_of_ops):
+        raise OrderError("NumPy's loops choose the signs of zeros", fix="use np.minimum(x, high)")
+
+
 def _check_halves(view: NDArray[Any], axes: Sequence[int]) -> None:
     """Raise OrderError if NumPy would round each step of a sum of float16."""
     if rounds_each_sum(view.shape, axes):
@@ -200,6 +273,8 @@ def _check_einsum(subscripts: Any, *operands: Any) -> None:
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:
+    if isinstance(value, Symbol):
+        return value.dtype.to_numpy()
     return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
 
 
@@ -211,11 +286,11 @@ def of_loop(
     NumPy's loops round differently where the operands or results lie backwards, say. The result is
     None where the op has the bits, and in graphs that may run elsewhere.
     """
-    of_processor = memory.runs_here and _is_of_processor(ufunc, inputs)
-    own_loop = of_processor or ufunc in LIKE_POWERS
-    own_loop = own_loop or (memory.runs_here and _squares(ufunc, inputs))
+    if ufunc.signature:
+        return None
+    own_loop = ufunc in LIKE_POWERS or (memory.runs_here and _has_own_loop(ufunc, inputs))
     is_plain = not memory.runs_here or all(map(_is_plain, (*inputs, *outs)))
-    if ufunc.signature or (not own_loop and is_plain):
+    if not own_loop and is_plain:
         return None
     arrays = [value for value in (*inputs, *outs) if isinstance(value, ArrayValue)]
     has_layout = all(array.layout is not None for array in arrays)
@@ -223,7 +298,7 @@ def of_loop(
     dtypes = loop_dtypes(ufunc, operands) if has_layout else None
     if ufunc in LIKE_POWERS and not (memory.runs_here and has_layout):
         return _without_op(ufunc, inputs)
-    if dtypes is None or not (of_processor or any(dtype.kind in "fc" for dtype in dtypes)):
+    if dtypes is None or not (own_loop or any(dtype.kind in "fc" for dtype in dtypes)):
         return None
     results = [_layout_of(value) for value in outs]
     if not own_loop and has_contiguous_bits(ufunc, operands, results):
@@ -255,8 +330,14 @@ def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
         raise OrderError(f"no op has the bits of {name}", fix=LIKE_POWERS[ufunc])
 
 
-def _is_of_processor(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
-    return isinstance(inputs[0], ArrayValue) and is_of_processor(ufunc, _dtype_of(inputs[0]))
+def _has_own_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
+    """Whether NumPy's loop has results that the op of a ufunc has not, for all layouts."""
+    dtypes = [_dtype_of(x) for x in inputs if isinstance(x, (*VALUES, np.ndarray, np.generic))]
+    if np.float16 in dtypes and not computes_halves_in_float32(ufunc):
+        return True
+    if any(is_of_processor(ufunc, dtype) for dtype in dtypes):
+        return True
+    return _squares(ufunc, inputs)
 
 
 def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:

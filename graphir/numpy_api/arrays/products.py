@@ -18,6 +18,7 @@ from graphir.semantics.products import layout_of, may_be_gram, uses_blas
 Array = NDArray[Any]
 
 _MATRIX = 2
+_HALVES = "the op adds the products of float16 in another order than NumPy"
 
 
 def product(
@@ -34,6 +35,8 @@ def product(
     graph = memory.graph
     args = symbols_of(graph, ops.matmul, tuple(values))
     dtype = graph.infer(ops.matmul, args, {}).type.dtype.to_numpy()
+    if dtype == np.float16 and memory.runs_here:
+        raise OrderError(_HALVES, fix="use .astype(np.float32)")
     if not uses_blas(dtype):
         return None
     left, right = cast("list[Array]", views)

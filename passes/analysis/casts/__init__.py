@@ -3,7 +3,7 @@
 from passes.analysis.casts.conversion import Kind, StepLoss
 from passes.analysis.casts.losses import LossRow
 from passes.analysis.casts.measured import Measured, OutputError, Unseen
-from passes.analysis.casts.report import CastReport, cast_report
+from passes.analysis.casts.report import CastReport, cast_report, report_with_kernels
 from passes.analysis.casts.rows import CastRow
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "StepLoss",
     "Unseen",
     "cast_report",
+    "report_with_kernels",
 ]

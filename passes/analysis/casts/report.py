@@ -16,10 +16,11 @@ from graphir.dtypes import DTypeLike
 from graphir.escape import brief
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
+from graphir.location import INTERMEDIATE
 from graphir.loss import LOSS_KINDS, LossKind
 from graphir.promotion import RulesLike
 from passes.analysis.casts.causes import Uses
-from passes.analysis.casts.conversion import Kind, StepLoss
+from passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from passes.analysis.casts.layers import LayerTotals, layers
 from passes.analysis.casts.losses import LossRow
 from passes.analysis.casts.measured import Measured, OutputError, Unseen
@@ -257,15 +258,28 @@ def cast_report(graph: Graph) -> CastReport:
     """Return a CastReport with a row for every use of every cast in a graph, the worst first.
 
     Runs `implicit_cast` first if the graph's casts are implicit. A Python number that changes as it
-    takes a dtype has a row of kind "literal".
+    takes a dtype has a row of kind "literal". A lowered graph has rows of kind "legalization"; a
+    graph with implicit casts has none, even if it says how a kernel of its library computes.
     """
+    return _report(graph, inside_kernels=False)
+
+
+def report_with_kernels(graph: Graph) -> CastReport:
+    """Return a `cast_report` with the casts by which a library's kernels round, for an audit."""
+    return _report(graph, inside_kernels=True)
+
+
+def _report(graph: Graph, inside_kernels: bool) -> CastReport:
     explicit = implicit_cast(graph)
     view = inlined(explicit)
     rows: list[CastRow] = []
     uses = Uses(view, rows)
     walk = CastWalk(view)
     for conversion, location, symbol, _ in walk.casts(view.symbols):
-        rows.append(CastRow(conversion, location, symbol, len(rows), uses))
+        is_inside = graph is not explicit and conversion.kind == "legalization"
+        is_inside = is_inside and not (inside_kernels and not conversion.loss.exact)
+        if not is_inside and not _is_same(graph, conversion):
+            rows.append(CastRow(conversion, location, symbol, len(rows), uses))
     if graph is not explicit:  # an explicit graph does not distinguish literals
         before = inlined(graph)
         constants = _rewritten_constants(before, view)
@@ -274,6 +288,18 @@ def cast_report(graph: Graph) -> CastReport:
             rows.append(CastRow(conversion, location, constant, len(rows), uses))
     worst_first = sorted(rows, key=attrgetter("conversion.damage"), reverse=True)
     return CastReport(graph, explicit, worst_first, view)
+
+
+def _is_same(graph: Graph, conversion: CastConversion) -> bool:
+    """Whether a value only stops or starts being weak, and keeps the dtype in which it is stored.
+
+    A loop of JAX takes a strong carry where its body returns a weak one.
+    """
+    dtypes = conversion.source, conversion.target
+    if not any(dtype.weak for dtype in dtypes) or conversion.operand != INTERMEDIATE:
+        return False
+    concrete = graph.rules.concrete_dtype
+    return concrete(dtypes[0]) is concrete(dtypes[1])
 
 
 def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:

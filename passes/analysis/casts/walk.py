@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import number_of
-from graphir.location import CAST
+from graphir.location import CAST, LEGALIZE
 from graphir.loss import literal_loss
 from graphir.promotion.scalars import WEAK
 from passes.analysis.casts.conversion import CastConversion, cast_conversion
@@ -91,7 +91,10 @@ class CastWalk:
                         yield conversion, user.location, user, position
 
     def _uses_of_cast(self, symbol: Symbol) -> Sequence[ConversionUse]:
-        """Return the uses that an inserted cast serves; a user's cast is the one use of itself."""
+        """Return the uses that an inserted cast serves; a user's cast is the one use of itself.
+
+        In a graph of implicit casts, those of legalization are steps of a kernel.
+        """
         source, number = symbol.source, None
         origins: Sequence[_Origin] = () if isinstance(source, Location) else source
         if symbol.op is ops.cast:
@@ -103,6 +106,7 @@ class CastWalk:
             (conversion, location, symbol, -1)
             for operand, op, location, rule, before, after in origins
             if (before is not after or rule == CAST)
+            and not (rule == LEGALIZE and self.graph.rules.implicit)
             and (conversion := self._conversion(operand, op, rule, before, after, number))
         ]
 

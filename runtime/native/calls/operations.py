@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from ctypes import addressof, c_int64, c_void_p
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,10 +22,9 @@ from runtime.native.abi.jobs import BACKWARD
 from runtime.native.abi.loops import sort_of
 from runtime.native.columns.reductions import column_reductions
 from runtime.native.probe import compiled_code, engine
-from runtime.native.regions import stored_type
 from runtime.native.rows import Reduction, mean_of, total_of
 from runtime.native.threads import SCRATCH, Job
-from runtime.native.vectors import lane
+from runtime.native.vectors import lane, stored_type
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import PAGE
 from runtime.program.rows import ColumnSpace
@@ -368,12 +368,12 @@ def join_code(name: str, dtype: Storage) -> Any:
 
 
 @cache
-def _sort_code(dtype: Storage) -> Any:
+def _sort_code(dtype: Storage, repairs: bool) -> Any:
+    """Return the code of sorts of rows, which `repairs` the order of zeros of both signs."""
     size = dtype.itemsize
     names = {"T": lane(dtype), "size": size}
-    is_float = dtype.kind == "f"
-    zeros = _ZEROS.format(**names) if is_float else ""
-    text = _SORT.format(**names, zeros=zeros, after="seek" if is_float else "next")
+    zeros = _ZEROS.format(**names) if repairs else ""
+    text = _SORT.format(**names, zeros=zeros, after="seek" if repairs else "next")
     return compiled_code(text, "sort")
 
 
@@ -408,8 +408,8 @@ def sorts_as_numpy(dtype: Storage) -> bool:
     random = np.random.default_rng(0)
     for shape in ((1, 1), (3, 2), (5, 17), (2, 100), (1, 700)):
         x = np.ceil(random.normal(size=shape) * 9).astype(dtype)  # with zeros of both signs
-        for finds, stable in ((False, False), (True, False), (True, True)):
-            kind = "stable" if stable or not finds else None
+        for finds, stable in product((False, True), repeat=2):
+            kind = "stable" if stable else None
             expected = (np.argsort if finds else np.sort)(x, axis=-1, kind=kind)
             operation = sort_operation(RowSort(dtype, *shape, finds, stable))
             if operation is None:
@@ -460,11 +460,12 @@ def join_operation(join: LeafJoin) -> Operation:
 
 def sort_operation(sort: RowSort) -> Operation | None:
     """Return a sort of rows as an operation; None if this NumPy has no such function."""
-    function = sort_of(sort.dtype, sort.finds, sort.stable)
+    function = sort_of(sort.dtype, sort.finds, sort.finds and sort.stable)
     if not function:
         return None
     table = (c_int64 * 3)(function, sort.length, sort.finds)
-    code = _sort_code(sort.dtype)
+    repairs = sort.stable and not sort.finds and sort.dtype.kind == "f"
+    code = _sort_code(sort.dtype, repairs)
     return Operation(code.address, (0, 0), (addressof(table), 0, sort.rows), (code, table))
 
 

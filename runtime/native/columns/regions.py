@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from runtime.native.code import NativeCode
 from runtime.native.columns.tiles import ColumnTile, reduction_of, tile_kernel
-from runtime.native.regions import Kernel, Kind, ModuleWriter, stored_type
-from runtime.native.vectors import lane, words_of
+from runtime.native.regions import Kernel, Kind, ModuleWriter
+from runtime.native.vectors import lane, stored_type, words_of
 from runtime.program.blocks import Range
 from runtime.program.rows import ColumnSpace
 

@@ -24,12 +24,11 @@ from runtime.native.loops.values import (
     Patch,
     Value,
     is_single,
-    memory_dtype,
     storage_of,
 )
 from runtime.native.probe import extensions
 from runtime.native.regions import UnsupportedError
-from runtime.native.vectors import splat
+from runtime.native.vectors import splat, stored_type
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import COST
 from runtime.program.cutting import Region, source_of
@@ -83,7 +82,7 @@ class GraphWriter:
         """Return a symbol's value in the form in which memory has it."""
         symbol = source_of(symbol)
         if symbol.index in self._inner:
-            dtype = memory_dtype(storage_of(symbol))
+            dtype = stored_type(storage_of(symbol))
             return self._register(self.code.outs[symbol]).view(dtype)
         if symbol.op is ops.constant:
             return self._constant(symbol)
@@ -133,7 +132,7 @@ class GraphWriter:
         for k, each in enumerate((*dtypes, dtype)):
             at = self.text.op(f"getelementptr i64, ptr %values, i64 {k}")
             if k < len(args):
-                lines.append(f"store {args[k].view(memory_dtype(each))}, ptr {at}, align 8")
+                lines.append(f"store {args[k].view(stored_type(each))}, ptr {at}, align 8")
             lines.append(f"put ptr {at}, %operands[{k}]\nput i64 {each.itemsize}, %sizes[{k}]")
         call, data = map(self.text.pointer, loop)
         lines.append("store i64 1, ptr %length")
@@ -154,7 +153,7 @@ class GraphWriter:
         array = np.asarray(symbol.attrs["value"])
         if array.size != 1:
             raise UnsupportedError("a constant array")
-        dtype = memory_dtype(storage_of(symbol))
+        dtype = stored_type(storage_of(symbol))
         value = array.astype(storage_of(symbol)).reshape(()).view(dtype)
         return LlvmValue(self.text, splat(value, dtype), dtype)
 

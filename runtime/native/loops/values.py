@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from graphir import Graph, Symbol, TensorType
 from runtime.native.emitters import LlvmValue
 from runtime.program.codegen.tracing import Storage
@@ -64,11 +62,6 @@ Value: TypeAlias = "LlvmValue | LoopArray | Patch | list[Value]"
 def storage_of(symbol: Symbol) -> Storage:
     """Return the dtype of a symbol's elements in memory."""
     return symbol.graph.concrete_dtype(symbol.dtype).storage
-
-
-def memory_dtype(dtype: Storage) -> Storage:
-    """Return the dtype in which an element lies in memory: a bool is a uint8."""
-    return np.dtype(np.uint8) if dtype.kind == "b" else dtype
 
 
 def is_single(symbol: Symbol) -> bool:

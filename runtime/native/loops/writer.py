@@ -20,11 +20,10 @@ from runtime.native.loops.values import (
     LoopMemory,
     Lowered,
     Value,
-    memory_dtype,
     storage_of,
 )
 from runtime.native.regions import UnsupportedError
-from runtime.native.vectors import Vectors, lane, splat
+from runtime.native.vectors import Vectors, lane, splat, stored_type
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cost_model import COST
 
@@ -75,8 +74,8 @@ class LoopWriter:
         """Return an operand of the function, in its words from a number on."""
         dtype, text = storage_of(symbol), self.text
         if not symbol.rank:
-            name = text.op(f"get {text.of(lane(memory_dtype(dtype)))}, %state[{place}]")
-            return LlvmValue(text, name, memory_dtype(dtype))
+            name = text.op(f"get {text.of(lane(stored_type(dtype)))}, %state[{place}]")
+            return LlvmValue(text, name, stored_type(dtype))
         address = text.op(f"get ptr, %state[{place}]")
         sizes = [text.op(f"get i64, %state[{place + 1 + k}]") for k in range(symbol.rank)]
         return self.array(dtype, address, sizes)
@@ -91,9 +90,9 @@ class LoopWriter:
 
     def load(self, dtype: Storage, address: str) -> LlvmValue:
         """Return an element in memory."""
-        element = self.text.of(lane(memory_dtype(dtype)))
+        element = self.text.of(lane(stored_type(dtype)))
         name = self.text.op(f"load {element}, ptr {address}, align 1")
-        return LlvmValue(self.text, name, memory_dtype(dtype))
+        return LlvmValue(self.text, name, stored_type(dtype))
 
     def read(self, array: LoopArray, address: str) -> LlvmValue:
         """Return an element of an array; the last one that was written is in a register.
@@ -270,7 +269,7 @@ class _Loop:
 
     def _last_store(self, array: LoopArray, before: str) -> tuple[LoopMemory, LastStore]:
         """Write the last store to an array at the head, and return it with the memory."""
-        text, memory, dtype = self.graphs.text, array.memory, memory_dtype(array.dtype)
+        text, memory, dtype = self.graphs.text, array.memory, stored_type(array.dtype)
         none = LlvmValue(text, "zeroinitializer", dtype)
         address, value = memory.last or LastStore("null", none)
         address = text.op(f"phi ptr [ {address}, %{before} ]")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, Op, Symbol, ops
 from graphir.conversions import convert
+from graphir.ir.liveness import binders_of, binders_used
 from graphir.promotion.scalars import scalar
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNEL_TABLES
@@ -281,10 +282,16 @@ def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
 def materialized(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
     """Return the indices of the symbols whose values lie in memory.
 
-    These are the outputs, the results of row-wise symbols, and the operands that live steps load.
+    These are the outputs, the results of row-wise symbols, the operands that live steps load, and
+    the results of calls that bind dims of live steps.
     """
     indices = {symbol.index for symbol in graph.outputs}
+    binders = binders_of(graph)
     for step in reversed(steps):
+        symbols = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
+        if binders and (symbols[0].index in indices or not isinstance(step, Call)):
+            calls = [call for symbol in symbols for call in binders_used(symbol, binders)]
+            indices.update([call.index for call in calls])
         if isinstance(step, Call):
             if step.symbol.index in indices:
                 indices.update([arg.index for arg in step.symbol.args])

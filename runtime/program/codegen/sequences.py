@@ -18,8 +18,7 @@ import numpy as np
 
 from graphir import DType, Symbol, ops
 from graphir.semantics.kernels import kernel_of
-from graphir.semantics.products import uses_blas
-from runtime.program.batches import BatchStep
+from runtime.program.batches import BatchStep, layout_of, multiplies_in_place
 from runtime.program.blocks import Range, in_order
 from runtime.program.codegen.tracing import Storage
 from runtime.program.control import ControlStep
@@ -127,7 +126,7 @@ def sort_of(step: RegionStep) -> RowSort | None:
     if settings["descending"] or dtype.char not in "iIlLqQfd" or operand_dtype != dtype:
         return None
     rows = step.size // step.length
-    return RowSort(dtype, rows, step.length, finds, finds and settings["stable"], step.threads)
+    return RowSort(dtype, rows, step.length, finds, settings["stable"], step.threads)
 
 
 class SequenceWriter:
@@ -468,15 +467,10 @@ class SequenceWriter:
 
         NumPy calls another function of BLAS for a matrix and its own transpose, in one memory.
         """
-        layout, dtype = step.symbol.attrs["layout"], step.symbol.dtype.storage
-        orders = [ProductOperand.of(in_order(n, dtype)).strides for n in step.operand_shapes]
-        function, *demands, is_gram = layout or ("matmul", *orders, False)
-        if uses_blas(dtype) and not all(map(ProductOperand.lies, operands, demands)):
-            return False
-        if function != "matmul" or is_gram:
+        if not multiplies_in_place(step, operands):
             return False
         left, right = operands
-        if layout is None or left.strides[-2:] != right.strides[-2:][::-1]:
+        if layout_of(step) is None or left.strides[-2:] != right.strides[-2:][::-1]:
             return True
         x, y = places
         if not (isinstance(x, MemoryPlace) and isinstance(y, MemoryPlace)) or x == y:
@@ -553,10 +547,8 @@ def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
     if isinstance(step, ScalarStep):
         outs = step.scalars.outs
         return [(step.cells[each.index], each.dtype.storage.itemsize) for each in outs]
-    sizes = [(cell, step.size * dtype.itemsize) for cell, dtype in step.writes]
-    for rows in step.rows:
-        sizes.append((rows.cell, math.prod(rows.shape) * rows.symbol.dtype.storage.itemsize))
-    return sizes
+    both = step.results.items()
+    return [(cell, math.prod(shape) * dtype.itemsize) for cell, (shape, dtype) in both]
 
 
 def _distances(shape: Sequence[int], strides: Sequence[int]) -> Array:

@@ -162,7 +162,7 @@ class Straight:
         """Write a region of 0-d values; its results stay scalars until a step needs arrays."""
         names = [self._scalar(cell) for cell in step.reads]
         registers = step.scalars.write(writer, names)
-        self._scalars |= dict(zip(step.writes, registers, strict=True))
+        self._scalars |= dict(zip(step.results, registers, strict=True))
 
     def _arrays(self, cells: Sequence[int], writer: FunctionWriter) -> None:
         """Write arrays, of one element, of the cells whose values are scalars so far."""
@@ -206,7 +206,10 @@ class Straight:
         elif symbol.op is ops.matmul and (strides := _strides(step)):
             names, (function, *layouts) = self._cells(step.reads), strides
             both = zip(names, layouts, strict=True)
-            tests = [f"{name}.strides == {writer.name(steps)}" for name, steps in both]
+            tests = [
+                f"{name}.strides == {writer.name(steps)} and {name}.flags.aligned"
+                for name, steps in both
+            ]
             product = f"{writer.name(np.asarray)}({writer.name(function)}({', '.join(names)}))"
             line(f"if {' and '.join(tests)}: {target} = {product}")
             line(f"else: {target} = {writer.name(step.call)}({', '.join(names)})")
@@ -446,13 +449,9 @@ def alone(step: Step, empty: Callable[..., Any] = np.empty) -> Straight:
 
 def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     """Return the cells that a step reads, and the cells that it writes."""
-    if isinstance(step, (CallStep, LayoutStep)):
-        return list(dict.fromkeys(step.reads)), [step.write]
-    if not isinstance(step, RegionStep):
-        return step.reads, [*step.writes]
-    targets = {cell: store.target for cell, store in step.stored_cells}
-    writes = [targets.get(cell, cell) for cell, _ in step.writes]
-    return step.reads, writes + [rows.cell for rows in step.rows]
+    targets = {cell: store.target for cell, store in _stores(step).items()}
+    writes = [targets.get(cell, cell) for cell in step.results]
+    return list(dict.fromkeys(step.reads)), writes
 
 
 def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
@@ -462,8 +461,7 @@ def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     """
     if isinstance(step, RegionStep):
         stores = _stores(step)
-        writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
-        return [*step.operands, *stores], [cell for cell in writes if cell not in stores]
+        return [*step.operands, *stores], [cell for cell in step.results if cell not in stores]
     return ends(step)
 
 
@@ -487,7 +485,8 @@ def _places(index: Sequence[int]) -> str:
 def _strides(step: CallStep) -> tuple[Callable[..., Any], Any, Any] | None:
     """Return NumPy's function for a product with a layout, and the strides of operands in it.
 
-    The answer is None if the kernel does more for such operands than to call the function.
+    The answer is None if the kernel does more for such operands, which are aligned, than to call
+    the function.
     """
     symbol, layout = step.symbol, step.settings.get("layout")
     left, right = step.operand_shapes

@@ -22,6 +22,7 @@ from graphir.ops.attribute_record import AttributeRecord
 from passes.rewriter import Rewriter
 from runtime.program.cost_model import COST, NATIVE_VECTOR
 from runtime.program.cutting import row_axes
+from runtime.program.memory import long_axes
 
 _ELEMENTWISE = ("elementwise", "cast")
 _CONVERTED_INLINE = frozenset("?bBhHiIlLqQefd")
@@ -73,7 +74,7 @@ class SliceView(NamedTuple):
 
         The reshape only adds or drops axes of size 1, and leaves an axis.
         """
-        if 0 in symbol.shape:
+        if symbol.op not in (ops.slice, *_RESHAPES) or 0 in symbol.shape:
             return None
         if symbol.op is ops.slice:
             ranges, inner = [*self.ranges], SliceView.of(symbol)
@@ -85,7 +86,7 @@ class SliceView(NamedTuple):
             return SliceView(tuple(ranges), tuple(axes))
         shape, axes = symbol.shape, [axis for axis in self.axes if axis is not None]
         sizes = [self.ranges[axis].size for axis in axes]
-        if symbol.op not in _RESHAPES or not shape or sizes != [n for n in shape if n != 1]:
+        if not shape or sizes != long_axes(shape):
             return None
         rest = iter(axes)
         return SliceView(self.ranges, tuple([None if n == 1 else next(rest) for n in shape]))

@@ -20,7 +20,7 @@ from runtime.program.batches import (
 from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep
 from runtime.program.rewrites.ownership import RESHAPES
-from runtime.program.rewrites.phases import fuse_phases, written_cells
+from runtime.program.rewrites.phases import fuse_phases, shapes_of
 from runtime.program.steps import CallStep, RegionStep, Step
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
@@ -59,14 +59,14 @@ class _Fusion:
         for step in steps[seed:]:
             reads_inside = not self._inside.keys().isdisjoint(step.reads)
             if not late.isdisjoint(step.reads):
-                late.update(written_cells(step))
+                late.update(step.results)
                 self.after.append(step)
             elif (reads_inside or step is product) and self._add(step):
                 continue
             elif not reads_inside:
                 self.before.append(step)
             else:
-                late.update(written_cells(step))
+                late.update(step.results)
                 self.after.append(step)
 
     def _add(self, step: Step, first: bool = False) -> bool:
@@ -90,7 +90,7 @@ class _Fusion:
                 return False
             axes[cell] = (*own,)
         self._axes |= axes
-        self._inside |= _shapes(step)
+        self._inside |= shapes_of(step)
         self.members.insert(0 if first else len(self.members), step)
         if isinstance(step, CallStep) and not is_product(step):
             self._views[step.write] = step
@@ -119,7 +119,7 @@ class _Fusion:
         self._early = before
         read_cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
         for step in reversed(before):
-            cells = written_cells(step)
+            cells = step.results
             is_used = any(cell in self._axes for cell in cells)
             is_needed = any(cell in read_cells for cell in cells)
             if is_used and not is_needed and self._adds_producer(step):
@@ -129,7 +129,7 @@ class _Fusion:
 
     def _adds_producer(self, step: Step) -> bool:
         """Add a region, or a view of a region's result, whose matrices the members take apart."""
-        depth, shapes = len(self.lead), _shapes(step)
+        depth, shapes = len(self.lead), shapes_of(step)
         whole: Axes = tuple([k if n > 1 else None for k, n in enumerate(self.lead)])
         if any(self._axes.get(cell, whole)[:depth] != whole for cell in shapes):
             return False
@@ -146,7 +146,7 @@ class _Fusion:
     def _views_region(self, step: Step) -> bool:
         """Whether a step views the result of a region that no other step reads."""
         cells = set(step.reads)
-        sources = [each for each in self._early if not cells.isdisjoint(written_cells(each))]
+        sources = [each for each in self._early if not cells.isdisjoint(each.results)]
         readers = [each for each in self._early if not cells.isdisjoint(each.reads)]
         is_region = len(sources) == 1 and isinstance(sources[0], RegionStep)
         return is_region and readers == [step] and self._is_member(sources[0])
@@ -183,11 +183,3 @@ def _operands(step: Member) -> Iterator[tuple[int, Shape, int]]:
             yield cell, shape, rank if number else 0  # no axis of the batch is one of the vector
         else:
             yield cell, shape, rank - len(shape) if is_product(step) else 0
-
-
-def _shapes(step: Step) -> dict[int, Shape]:
-    """Return the shapes of the results of a step, by cell."""
-    if isinstance(step, RegionStep):
-        shapes = {cell: step.shape for cell, _ in step.writes}
-        return shapes | {rows.cell: rows.shape for rows in step.rows}
-    return dict.fromkeys(written_cells(step), step.shape)

@@ -19,7 +19,7 @@ from collections.abc import Container, Iterable, Sequence
 from graphir import ops
 from runtime.program.codegen.tracing import Storage
 from runtime.program.cutting import UPDATES, VIEWS
-from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
+from runtime.program.steps import CallStep, LayoutStep, Step
 
 FRESH = UPDATES | {
     *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),
@@ -86,14 +86,11 @@ def mark_updates(
                 is_free = memory.serves(source, step.write)
                 step.in_place = is_free and latest[memory.roots[source]] <= number
             memory.enter_call(step)
-            targets = [step.write]
         elif isinstance(step, LayoutStep):
             continue
-        elif isinstance(step, RegionStep):
-            memory.enter_fresh(targets := [cell for cell, _ in step.writes])
         else:
-            memory.enter_fresh(targets := [*step.writes])
-        for cell in targets:
+            memory.enter_fresh(step.results)
+        for cell in step.results:
             root = memory.roots.get(cell, cell)
             read = float("inf") if cell in outputs else last.get(cell, number)
             latest[root] = max(latest.get(root, number), read)

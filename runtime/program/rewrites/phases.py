@@ -10,10 +10,8 @@ import numpy as np
 
 from runtime.program.batches import BatchStep
 from runtime.program.cost_model import COST
-from runtime.program.cutting import VIEWS
 from runtime.program.phases import PhasesStep, Space, is_as
-from runtime.program.steps import CallStep, LayoutStep, RegionStep, ScalarStep, Step
-from runtime.program.wavefronts import WavefrontStep
+from runtime.program.steps import RegionStep, Step, is_view
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
@@ -47,24 +45,24 @@ class _Fusion:
         self.space = Space(region.shape, region.axes)
         self.members, self._operands = [region], set(region.reads)
         self.before, self.after = [*steps[:seed]], list[AnyStep]()
-        self._shapes = _results(region)
+        self._shapes = shapes_of(region)
         self._views: dict[int, tuple[int, AnyStep]] = {}
         late: set[int] = set()
         for step in steps[seed + 1 :]:
             if not late.isdisjoint(step.reads):
-                late.update(written_cells(step))
+                late.update(step.results)
                 self.after.append(step)
             elif isinstance(step, RegionStep) and self._takes(step):
                 self.members.append(step)
                 self._operands.update(step.reads)
-                self._shapes |= _results(step)
+                self._shapes |= shapes_of(step)
             elif self._shapes.keys().isdisjoint(step.reads):
                 self.before.append(step)
             elif view := self._viewed(step):
                 self._views[view[1]] = self._views.get(view[0], view)[0], step
                 self._shapes[view[1]] = step.shape
             else:
-                late.update(written_cells(step))
+                late.update(step.results)
                 self.after.append(step)
 
     def _takes(self, step: RegionStep) -> bool:
@@ -88,9 +86,7 @@ class _Fusion:
 
     def _viewed(self, step: AnyStep) -> tuple[int, int] | None:
         """Return the cell that a view views, and its own; the view has one value for each row."""
-        if not isinstance(step, LayoutStep) and not (
-            isinstance(step, CallStep) and step.symbol.op in VIEWS
-        ):
+        if not is_view(step):
             return None
         cell, count = step.reads[0], self.space.rows
         shape = self._shapes[cell]
@@ -118,15 +114,8 @@ class _Fusion:
         return [*before, step, *views, *fuse_phases(self.after, exit_cells)]
 
 
-def _results(step: RegionStep) -> dict[int, tuple[int, ...]]:
-    """Return the shapes of the results of a region, by cell."""
-    shapes = {cell: step.shape for cell, _ in step.writes}
-    return shapes | {rows.cell: rows.shape for rows in step.rows}
-
-
-def written_cells(step: AnyStep) -> Collection[int]:
-    """Return the cells that a step writes."""
+def shapes_of(step: AnyStep) -> dict[int, tuple[int, ...]]:
+    """Return the shapes of the results of a step, by cell."""
     if isinstance(step, RegionStep):
-        return _results(step)
-    several = ScalarStep, PhasesStep, BatchStep, WavefrontStep
-    return step.writes if isinstance(step, several) else [step.write]
+        return {cell: shape for cell, (shape, _) in step.results.items()}
+    return dict.fromkeys(step.results, step.shape)

@@ -12,14 +12,15 @@ Likewise a region writes a result into the memory of an operand of the same shap
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from graphir import ops
 from runtime.program.codegen.straight import ends
 from runtime.program.codegen.tracing import select
 from runtime.program.cutting import VIEWS
-from runtime.program.memory import Box, Store
+from runtime.program.memory import Box, Store, long_axes
 from runtime.program.rewrites.ownership import Memory
+from runtime.program.rewrites.phases import shapes_of
 from runtime.program.steps import ANY_LAYOUT, CallStep, LayoutStep, RegionStep, Step
 
 
@@ -122,11 +123,12 @@ class _Merger:
                 return
 
     def _shape(self, cell: int) -> tuple[int, ...] | None:
-        """Return the shape of a cell that a step writes as a whole; None for others."""
+        """Return the shape of a cell that a step writes; None for others."""
         step = self.steps[self._writer[cell]] if cell in self._writer else None
-        if isinstance(step, RegionStep) and cell in [rows.cell for rows in step.rows]:
-            return None
-        return step.shape if isinstance(step, (RegionStep, CallStep, LayoutStep)) else None
+        if isinstance(step, RegionStep):
+            targets = {store.target: store.shape for store in step.stores.values()}
+            return (shapes_of(step) | targets).get(cell)
+        return step.shape if isinstance(step, (CallStep, LayoutStep)) else None
 
     def _is_target(self, region: RegionStep, root: int) -> bool:
         return any(self._root(store.target) == root for store in region.stores.values())
@@ -157,7 +159,7 @@ class _Merger:
 
     def _is_storable(self, region: RegionStep, index: int, store: Store) -> bool:
         """Whether a region may write a result into the slice of a store."""
-        if region.rows or _long_axes(region.shape) != _long_axes(store.box.shape):
+        if region.rows or long_axes(region.shape) != long_axes(store.box.shape):
             return False
         if not self.memory.has_storage_of(store.source, region.writes[index][0]):
             return False
@@ -188,7 +190,3 @@ class _Merger:
         if function is select and shared.keys() & args:
             return False
         return region.blocks == 1 or all(self._is_part(cell, store) for cell in shared.values())
-
-
-def _long_axes(shape: Iterable[int]) -> list[int]:
-    return [size for size in shape if size != 1]

@@ -6,12 +6,11 @@ much as arithmetic on a thousand elements, and NumPy's basic indexing does a who
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Sequence
 
 from graphir import ops
-from runtime.program.cutting import VIEWS
 from runtime.program.memory import Box
-from runtime.program.steps import CallStep, LayoutStep, Step
+from runtime.program.steps import CallStep, LayoutStep, Step, is_view
 
 
 def merge_views(steps: Sequence[Step], outputs: Container[int]) -> list[Step]:
@@ -34,21 +33,12 @@ def merge_views(steps: Sequence[Step], outputs: Container[int]) -> list[Step]:
     return _live(merged_steps, outputs)
 
 
-def view_steps(steps: Iterable[Step]) -> Iterator[CallStep | LayoutStep]:
-    """Yield the steps whose results are views of their operand, without arithmetic."""
-    for step in steps:
-        if (isinstance(step, CallStep) and step.symbol.op in VIEWS) or isinstance(step, LayoutStep):
-            yield step
-
-
 def _live(steps: Sequence[Step], outputs: Container[int]) -> list[Step]:
     """Return the steps without the views that nothing reads."""
-    views: dict[Step, int] = {step: step.write for step in view_steps(steps)}
     live: list[Step] = []
     reads: set[int] = set()
     for step in reversed(steps):
-        cell = views.get(step)
-        if cell is None or cell in reads or cell in outputs:
+        if not is_view(step) or step.write in reads or step.write in outputs:
             reads.update(step.reads)
             live.append(step)
     return live[::-1]

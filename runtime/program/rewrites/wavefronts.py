@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from graphir import ops
 from runtime.program.cost_model import COST
 from runtime.program.cutting import VIEWS
-from runtime.program.rewrites.phases import written_cells
-from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
+from runtime.program.memory import long_axes
+from runtime.program.steps import CallStep, RegionStep, Step
 from runtime.program.wavefronts import (
     CopySource,
     CopyStage,
@@ -90,7 +90,7 @@ class _Fusion:
             if late.isdisjoint(step.reads) and self._arrays.keys().isdisjoint(step.reads):
                 self.before.append(step)
                 continue
-            late.update(written_cells(step))
+            late.update(step.results)
             self.after.append(step)
 
     # -- members
@@ -100,15 +100,13 @@ class _Fusion:
         if isinstance(step, RegionStep):
             return _is_member(step) and self._add_region(step)
         inner = not self._arrays.keys().isdisjoint(step.reads)
-        if not inner or not isinstance(step, (CallStep, LayoutStep)):
+        if not inner or not isinstance(step, CallStep) or not step.fits:
             return False
-        if isinstance(step, CallStep) and step.symbol.op is ops.slice_update:
-            return step.fits and self._add_update(step)
-        if isinstance(step, CallStep) and not (step.symbol.op in VIEWS and step.fits):
-            return False
-        return self._add_view(step)
+        if step.symbol.op is ops.slice_update:
+            return self._add_update(step)
+        return step.symbol.op in VIEWS and self._add_view(step)
 
-    def _add_view(self, step: CallStep | LayoutStep) -> bool:
+    def _add_view(self, step: CallStep) -> bool:
         """Add a view of a value in memory."""
         (cell,) = step.reads
         array = np.asarray(step.call(self._arrays[cell]))
@@ -270,7 +268,7 @@ class _Fusion:
             )
             if value not in cells or not isinstance(stage, RegionStage):
                 continue
-            if _long_axes(stage.step.shape) != _long_axes(target.shape):
+            if long_axes(stage.step.shape) != long_axes(target.shape):
                 return False
             array = target.reshape(stage.shape)
             placement = self._place(step.write, array)
@@ -398,7 +396,3 @@ def _around(step: CallStep) -> Iterator[tuple[slice, ...]]:
             if edge.start < edge.stop:
                 yield (*before, edge)
         before.append(slice(first, end))
-
-
-def _long_axes(shape: Iterable[int]) -> list[int]:
-    return [size for size in shape if size != 1]

@@ -32,6 +32,7 @@ from runtime.recording.recorder import Recorder
 from runtime.recording.values import active, plain, plains, recording_with
 
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
+OWNER = "__graphir_owner__"
 """The names of `callee`, `formatted` and `from_attribute` in the code of a recorded program."""
 READERS = frozenset(("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal"))
 """Compiled modules of Python's library whose functions and types read numbers from memory."""
@@ -215,6 +216,8 @@ _READING_NAMES = (
 )
 _ATTRIBUTES = frozenset((*map(str, np.sctypeDict), *_READING_NAMES))
 """The attributes whose calls are watched: other methods keep the columns of their own calls."""
+_OWN = frozenset(("plain", "source", "recording_trace", "recorder", "symbol"))
+"""The attributes of recorded values that NumPy's values lack: the program asks NumPy's value."""
 
 
 class _Calls(ast.NodeTransformer):
@@ -229,6 +232,8 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
+        if node.attr in _OWN and isinstance(node.ctx, ast.Load):
+            node.value = _call(OWNER, node.value)
         is_data = node.attr == "values" and isinstance(node.ctx, ast.Load)
         return _call(ATTRIBUTE, node) if is_data else node
 
@@ -259,6 +264,7 @@ def watch_calls(tree: ast.Module) -> ast.Module:
     setattr(builtins, CALLEE, callee)
     setattr(builtins, TEXT, formatted)
     setattr(builtins, ATTRIBUTE, from_attribute)
+    setattr(builtins, OWNER, plain)
     return _Calls().visit(tree)
 
 

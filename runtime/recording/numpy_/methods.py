@@ -111,7 +111,7 @@ def _sorted(
     stable: Any = None,
     descending: Any = None,
 ) -> Symbol:
-    settings = {"descending": descending} if descending else {}
+    settings = {"kind": kind, "stable": stable} | ({"descending": True} if descending else {})
     return recorder.applied(np.sort, x, int(axis) % x.rank, **settings)
 
 

@@ -351,6 +351,10 @@ class Importer:
         assert self._site is not None
         return self._cast(symbol, type_.dtype, self._site._replace(is_conversion=False))
 
+    def conformed_all(self, symbols: Sequence[Symbol], types: Sequence[TensorType]) -> list[Symbol]:
+        """Return symbols in the dtypes that the jaxpr has for them."""
+        return [self.conformed(*pair) for pair in zip(symbols, types, strict=True)]
+
     def _call_of(
         self, equation: Any, args: Sequence[Symbol], types: Sequence[TensorType]
     ) -> Sequence[Symbol]:
@@ -445,18 +449,20 @@ def _while(
     """JAX's operands are constants of the condition, constants of the body, carries."""
     first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     carries = len(args) - last
-    operands = [*args[last:], *args[:last]]
-    inner = [*types, *(x.type for x in args[:last])]
+    carry_types = _carry_types(params["body_jaxpr"], params["body_nconsts"], carries)
+    operands = [*importer.conformed_all(args[last:], carry_types), *args[:last]]
+    inner = [*carry_types, *(x.type for x in args[:last])]
     places = range(carries), range(carries, carries + first), range(carries + first, len(args))
     test, order = params["cond_jaxpr"], [*places[1], *places[0]]
     guard = (test, order) if test.out_avals[0].shape else None  # of the vmap of a loop
     if guard is not None and any(type(type_) is not TensorType for type_ in types):
         return None
     condition = importer.body(test, inner, order, is_test=True)
-    body = importer.body(params["body_jaxpr"], inner, [*places[2], *places[0]], types, guard)
-    return importer.control(
+    body = importer.body(params["body_jaxpr"], inner, [*places[2], *places[0]], carry_types, guard)
+    results = importer.control(
         ops.control.while_loop, operands, {"condition": condition, "body": body}
     )
+    return importer.conformed_all(results, types)
 
 
 def _scan(
@@ -467,10 +473,11 @@ def _scan(
 ) -> Sequence[Symbol]:
     """JAX's operands are constants, carries, what is scanned."""
     constants, carries = params["num_consts"], params["num_carry"]
-    operands = [*args[constants:], *args[:constants]]
-    jaxpr, carry_types = params["jaxpr"], types[:carries]
+    jaxpr = params["jaxpr"]
     inner = [array_type(variable.aval) for variable in jaxpr.jaxpr.invars]
-    inner[constants : constants + carries] = carry_types
+    carry_types = inner[constants : constants + carries]
+    started = importer.conformed_all(args[constants : constants + carries], carry_types)
+    operands = [*started, *args[constants + carries :], *args[:constants]]
     order = [*range(len(args) - constants, len(args)), *range(len(args) - constants)]
     attrs = {
         "body": importer.body(jaxpr, [*inner[constants:], *inner[:constants]], order, carry_types),
@@ -479,7 +486,18 @@ def _scan(
         "length": params["length"],
         "reverse": params["reverse"],
     }
-    return importer.control(ops.control.scan, operands, attrs)
+    results = importer.control(ops.control.scan, operands, attrs)
+    return importer.conformed_all(results, types)
+
+
+def _carry_types(jaxpr: Any, constants: int, carries: int) -> list[TensorType]:
+    """Return the types in which a body takes its carries.
+
+    JAX types them by the values before the first round, which it makes strong where only the body
+    does. The results of the loop may be weak where the body takes strong carries.
+    """
+    variables = jaxpr.jaxpr.invars[constants : constants + carries]
+    return [array_type(variable.aval) for variable in variables]
 
 
 CONTROL: dict[str, Control] = {"cond": _cond, "while": _while, "scan": _scan}

@@ -7,42 +7,94 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from heapq import heappop, heappush
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from graphir import ExecutionError, GraphError
-from runtime.sources.onnx_.model import OnnxModel, domain_of
+from runtime.sources.onnx_.model import OnnxModel, described, domain_of, graphs_of, text_of
 
 
 class BoundNode:
     """A node with its attributes, as a function of arrays: one for each of `names`.
 
-    `types` are the types of the names, messages of ONNX. onnx's reference evaluator computes the
-    node, or onnxruntime, whichever of them comes first for the op and takes the arrays.
+    `types` are the types of the names, messages of ONNX, and `constants` the arrays of names that
+    are constants of the graph. onnxruntime computes the node, or onnx's reference evaluator where
+    onnxruntime deviates, is missing, or has no kernel for the types.
     """
 
     def __init__(
-        self, model: OnnxModel, node: Any, types: Mapping[str, Any], opsets: Mapping[str, int]
+        self,
+        model: OnnxModel,
+        node: Any,
+        types: Mapping[str, Any],
+        opsets: Mapping[str, int],
+        constants: Mapping[str, Any],
     ) -> None:
         self._model, self._node, self._types, self._opsets = model, node, types, opsets
-        self._runs: dict[Any, Any] = {}  # by engine
+        self._constants = constants
+        self._runs: dict[Any, Any] = {}  # by engine, and whether constants are inside
+        engines = _onnxruntime, _reference
+        self._engines = engines[::-1] if _is_by_reference(node) else engines
+        self._places = [i for i, name in enumerate(types) if name in constants]
+        self._feeds = [(i, name) for i, name in enumerate(types) if name not in constants]
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the results of the node."""
-        feeds = dict(zip(self._types, arrays, strict=True))
+        own = self._constants.values()
+        pairs = zip([arrays[i] for i in self._places], own, strict=True)
+        inside = all(map(_is_same, pairs))
+        feeds = {name: arrays[i] for i, name in self._feeds}
+        if not inside:
+            feeds = dict(zip(self._types, arrays, strict=True))
         problems: list[str] = []
-        engines = _reference, _onnxruntime
-        for engine in reversed(engines) if self._node.op_type in _BY_ONNXRUNTIME else engines:
+        for engine in self._engines:
             try:
-                if engine not in self._runs:
-                    self._runs[engine] = engine(self._node, self._whole())
-                return tuple(self._runs[engine](None, feeds))
+                run = self._runs.get((engine, inside))
+                if run is None:
+                    run = self._runs[engine, inside] = self._function_of(engine, inside)
+                return tuple(run(None, feeds))
             except Exception as error:  # each engine has exceptions of its own
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
         raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
+
+    def _function_of(self, engine: Callable[..., Any], inside: bool) -> Callable[..., Any]:
+        """Return the function of an engine; one that raises, where it does not take the node."""
+        try:
+            return engine(self._node, self._whole(inside))
+        except Exception as error:
+            return partial(_raise, error)
+
+    @property
+    def engine(self) -> str:
+        """The engine that computes the node: onnxruntime, or the reference evaluator."""
+        for engine in self._engines:
+            run = self._runs.get((engine, True)) or self._function_of(engine, True)
+            if not isinstance(run, partial):
+                return "onnxruntime" if engine is _onnxruntime else "reference evaluator"
+        return "no engine"
+
+    def result_types(self) -> dict[str, Any]:
+        """Return the types of the results by onnxruntime, messages of ONNX; GraphError without any.
+
+        onnxruntime does not tell an unknown rank from no axes: no shape is stated then.
+        """
+        onnx, types = self._model.onnx, dict[str, Any]()
+        elements = dict(onnx.TensorProto.DataType.items())
+        try:
+            session = _session(self._whole(True))
+        except Exception as error:  # onnxruntime is missing, or has exceptions of its own
+            raise GraphError(str(error).partition("\n")[0][:300]) from None
+        for result in session.get_outputs():
+            name = result.type.removeprefix("tensor(").removesuffix(")").upper()
+            if name in elements:
+                shape = result.shape or None
+                types[result.name] = onnx.helper.make_tensor_type_proto(elements[name], shape)
+        return types
 
     def renamed(self, inputs: Sequence[str], outputs: Sequence[str], opset: int) -> Any:
         """Return the node with other names of its operands and results, for a model of an opset.
@@ -51,10 +103,9 @@ class BoundNode:
         """
         node = self._model.whole(self._node)
         if not node.domain and self._opsets[""] != opset:
+            converter = import_module("onnx.version_converter")
             try:
-                model = import_module("onnx.version_converter").convert_version(
-                    self._whole(), opset
-                )
+                model = converter.convert_version(self._whole(), opset)
             except Exception as error:  # it has exceptions of its own
                 raise GraphError(f"{node.op_type}: {error}".partition("\n")[0]) from None
             if len(model.graph.node) != 1 or model.graph.initializer:
@@ -75,12 +126,19 @@ class BoundNode:
         name = domain_of(self._node)
         return name, self._opsets[name]
 
-    def _whole(self) -> Any:
-        """Return a model of the node alone."""
-        helper = self._model.onnx.helper
-        inputs = [helper.make_value_info(name, type_) for name, type_ in self._types.items()]
+    def _whole(self, inside: bool = False) -> Any:
+        """Return a model of the node alone, with the constants inside it if they are to be."""
+        onnx, constants = self._model.onnx, self._constants if inside else {}
+        helper = onnx.helper
+        inputs = [
+            helper.make_value_info(name, type_)
+            for name, type_ in self._types.items()
+            if name not in constants
+        ]
         outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
-        graph = helper.make_graph([self._model.whole(self._node)], "call", inputs, outputs)
+        tensors = [onnx.numpy_helper.from_array(each, name) for name, each in constants.items()]
+        node = self._model.whole(self._node)
+        graph = helper.make_graph([node], "call", inputs, outputs, tensors)
         opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
         functions = self._model.proto.functions if any(graphs_of(self._node)) else ()
         return helper.make_model(
@@ -91,20 +149,42 @@ class BoundNode:
         )
 
 
-_OPS = "Conv ConvTranspose MaxPool AveragePool LpPool LSTM GRU RNN LRN Loop"
-_BY_ONNXRUNTIME = frozenset(_OPS.split())
-"""The ops for which the reference evaluator is slow, or deviates from the standard.
+def _is_same(pair: tuple[Any, Any]) -> bool:
+    """Whether the first of two arrays is the second, or a view of all of it."""
+    array, own = pair
+    if array is own:
+        return True
+    ours, theirs = (x.__array_interface__ for x in pair)
+    return all(ours[key] == theirs[key] for key in ("data", "shape", "strides", "typestr"))
 
-For other ops it is onnxruntime that deviates (DFT, STFT, MaxUnpool, some modes of Resize).
-"""
+
+def _raise(error: Exception, *_: Any) -> Any:
+    raise error
+
+
+def _is_by_reference(node: Any) -> bool:
+    """Whether the reference evaluator comes first: where onnxruntime deviates from the standard."""
+    modes = [text_of(each.s) for each in node.attribute if each.name == _MODE]
+    is_resize = node.op_type == "Resize" and modes == ["align_corners"]
+    return is_resize or node.op_type in _DEVIATIONS or domain_of(node) == "ai.onnx.ml"
+
+
+_MODE = "coordinate_transformation_mode"
+
+_DEVIATIONS = frozenset(("Attention", "DFT", "MaxUnpool", "STFT"))
+"""The ops of ONNX for which onnxruntime 1.32 fails node tests of onnx 1.23."""
 
 
 def _onnxruntime(node: Any, model: Any) -> Any:
+    return _session(model).run
+
+
+def _session(model: Any) -> Any:
     runtime = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     data, providers = model.SerializeToString(), ["CPUExecutionProvider"]
-    return runtime.InferenceSession(data, options, providers=providers).run
+    return runtime.InferenceSession(data, options, providers=providers)
 
 
 def _reference(node: Any, model: Any) -> Any:
@@ -114,9 +194,37 @@ def _reference(node: Any, model: Any) -> Any:
     is_cell = node.op_type in ("LSTM", "GRU", "RNN")
     has_sizes = is_cell and len(node.input) > 4 and node.input[4]
     settings = is_cell and {"clip", "activations"} & attributes.keys()
-    if node.op_type in ("LRN", "Loop") or ceils or has_sizes or settings:
+    evaluator = import_module("onnx.reference").ReferenceEvaluator(model)
+    version = next((each.version for each in model.opset_import if not each.domain), 0)
+    is_other = not domain_of(node) and _is_other_form(node.op_type, version, evaluator)
+    if node.op_type in ("LRN", "Loop") or ceils or has_sizes or settings or is_other:
         raise NotImplementedError("onnx's reference evaluator deviates here; install onnxruntime")
-    return import_module("onnx.reference").ReferenceEvaluator(model).run
+    return evaluator.run
+
+
+def _is_other_form(op: str, version: int, evaluator: Any) -> bool:
+    """Whether the evaluator computes a form of an op with other parameters than the version's.
+
+    A class of the evaluator that names no version has the latest form. Softmax before opset 13 has
+    another axis by default, for example.
+    """
+    schema_of = import_module("onnx.defs").get_schema
+    name = type(evaluator.rt_nodes_[0]).__name__
+    number, schema = name.rpartition("_")[2], schema_of(op, version, "")
+    if op == "BatchNormalization" and 9 <= schema.since_version < 14:
+        return True  # it updates the mean and variance
+    other = schema_of(op, int(number), "") if number.isdecimal() else schema_of(op, "")
+    return schema.since_version != other.since_version and _form(schema) != _form(other)
+
+
+def _form(schema: Any) -> Any:
+    """Return the parameters of an op, and the default values of its attributes."""
+    attributes = {
+        name: attribute.default_value.SerializeToString()
+        for name, attribute in schema.attributes.items()
+        if name != "consumed_inputs"
+    }
+    return attributes, [each.name for each in schema.inputs], len(schema.outputs)
 
 
 def text_of_points(points: Any) -> tuple[Any, ...]:
@@ -132,14 +240,6 @@ def text_of_points(points: Any) -> tuple[Any, ...]:
 def points_of_text(text: Any) -> tuple[Any, ...]:
     """Return the numbers of the characters of text, on a last axis."""
     return (np.asarray(text, "U")[..., None].view(np.uint32),)
-
-
-def graphs_of(node: Any) -> Iterator[Any]:
-    """Yield the graphs among the attributes of a node."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def outer_names(graphs: Iterable[Any]) -> list[str]:
@@ -159,3 +259,50 @@ def outer_names(graphs: Iterable[Any]) -> list[str]:
 def result_names(node: Any) -> Sequence[str]:
     """Return the names of the results of a node that have one."""
     return [name for name in node.output if name]
+
+
+def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tuple[int, Any]]:
+    """Return nodes with their places from 1 on, each after the nodes whose results it uses.
+
+    The order stays where it can. `is_known` answers for the values from outside, which a later node
+    does not make. Raises GraphError, with a node, for nodes that form a cycle.
+    """
+    makers = {name: i for i, node in reversed([*enumerate(nodes)]) for name in node.output if name}
+    needs = [
+        {
+            makers[name]
+            for name in (*node.input, *outer_names(graphs_of(node)))
+            if name in makers and (makers[name] < i or not is_known(text_of(name)))
+        }
+        for i, node in enumerate(nodes)
+    ]
+    ready, users = [], [list[int]() for _ in nodes]
+    counts = [len(each) for each in needs]
+    for i, each in enumerate(needs):
+        for maker in each:
+            users[maker].append(i)
+        if not each:
+            ready.append(i)
+    order: list[tuple[int, Any]] = []
+    while ready:  # a heap: the first node that can come next
+        i = heappop(ready)
+        order.append((i + 1, nodes[i]))
+        for user in users[i]:
+            counts[user] -= 1
+            if not counts[user]:
+                heappush(ready, user)
+    if len(order) < len(nodes):
+        _refuse_cycle(nodes, needs, {i for i, count in enumerate(counts) if count})
+    return order
+
+
+def _refuse_cycle(nodes: Sequence[Any], needs: Sequence[set[int]], stuck: set[int]) -> None:
+    """Raise the GraphError of a cycle among the nodes that never have all their operands."""
+    path, i = list[int](), min(stuck)
+    while i not in path:
+        path.append(i)
+        i = min(needs[i] & stuck)
+    cycle = path[path.index(i) :][::-1]
+    texts = [described(nodes[i], i + 1) for i in (*cycle, cycle[0])]
+    text = " -> ".join([*texts[:4], "..."] if len(texts) > 5 else texts)
+    raise GraphError("the nodes form a cycle", got=text, context=(texts[0],))

@@ -1,4 +1,4 @@
-"""The ops of the operator set ai.onnx.ml: rows, and the types of results that ONNX does not infer.
+"""Rows of the ops of the operator set ai.onnx.ml.
 
 Source: Operators-ml.md of ONNX 1.23. onnxruntime computes in float32, whatever the input.
 """
@@ -9,17 +9,13 @@ Source: Operators-ml.md of ONNX 1.23. onnxruntime computes in float32, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from graphir import DType, Symbol, ops
 from runtime.sources.onnx_.rows import NodeCall, row
-
-ResultType: TypeAlias = tuple[int, list[Any]]
-
-_FLOAT, _INT64, _STRING = 1, 7, 8  # TensorProto.DataType
 
 
 def _floats(e: NodeCall, values: Sequence[float]) -> Symbol:
@@ -85,25 +81,3 @@ def _linear_regressor(
 def _zip_map(e: NodeCall, x: Any, **_: Any) -> Any:
     """The array itself: the graph has no maps."""
     return x
-
-
-def result_types(op: str, attrs: Mapping[str, Any], operand: Any) -> list[ResultType]:
-    """Return the dtypes of ONNX and the shapes of an op's results; None is an unknown size.
-
-    `operand` is the ONNX type of the first operand. The op may be onnxruntime's own.
-    """
-    sizes: list[Any] = [
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-        for dim in operand.tensor_type.shape.dim
-    ]
-    rows = sizes[0] if len(sizes) > 1 else 1
-    if op == "Tokenizer":
-        return [(_STRING, [*sizes, None])]
-    if op == "SVMRegressor":
-        return [(_FLOAT, [rows, 1])]
-    if op == "TreeEnsembleRegressor":
-        return [(_FLOAT, [rows, attrs.get("n_targets", 1)])]
-    if op in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
-        is_int = any(attrs.get(name) for name in ("classlabels_int64s", "classlabels_ints"))
-        return [(_INT64 if is_int else _STRING, [rows]), (_FLOAT, [rows, None])]
-    return []

@@ -1,8 +1,8 @@
 """Safe reading of ONNX models: files, initializers, external data.
 
 The reader trusts no file. It opens the model and regular files below the model's folder, through no
-symbolic link, and maps them into memory without reading them. A scan of the wire format replaces
-the bytes of large tensors by their places in the file, and protobuf parses the rest. An array
+link, and maps them into memory without reading them. A scan of the wire format replaces the bytes
+of large tensors by marks of their places in the file, and protobuf parses the rest. An array
 exists only after its size has been compared with its data. Nothing is executed or unpickled.
 Sources of the formats: onnx.proto, and "Encoding" of Protocol Buffers.
 """
@@ -16,13 +16,15 @@ from __future__ import annotations
 import math
 import os
 import stat
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from mmap import ACCESS_READ
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,9 @@ _RANK = 64
 
 _LEVELS, _NODES = 32, 50_000
 """The most graphs and functions inside each other, and the most nodes with those of all calls."""
+
+LARGEST = 1 << 24
+"""The most elements of an array that an import makes without having read them."""
 
 _PLACES = 3
 """The most places that an error names between the outermost node and the problem."""
@@ -77,13 +82,15 @@ _FIELDS = {
 
 
 def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
-    """Return the model of a path, of the bytes of a file, or of an onnx.ModelProto.
+    """Return the model of a path, of the bytes of a file, or of an onnx.ModelProto or OnnxModel.
 
     `folder` has the external data; the default is the folder of the path. Raises GraphError for
     anything but an ONNX model of a version that the installed onnx package has. Raises OSError for
     a path that cannot be opened.
     """
     onnx = optional("onnx", "onnx", "from_onnx")
+    if isinstance(source, OnnxModel):
+        return source
     if isinstance(source, onnx.ModelProto):
         return OnnxModel(onnx, source, "model", folder)
     if isinstance(source, (bytes, bytearray, memoryview)):
@@ -95,13 +102,20 @@ def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> Onn
             data = _mapped(os.open(path, _FLAGS))
         except GraphError as error:
             raise error.within(name) from None
-    proto, places = onnx.ModelProto(), set[Place]()
+    proto, places = onnx.ModelProto(), dict[bytes, Place]()
     try:
         proto.ParseFromString(_scanned(data, 0, len(data), proto.DESCRIPTOR, places, DEEPEST))
     except Exception as error:  # each implementation of protobuf has exceptions of its own
         start = f"a file that begins with {bytes(data[:8])!r}"
         raise GraphError(f"not an ONNX model: {error}", got=start, context=(name,)) from None
     return OnnxModel(onnx, proto, name, folder, data, places)
+
+
+def input_names(model: OnnxModel) -> list[str]:
+    """Return the names of a model's inputs that have no initializer, in order."""
+    graph = model.proto.graph
+    constants = {text_of(tensor.name) for tensor in graph.initializer}
+    return [text_of(info.name) for info in graph.input if text_of(info.name) not in constants]
 
 
 class OnnxModel:
@@ -118,7 +132,7 @@ class OnnxModel:
         name: str,
         folder: str | os.PathLike[str] | None,
         data: Buffer = b"",
-        places: set[Place] | frozenset[Place] = frozenset(),
+        places: Mapping[bytes, Place] = MappingProxyType({}),
     ) -> None:
         self.onnx, self.proto, self.name = onnx, proto, name
         self.folder = None if folder is None else Path(folder).resolve()
@@ -130,6 +144,9 @@ class OnnxModel:
                 raise GraphError("not an ONNX model: it has no graph")
             self._require_version("IR version", proto.ir_version, int(onnx.IR_VERSION))
             self.opsets = self.versions(proto.opset_import)
+            keys = [function_key(function) for function in proto.functions]
+            require_distinct([":".join(key) for key in keys], "functions")
+            self.functions = dict(zip(keys, proto.functions, strict=True))
 
     @contextmanager
     def place(self, place: str = "") -> Generator[None]:
@@ -140,6 +157,9 @@ class OnnxModel:
         except GraphirError as error:
             inner = error.context[1:] if error.context[:1] == (self.name,) else error.context
             raise error.having(context=(self.name, *places, *inner[-_PLACES:])) from None
+        except _RAW_ERRORS as error:  # of the onnx package, or a case that nobody foresaw
+            problem, got = "this has no import", f"{type(error).__name__}: {error}"
+            raise GraphError(problem, got=brief(got), context=(self.name, *places)) from error
 
     def versions(self, imports: Iterable[Any]) -> dict[str, int]:
         """Return the versions of the operator sets that a model or function imports, by domain.
@@ -183,6 +203,47 @@ class OnnxModel:
         finally:
             self._level -= 1
 
+    def require_bounded(self) -> None:
+        """Raise GraphError, with the node, where functions have too many nodes or no end.
+
+        No function is expanded: each function and graph is counted once.
+        """
+        memo: dict[FunctionKey, tuple[int, int] | None] = {}
+        total, most = 0, max(_NODES, 4 * len(self.proto.graph.node))
+        for place, node in enumerate(self.proto.graph.node, 1):
+            with self.place(described(node, place)):
+                total += self._extent([node], 1, memo)[0]
+                if total > most:
+                    problem = f"a model has at most {most} nodes, with those of its functions"
+                    raise GraphError(problem, got=f"{total} up to here")
+
+    def _extent(
+        self, nodes: Iterable[Any], level: int, memo: dict[FunctionKey, tuple[int, int] | None]
+    ) -> tuple[int, int]:
+        """Return the number of nodes that an import adds for nodes, and how deep they are nested.
+
+        `memo` has the answers for functions, None for those that are being counted.
+        """
+        count = depth = 0
+        for node in nodes:
+            repeats = 2 if node.op_type == "Loop" else 1  # as a scan, then as a while loop
+            key = function_key(node)
+            function = self.functions.get(key)
+            extents = [self._extent(graph.node, level + 1, memo) for graph in graphs_of(node)]
+            if function is not None and key not in memo:
+                memo[key] = None
+                memo[key] = self._extent(function.node, level + 1, memo)
+            if function is not None:
+                extent = memo[key]
+                if extent is None:
+                    raise GraphError(f"the function {text_of(function.name)!r} calls itself")
+                extents.append(extent)
+            count += 1 + repeats * sum(size for size, _ in extents)
+            depth = max(depth, 1 + max((deep for _, deep in extents), default=0))
+            if level + depth > _LEVELS + 1:
+                raise GraphError(f"graphs and functions are nested more than {_LEVELS} deep")
+        return count, depth
+
     def check_node(self, node: Any, opsets: Mapping[str, int]) -> None:
         """Raise GraphError unless a node has the inputs, outputs and attributes of its op.
 
@@ -201,7 +262,7 @@ class OnnxModel:
         """Return a copy of a node or function with the data of its tensors in itself."""
         message = type(message).FromString(message.SerializeToString())
         for tensor in _tensors(message):
-            if tensor.data_location == 1:
+            if tensor.data_location == 1 or tensor.raw_data in self._places:
                 _, array = self.array(tensor)
                 tensor.CopyFrom(self.onnx.numpy_helper.from_array(array, tensor.name))
         return message
@@ -233,26 +294,53 @@ class OnnxModel:
                 raise GraphError("a bool is 0 or 1", got=str(array.view(np.uint8).max()))
             return dtype, array.view(dtype.storage).reshape(shape)
 
+    def dense(self, sparse: Any) -> tuple[DType, NDArray[Any]]:
+        """Return the dtype and the array of an onnx.SparseTensorProto; GraphError as `array`."""
+        with self.place(f"tensor {text_of(sparse.values.name)!r}"):
+            dtype, values = self.array(sparse.values)
+            _, indices = self.array(sparse.indices)
+            shape, count = tuple(sparse.dims), values.size
+            require_size(shape)
+            size = math.prod(shape)
+            if any(dim < 0 for dim in shape) or size > LARGEST:
+                raise GraphError(f"a sparse tensor has at most {LARGEST} elements", got=str(size))
+            columns = indices.reshape(count, -1) if indices.dtype == np.int64 and count else indices
+            limits = (size,) if indices.ndim == 1 else shape
+            is_inside = np.all((columns >= 0) & (columns < np.array(limits, np.int64)))
+            if count and (columns.shape != (count, len(limits)) or not is_inside):
+                raise GraphError("the indices of a sparse tensor are inside it")
+            result = np.zeros(shape, values.dtype)
+            if count:
+                places = (
+                    columns[:, 0]
+                    if indices.ndim == 1
+                    else np.ravel_multi_index([*columns.T], shape)
+                )
+                result.reshape(-1)[places] = values.ravel()
+            return dtype, result
+
     def _bytes(self, tensor: Any, size: int, what: str) -> NDArray[np.uint8] | None:
         """Return the bytes of a tensor, `size` of them; None where it has typed data."""
-        fields = [field for field in _TYPED if len(getattr(tensor, field))]
-        fields += ["raw_data"] * tensor.HasField("raw_data")
+        fields = [field for field in (*_TYPED, "raw_data") if len(getattr(tensor, field))]
         fields += ["external_data"] * (tensor.data_location == 1 or len(tensor.external_data) > 0)
         fields += ["segment"] * tensor.HasField("segment")
         if len(fields) > 1 or "segment" in fields:
             raise GraphError("a tensor has its data in one field", got=", ".join(fields))
-        if not fields or fields[0] in _TYPED:
-            return None
-        if fields == ["raw_data"]:
-            data = np.frombuffer(tensor.raw_data, np.uint8)
-        else:
+        if fields[:1] == ["external_data"]:
             data = self._external(tensor)
+        elif tensor.raw_data in self._places:
+            first, length = self._places[tensor.raw_data]
+            data = np.frombuffer(self._data, np.uint8, length, first)
+        elif fields == ["raw_data"] or (not fields and tensor.HasField("raw_data")):
+            fields, data = ["raw_data"], np.frombuffer(tensor.raw_data, np.uint8)
+        else:
+            return None
         if data.size != size:
             raise GraphError(f"{what} has {size} bytes", got=f"{data.size} of {fields[0]}")
         return data
 
     def _external(self, tensor: Any) -> NDArray[np.uint8]:
-        """Return the bytes of external data, or of data that the scan left in the file."""
+        """Return the bytes of external data."""
         fields = {entry.key: entry.value for entry in tensor.external_data}
         if len(fields) != len(tensor.external_data) or tensor.data_location != 1:
             raise GraphError(
@@ -261,12 +349,9 @@ class OnnxModel:
             )
         location = text_of(fields.get("location", ""))
         offset, length = (_natural(fields, key) for key in ("offset", "length"))
-        if not location and (offset, length) in self._places:
-            data = self._data
-        else:
-            data = self._files.get(location)
-            if data is None:
-                data = self._files[location] = self._open(location)
+        data = self._files.get(location)
+        if data is None:
+            data = self._files[location] = self._open(location)
         offset = offset or 0
         length = max(0, len(data) - offset) if length is None else length
         if offset + length > len(data):
@@ -301,10 +386,30 @@ class OnnxModel:
                 finally:
                     os.close(at)
                 at = below
+            self._require_inside(os.fstat(at), location)
             return _mapped(at)
         except OSError as error:
             raise GraphError(f"external data: {error.strerror}", got=brief(location)) from None
 
+    def _require_inside(self, status: os.stat_result, location: str) -> None:
+        """Raise GraphError for a file that has another name outside the model's folder."""
+        if status.st_nlink == 1:
+            return
+        inside = entries = 0
+        for path, _, names in os.walk(cast("Path", self.folder)):
+            entries += len(names)
+            for name in names if entries <= _ENTRIES else ():
+                other = os.lstat(os.path.join(path, name))
+                inside += (other.st_dev, other.st_ino) == (status.st_dev, status.st_ino)
+        if inside < status.st_nlink:
+            problem = "external data is in files without hard links outside the model's folder"
+            raise GraphError(problem, got=brief(location), fix="copy the file")
+
+
+_ENTRIES = 10_000
+"""The most files of the model's folder among which the links of a file are looked for."""
+
+_RAW_ERRORS = ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """Flags of os.open; a named pipe would block without the last one."""
@@ -323,6 +428,35 @@ def domain_of(message: Any) -> str:
     """Return the domain of an operator set, node or function; "" for ai.onnx."""
     domain = text_of(message.domain)
     return "" if domain == "ai.onnx" else domain
+
+
+FunctionKey: TypeAlias = tuple[str, str, str]
+
+
+def function_key(message: Any) -> FunctionKey:
+    """Return the domain, name and overload of a function, or of the function that a node calls."""
+    name = message.op_type if hasattr(message, "op_type") else message.name
+    return domain_of(message), text_of(name), text_of(getattr(message, "overload", ""))
+
+
+def described(node: Any, place: int) -> str:
+    """Return a node's name, or its place, and its op, for messages."""
+    return f"node {text_of(node.name) or place!r} ({text_of(node.op_type)})"
+
+
+def graphs_of(node: Any) -> Iterator[Any]:
+    """Yield the graphs among the attributes of a node."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def require_distinct(names: Sequence[str], what: str) -> None:
+    """Raise GraphError for a name that several values or functions have."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise GraphError(f"two {what} have the name {name!r}")
 
 
 def require_size(shape: Sequence[Any]) -> None:
@@ -442,11 +576,12 @@ def _unpacked(data: NDArray[np.uint8], count: int, width: int) -> NDArray[np.uin
 
 
 def _scanned(
-    data: Buffer, at: int, end: int, descriptor: Any, places: set[Place], depth: int
+    data: Buffer, at: int, end: int, descriptor: Any, places: dict[bytes, Place], depth: int
 ) -> bytes:
-    """Return a message without the bytes of large tensors, whose `places` in `data` it adds.
+    """Return a message with marks in place of the bytes of large tensors, and add their `places`.
 
-    Such a tensor has its offset and length as external data without a location.
+    A mark is 32 bytes that nobody can foresee, so no tensor of the file has them as its own data.
+    All other fields stay as they are.
     """
     if not depth:
         raise ValueError("messages are nested too deeply")
@@ -468,11 +603,9 @@ def _scanned(
         if wire != _LENGTH or length < LARGE or field is None:
             parts.append(data[start:at])
         elif field.name == "raw_data":
-            places.add((first, length))
-            for key, value in ("offset", first), ("length", length):
-                entry = _field(1, key.encode()) + _field(2, b"%d" % value)
-                parts.append(_field(_EXTERNAL_DATA, entry))
-            parts.append(_number(_DATA_LOCATION << 3) + b"\1")
+            mark = os.urandom(32)
+            places[mark] = first, length
+            parts.append(_field(tag >> 3, mark))
         elif field.message_type is None:
             parts.append(data[start:at])
         else:
@@ -481,8 +614,8 @@ def _scanned(
     return b"".join(parts)
 
 
-_LENGTH, _EXTERNAL_DATA, _DATA_LOCATION = 2, 13, 14
-"""The wire type of fields with a length; the numbers of two fields of TensorProto."""
+_LENGTH = 2
+"""The wire type of fields with a length."""
 
 
 def _varint(data: Buffer, at: int, end: int) -> Place:

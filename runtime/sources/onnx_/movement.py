@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
+from graphir import DType, Graph, Symbol, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
+from runtime.sources.onnx_.model import LARGEST
 from runtime.sources.onnx_.rows import NodeCall, axis_of, matrix_shape, row
-from runtime.sources.onnx_.static import LARGEST, positions
+from runtime.sources.onnx_.static import positions
 
 # -- creation
 
@@ -164,7 +165,8 @@ def _slice(
     for axis, start, stop, step in zip(places, first, last, by, strict=True):
         axis = axis_of(axis, x.rank)
         size = x.shape[axis]
-        limits = _limits(size, start, stop, step)
+        declared = e.types[0] and e.types[0].shape[axis]
+        limits = _limits(size, start, stop, step, declared, e.graph)
         if limits is None:
             return None
         start, stop = limits
@@ -175,23 +177,46 @@ def _slice(
     return x
 
 
-def _limits(size: Size, start: Any, stop: Any, step: int) -> tuple[Any, Any] | None:
+def _limits(
+    size: Size, start: Any, stop: Any, step: int, declared: Any, graph: Graph
+) -> tuple[Any, Any] | None:
     """Return start and stop of a slice, in the flipped array for a negative step; None if unknown.
 
-    Bounds of a symbolic size are unknown unless they are its ends, or counted from its end.
+    ONNX cuts bounds at the ends of the axis. Bounds of a symbolic size are unknown unless they are
+    its ends, one element from an end, or as far apart as the `declared` size of the result. One
+    element is none in an empty array, so a size that a run computes has no such bound.
     """
     if isinstance(size, int) and isinstance(start, int) and isinstance(stop, int):
         first, last, _ = slice(start, _end(stop, step), step).indices(size)
         if step < 0:
             first, last = size - 1 - first, size - 1 - last
         return first, max(first, last)
+    are_numbers = isinstance(start, int) and isinstance(stop, int)
     if step < 0:
-        return None
-    beyond = isinstance(stop, int) and stop >= 2**31 - 1
-    ends: list[Any] = []
-    for bound in (start, size if beyond else stop):
-        ends.append(size + bound if isinstance(bound, int) and bound < 0 else bound)
-    return ends[0], ends[1]
+        is_whole = are_numbers and start == -1 and stop <= -_BEYOND
+        return (0, size) if is_whole else None
+    stop = size if isinstance(stop, int) and stop >= _BEYOND else stop
+    numbers = [x for x in (start, stop) if isinstance(x, int) and x]
+    first, last = (size + x if isinstance(x, int) and x < 0 else x for x in (start, stop))
+    is_near = len(numbers) == 1 and abs(numbers[0]) == 1 and not _is_late(size, graph)
+    is_known = step == 1 and last - first == declared
+    return (first, last) if not numbers or is_near or is_known else None
+
+
+_BEYOND = 10**9
+"""The least bound of a slice that means "to the end" of a symbolic size."""
+
+
+def _is_late(size: Size, graph: Graph) -> bool:
+    """Whether a size depends on values: no input has its names."""
+    names = {
+        name
+        for x in graph.inputs
+        for dim in x.shape
+        if isinstance(dim, Dim)
+        for name in dim.names()
+    }
+    return isinstance(size, Dim) and not names.issuperset(size.names())
 
 
 def _end(stop: int, step: int) -> int | None:

@@ -39,7 +39,7 @@ from runtime.sources.names import identifier
 from runtime.sources.onnx_ import ml, movement, quantization
 from runtime.sources.onnx_.calls import (
     BoundNode,
-    graphs_of,
+    in_order,
     outer_names,
     points_of_text,
     result_names,
@@ -49,13 +49,18 @@ from runtime.sources.onnx_.control import CONTROL
 from runtime.sources.onnx_.model import (
     DTYPES,
     OnnxModel,
+    described,
     domain_of,
+    function_key,
+    graphs_of,
     read_model,
+    require_distinct,
     require_size,
     text_of,
 )
 from runtime.sources.onnx_.operands import Declared, misfits, type_name
 from runtime.sources.onnx_.places import exporter_pass, location_of
+from runtime.sources.onnx_.result_types import ResultType, rank_of, result_types, sizes_of
 from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
 
@@ -80,6 +85,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     with onnx_model.place():
         graph = Graph(identifier(text_of(proto.name) or "model"), rules="explicit")
         graph.library = "onnx"
+        onnx_model.require_bounded()
         importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         importer.declare(proto, sizes)
         importer.add_nodes(proto.node)
@@ -109,7 +115,6 @@ class OnnxImporter:
         self.types: dict[Symbol, Any] = {}  # the ONNX types of opaque values
         self.declared: dict[str, Any] = {}  # the types that the model states, by name
         self.notes: list[str] = []
-        self.functions = {(domain_of(f), text_of(f.name)): f for f in model.proto.functions}
         self._location: Location | None = None  # of all nodes, if they are those of an op
         self._here = location or Location.at("", 1)  # of the node that is imported
         self._attributes: Mapping[str, Any] = {}
@@ -124,13 +129,15 @@ class OnnxImporter:
         self.add_tensors(proto)
         self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
         self._outputs = {text_of(x.name) for x in proto.output}
+        require_distinct([text_of(info.name) for info in proto.input], "inputs")
+        sizes = self._stated_sizes(proto, sizes)
         for info in proto.input:
             name = text_of(info.name)
             if name not in self.tensors:
                 is_text = info.type.tensor_type.elem_type == STRING
                 full_type = self._points_type(info.type) if is_text else info.type
                 type_ = self._input_type(full_type, name, sizes)
-                if hasattr(sizes.get(name), "dtype"):
+                if hasattr(sizes.get(name), "dtype") and not isinstance(sizes[name], TensorType):
                     self.values[name] = self._input_value(name, type_, sizes[name])
                     continue
                 text = identifier(name)
@@ -142,8 +149,46 @@ class OnnxImporter:
 
     def add_tensors(self, proto: Any) -> None:
         """Add the initializers of a graph, which are constants from their first use on."""
-        for tensor in proto.initializer:
-            self.tensors[text_of(tensor.name)] = tensor
+        tensors = {text_of(each.name): each for each in proto.initializer}
+        sparse = {text_of(each.values.name): each for each in proto.sparse_initializer}
+        names = [text_of(each.name) for each in proto.initializer]
+        require_distinct(
+            [*names, *(text_of(x.values.name) for x in proto.sparse_initializer)], "initializers"
+        )
+        self.tensors.update({**tensors, **sparse})
+
+    def _stated_sizes(self, proto: Any, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the caller states, by the model's names, with the sizes in stated shapes.
+
+        Raises GraphError for a name that the model does not have, and for a shape or a dtype that
+        contradicts the model's.
+        """
+        infos = {text_of(info.name): info.type for info in proto.input}
+        names = {identifier(name): name for name in infos} | {name: name for name in infos}
+        sizes = {names.get(name, name): value for name, value in stated.items()}
+        dims = [dim for type_ in infos.values() for dim in type_.tensor_type.shape.dim]
+        symbols = {name for dim in dims for name in _dim_names(text_of(dim.dim_param))}
+        if strange := sorted(sizes.keys() - infos.keys() - symbols):
+            has = ", ".join([*sorted(symbols), *infos])
+            raise GraphError(f"the model has no size or input {strange[0]!r}; it has {has}")
+        for name, value in [*sizes.items()]:
+            shape = getattr(value, "shape", value)
+            if name not in infos or not isinstance(shape, (tuple, list)):
+                continue
+            tensor = infos[name].tensor_type
+            dtype, dims = DTYPES.get(tensor.elem_type), tensor.shape.dim
+            fits = not isinstance(value, TensorType) or value.dtype is dtype
+            fits &= len(shape) == len(dims) or not tensor.HasField("shape")
+            for dim, size in zip(dims, shape, strict=False):
+                text = text_of(dim.dim_param)
+                if text in symbols and isinstance(size, int):
+                    fits &= sizes.setdefault(text, size) == size
+                elif not text and (dim.dim_value > 0 or dim.HasField("dim_value")):
+                    fits &= size == dim.dim_value or dim.dim_value < 0
+            if not fits:
+                whole = ", ".join(text_of(x.dim_param) or str(x.dim_value or "?") for x in dims)
+                raise GraphError(f"input {name!r} is {dtype}[{whole}]", got=str(value))
+        return sizes
 
     def _input_type(self, type_: Any, name: str, sizes: Mapping[str, Any]) -> TensorType:
         tensor = type_.tensor_type
@@ -155,9 +200,11 @@ class OnnxImporter:
         shape = getattr(sizes.get(name), "shape", sizes.get(name))
         if not isinstance(shape, (tuple, list)):
             if not tensor.HasField("shape"):
+                text = identifier(name)
                 raise GraphError(
                     f"input {name!r} has no rank",
-                    fix=f"pass its shape: from_onnx(model, {identifier(name)}=(2, 3))",
+                    fix=f"pass its shape: from_onnx(model, {text}=(2, 3)), "
+                    f'in the shell --input "{text}={dtype}[2, 3]"',
                 )
             dims = enumerate(tensor.shape.dim)
             shape = [self._size(dim, f"{name}_{axis}", sizes) for axis, dim in dims]
@@ -176,8 +223,8 @@ class OnnxImporter:
         return self.graph.constant_of((type_.dtype, array))
 
     def _size(self, dim: Any, name: str, sizes: Mapping[str, Any] | None = None) -> Size:
-        """Return a dim; one that has neither size nor name gets a name."""
-        if dim.HasField("dim_value"):
+        """Return a dim; one that has neither size nor name, or the size -1, gets a name."""
+        if dim.dim_value > 0 or (dim.HasField("dim_value") and not dim.dim_value):
             return dim.dim_value
         text = text_of(dim.dim_param)
         sizes = {} if sizes is None else sizes
@@ -185,12 +232,8 @@ class OnnxImporter:
             text = identifier(name)
             while text in self._dims:
                 text += "_"
-        try:
-            size = Dim.of(text)
-        except GraphirError:
-            text = identifier(text)
-            size = Dim.of(text)
-        self._dims.add(text)
+        size = _dim_of(text)
+        self._dims.add(str(size))
         if isinstance(size, Dim) and {*size.names()} <= sizes.keys():
             return size.evaluate(cast("Any", sizes))
         return size
@@ -202,24 +245,45 @@ class OnnxImporter:
         if type(symbol.type) is TensorType:
             if info.type.HasField("sequence_type") or info.type.HasField("map_type"):
                 self.notes.append(f"output {name!r} is the array of the values, without their keys")
-            return self._in_declared_dtype(name, symbol, info.type)
+            if symbol.op is ops.input or name in self.tensors:
+                self._require_declared(name, symbol, "input or initializer")
+            return symbol
         type_ = self.types.get(symbol, info.type)
         type_ = type_ if type_.tensor_type.HasField("shape") else info.type
-        if type_.tensor_type.elem_type != STRING or not type_.tensor_type.HasField("shape"):
+        if not type_.tensor_type.HasField("shape") and type_.HasField("tensor_type"):
+            raise GraphError(f"output {name!r} has no known rank", fix="declare its shape")
+        if type_.tensor_type.elem_type != STRING:
             raise GraphError(f"output {name!r} is no array", got=self.type_text(type_))
         types = [self.graphir_type(self._points_type(type_), name)]
         return self._text_step("onnx.characters", points_of_text, symbol, types)
 
-    def _in_declared_dtype(self, name: str, symbol: Symbol, type_: Any) -> Symbol:
-        """Return an output in its declared dtype; a note says if its node gives another."""
-        dtype = DTYPES.get(type_.tensor_type.elem_type, symbol.dtype)
+    def _require_declared(self, name: str, symbol: Symbol, maker: str) -> None:
+        """Raise GraphError for a value of another dtype than the model declares; note a shape.
+
+        `maker` is what has the dtype, such as "node".
+        """
+        declared = self.declared.get(name)
+        dtype = None if declared is None else DTYPES.get(declared.tensor_type.elem_type)
+        if declared is None or dtype is None or type(symbol.type) is not TensorType:
+            return
         if dtype is not symbol.dtype:
             own, to = (type_name(self.onnx, each) for each in (symbol.dtype, dtype))
-            fix = f"declare it {own}, or insert Cast(to={to}) before it"
-            self.notes.append(f"output {name!r} is declared {to}, and its node gives {own}; {fix}")
-            call = NodeCall(self.graph, self.static, "output", 0)
-            symbol = call.cast(symbol, dtype, "result")
-        return symbol
+            raise GraphError(
+                f"{name!r} is declared {to}, and its {maker} gives {own}",
+                fix=f"declare it {own}, or insert Cast(to={to}) before it",
+            )
+        if not declared.tensor_type.HasField("shape"):
+            return
+        dims = declared.tensor_type.shape.dim
+        pairs = zip(symbol.shape, [dim.dim_value for dim in dims], strict=False)
+        if len(dims) != symbol.rank or any(
+            isinstance(a, int) and b > 0 and a != b for a, b in pairs
+        ):
+            shape = [dim.dim_value or text_of(dim.dim_param) or "?" for dim in dims]
+            text = (
+                f"{name!r} is declared {type_name(self.onnx, dtype)}[{', '.join(map(str, shape))}]"
+            )
+            self.notes.append(f"{self._here}: {text}, and its {maker} gives {symbol.type}")
 
     def _points_type(self, type_: Any) -> Any:
         """Return the type of text as the numbers of its characters, on an axis more."""
@@ -257,8 +321,10 @@ class OnnxImporter:
         if name not in self.values:
             if name not in self.tensors:
                 raise GraphError(f"no node, input or initializer is named {name!r}")
+            tensor = self.tensors[name]
+            read = self.model.dense if hasattr(tensor, "indices") else self.model.array
             with self.graph.at(Location.at(name, 0)):
-                constant = self.graph.constant_of(self.model.array(self.tensors[name]))
+                constant = self.graph.constant_of(read(tensor))
             place = next(i for i, scope in enumerate(self.tensors.maps) if name in scope)
             self.values.maps[min(place, len(self.values.maps) - 1)][name] = constant
         return self.values[name]
@@ -306,7 +372,11 @@ class OnnxImporter:
         self.add_tensors(proto)
         self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
         names = [text_of(info.name) for info in proto.input]
+        require_distinct(names, "inputs")
         self.values.update(zip(names, own, strict=True))
+        self.declared |= {text_of(x.name): x.type for x in proto.input}
+        for name, symbol in zip(names, own, strict=True):
+            self._require_declared(name, symbol, "operand")
         self.add_nodes(proto.node)
         return [self.symbol(text_of(info.name)) for info in proto.output]
 
@@ -353,11 +423,15 @@ class OnnxImporter:
     # -- nodes
 
     def add_nodes(self, nodes: Sequence[Any]) -> None:
-        """Add the nodes of a graph, in order."""
+        """Add the nodes of a graph, each after those whose results it uses."""
+
+        def is_known(name: str) -> bool:
+            return name in self.values or name in self.tensors
+
         with self.model.nested(nodes):
-            for place, node in enumerate(nodes, 1):
+            for place, node in in_order(nodes, is_known):
                 self._here = self._location or location_of(node, place, self._layer)
-                with self.graph.at(self._here), self.model.place(_described(node, place)):
+                with self.graph.at(self._here), self.model.place(described(node, place)):
                     results = self._results(self._resolved(node))
                     names = map(text_of, node.output)
                     for name, result in zip(names, results, strict=False):
@@ -370,6 +444,7 @@ class OnnxImporter:
             raise GraphError(f"two values have the name {name!r}")
         if value is not None and type(value.type) is TensorType:
             require_size(value.shape)
+            self._require_declared(name, value, "node")
         self.values[name] = value
 
     def _resolved(self, node: Any) -> Any:
@@ -392,14 +467,14 @@ class OnnxImporter:
     def _results(self, node: Any) -> Sequence[Value]:
         """Return the results of a node: by its row, by its function, or as a call."""
         domain, op = domain_of(node), text_of(node.op_type)
-        function = self.functions.get((domain, op))
+        function = self.model.functions.get(function_key(node))
         args = [self.value(text_of(name)) for name in node.input]
         if function is not None:
             return self._by_function(function, node, args, {})
         schema = self._schema(domain, op)
         if schema is None:
             return self._foreign(node, args)
-        self.model.check_node(node, self.opsets)
+        self.model.check_node(node, {**self.opsets, domain: schema.since_version})
         attrs = self._attributes_of(node, schema)
         if op == "Constant" and not domain:
             return [self._constant(attrs)]
@@ -408,8 +483,8 @@ class OnnxImporter:
         args = self._agreeing(call, schema, node, args)
         operands = dict(zip(map(text_of, node.input), args, strict=True))
         operands |= {name: self.value(name) for name in outer_names(graphs_of(node))}
-        call.types, problem = self._inference(schema, node, operands, attrs)
-        types = call.types
+        types, problem = self._inference(schema, node, operands, attrs)
+        call.types = [type_ if type(type_) is TensorType else None for type_ in types]
         before = len(self.graph.symbols)
         for way in (self._by_row, self._by_body):
             try:
@@ -425,11 +500,31 @@ class OnnxImporter:
         return self._call(node, operands, types)
 
     def _foreign(self, node: Any, args: Sequence[Value]) -> Sequence[Value]:
-        """Return the results of a node of an operator set that ONNX does not define."""
+        """Return the results of a node whose op ONNX does not define, such as onnxruntime's own.
+
+        onnxruntime infers the types that no table and no value_info states.
+        """
         attrs = {text_of(each.name): self._python(each) for each in node.attribute}
         operands = dict(zip(map(text_of, node.input), args, strict=True))
         operands |= {name: self.value(name) for name in outer_names(graphs_of(node))}
-        return self._call(node, operands, self._types(node, attrs, {}))
+        types = self._types(node, attrs, {})
+        is_unknown = any(name and self._protos[name] is None for name in node.output)
+        if is_unknown or self.model.is_defined(domain_of(node)):
+            bound = self._bound(node, {name: x for name, x in operands.items() if x is not None})
+            try:
+                result_protos = bound.result_types()
+            except GraphError as error:
+                raise self._no_op(node).having(reason=error.summary) from None
+            types = self._types(node, attrs, result_protos)
+        return self._call(node, operands, types)
+
+    def _no_op(self, node: Any) -> GraphError:
+        """Return the error for an op that neither onnx nor onnxruntime has."""
+        domain = domain_of(node)
+        return GraphError(
+            f"there is no op {text_of(node.op_type)} in version {self.opsets[domain]} of the "
+            f"operator set {domain or 'ai.onnx'!r}, and no function of the model has that name"
+        )
 
     def _agreeing(
         self, call: NodeCall, schema: Any, node: Any, args: Sequence[Value]
@@ -447,19 +542,16 @@ class OnnxImporter:
         return results
 
     def _schema(self, domain: str, op: str) -> Any:
-        """Return the schema of an op; None where ONNX does not define the operator set."""
+        """Return the schema of an op; None where ONNX does not define the op."""
         version = self.opsets.get(domain)
         if version is None:
             raise GraphError(f"the model imports no version of the operator set {domain!r}")
-        if not self.model.is_defined(domain):
-            return None
+        if not domain and version < _EARLY.get(op, 0):
+            version = _EARLY[op]
         try:
             return self.onnx.defs.get_schema(op, version, domain)
         except Exception:  # SchemaError, or TypeError for a name that is not UTF-8
-            raise GraphError(
-                f"there is no op {op} in version {version} of the operator set "
-                f"{domain or 'ai.onnx'!r}, and no function of the model has that name"
-            ) from None
+            return None
 
     def _attributes_of(self, node: Any, schema: Any) -> dict[str, Any]:
         """Return the attributes of a node, with the defaults of the schema."""
@@ -517,20 +609,52 @@ class OnnxImporter:
     ) -> list[TensorType | None]:
         """Return the types of a node's results: as inferred, stated by tables, or declared."""
         results: list[TensorType | None] = []
-        first = self.value(text_of(node.input[0])) if node.input else None
-        stated: list[ml.ResultType] = []
-        if domain_of(node) and first is not None:
-            stated = ml.result_types(text_of(node.op_type), attrs, self.onnx_type(first))
+        args = [self.value(text_of(name)) for name in node.input]
+        stated: list[ResultType] = []
+        if domain_of(node) and args and args[0] is not None:
+            stated = result_types(text_of(node.op_type), attrs, self.onnx_type(args[0]))
         for name, (element, sizes) in zip(node.output, stated, strict=False):
             if name not in inference or not inference[name].tensor_type.HasField("shape"):
                 inference[name] = self.onnx.helper.make_tensor_type_proto(element, sizes)
+        sizes = None if domain_of(node) else self._known_sizes(text_of(node.op_type), attrs, args)
         for name in node.output:
+            if sizes is not None and name in inference:
+                self._complete(inference[name].tensor_type, sizes)
             type_ = self._completed(inference.get(name), self.declared.get(name))
             inference[name] = type_
             result = None if type_ is None else self.graphir_type(type_, text_of(name))
             results.append(result)
         self._protos = inference
         return results
+
+    def _known_sizes(
+        self, op: str, attrs: Mapping[str, Any], args: Sequence[Value]
+    ) -> Sequence[Size | None] | None:
+        """Return the sizes of the results of an op that its operands tell; None for a size."""
+
+        def values_of(symbol: Symbol) -> list[Any] | None:
+            value = self.static.of(symbol)
+            return None if value is None else value.ravel().tolist()
+
+        sizes = sizes_of(op, attrs, args, values_of)
+        if sizes is not None:
+            return sizes
+        rank = rank_of(op, attrs, args)
+        return None if rank is None else [None] * rank
+
+    def _complete(self, tensor: Any, sizes: Sequence[Size | None]) -> None:
+        """Set the sizes of an inferred type of an array that are unknown."""
+        if not tensor.elem_type:
+            return
+        if not tensor.HasField("shape"):
+            empty = self.onnx.helper.make_tensor_type_proto(tensor.elem_type, [None] * len(sizes))
+            tensor.CopyFrom(empty.tensor_type)
+        for dim, size in zip(tensor.shape.dim, sizes, strict=False):
+            if size is not None and not dim.HasField("dim_value") and not dim.HasField("dim_param"):
+                if isinstance(size, int):
+                    dim.dim_value = size
+                else:
+                    dim.dim_param = str(size)
 
     def _completed(self, type_: Any, declared: Any) -> Any:
         """Return an inferred type, with the declared sizes where none are inferred."""
@@ -638,6 +762,7 @@ class OnnxImporter:
             name = text_of(node.name) or text_of(node.op_type)
             inner._layer = f"{self._layer}/{name.strip('/')}".strip("/")
         names = map(text_of, function.input)
+        require_distinct([*map(text_of, function.input)], "inputs")
         inner.values.update(dict.fromkeys(map(text_of, function.input)))
         inner.values.update(zip(names, args, strict=False))
         inner.add_nodes(function.node)
@@ -667,11 +792,10 @@ class OnnxImporter:
     ) -> Sequence[Value]:
         """Return the results of a node as those of a call."""
         operands = {name: symbol for name, symbol in values.items() if symbol is not None}
-        named_types = {name: self.onnx_type(symbol) for name, symbol in operands.items()}
         if text_of(node.op_type) in _RANDOM and not domain_of(node):
             text = f"{self._here}: {text_of(node.op_type)} is random: the values of the graph"
             self.notes.append(f"{text} differ from run to run")
-        function = BoundNode(self.model, node, named_types, self.opsets)
+        function = self._bound(node, operands)
         parts = [
             OpaqueType(f"{text_of(node.op_type)}:{i}") if type_ is None else type_
             for i, type_ in enumerate(types)
@@ -681,17 +805,37 @@ class OnnxImporter:
         results = iter(self.control(ops.control.call, [*operands.values()], attrs))
         symbols = [next(results) if name else None for name in node.output]
         for name, symbol in zip(node.output, symbols, strict=True):
-            if symbol is not None and type(symbol.type) is not TensorType and name in self._protos:
-                self.types[symbol] = self._protos[name]
+            type_ = self._protos.get(name)
+            if symbol is not None and type(symbol.type) is not TensorType and type_ is not None:
+                self.types[symbol] = type_
         return symbols
 
+    def _bound(self, node: Any, operands: Mapping[str, Symbol]) -> BoundNode:
+        """Return a node as a function of its operands."""
+        types = {name: self.onnx_type(symbol) for name, symbol in operands.items()}
+        constants = {
+            name: symbol.attrs["value"]
+            for name, symbol in operands.items()
+            if symbol.op is ops.constant and symbol.attrs["value"].nbytes <= _MOST_INSIDE
+        }
+        return BoundNode(self.model, node, types, self.opsets, constants)
+
+
+_EARLY = {"LayerNormalization": 17}
+"""The first versions of ops that onnxruntime's optimizer writes in models of earlier versions."""
 
 _FILLS = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 _RANDOM = frozenset((*_FILLS, "Bernoulli", "Multinomial", "Dropout"))
 """The ops whose calls compute random values."""
 
-_ROW_ERRORS = GraphirError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError
+_ROW_ERRORS = (
+    *(GraphirError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError),
+    AttributeError,
+)
 """The exceptions of rows on nodes that they do not cover."""
+
+_MOST_INSIDE = 1 << 26
+"""The most bytes of a constant that the model of a call has inside, for which it is copied."""
 
 STRING = 8
 """ONNX's number of text."""
@@ -700,8 +844,18 @@ NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""
 
 
-def _described(node: Any, place: int) -> str:
-    return f"node {text_of(node.name) or place!r} ({text_of(node.op_type)})"
+def _dim_of(text: str) -> Size:
+    """Return the dim of a text of a model; a text that is no expression becomes a name."""
+    try:
+        return Dim.of(text)
+    except GraphirError:
+        return Dim.of(identifier(text))
+
+
+def _dim_names(text: str) -> set[str]:
+    """Return the names in the dim of a text; none in "", an unknown size."""
+    size = _dim_of(text) if text else 0
+    return {*size.names()} if isinstance(size, Dim) else set()
 
 
 def _defaults(schema: Any) -> dict[str, Any]:

@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
 from graphir.semantics.evaluation import Evaluation
+from runtime.sources.onnx_.model import LARGEST
 
 Array: TypeAlias = NDArray[Any]
 
 MOST = 4096
 """The most elements of a value that is computed here."""
-
-
-LARGEST = 1 << 24
-"""The most elements of an array that an import makes without having read them."""
 
 
 def positions(count: Any) -> Array:

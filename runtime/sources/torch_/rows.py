@@ -13,24 +13,33 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, Graph, Op, Symbol, TensorType, ops
+from graphir import DType, Graph, Op, Origin, Symbol, TensorType, ops
+from graphir.location import LEGALIZE
+from graphir.promotion.scalars import round_scalar
 from runtime.sources.products import product_layout
+
+HALVES = (DType.float16, DType.bfloat16)
+"""The dtypes whose elements PyTorch's kernels compute with in float32, the "opmath" dtype."""
 
 
 class RowCall:
-    """A call of an op: its overload, and the types of its results.
+    """A call of an op: its name and overload, and the types of its results.
 
-    `cast` returns a symbol in a dtype, for a conversion that the op itself makes.
+    `cast` returns a symbol in a dtype, for a conversion that the op itself makes. `vectors` returns
+    where the kernel computes elements in vectors, which are `wide` if it is compiled for AVX512:
+    everywhere, nowhere, or a mask.
     """
 
     def __init__(
         self,
         graph: Graph,
-        overload: str,
+        name: tuple[str, str],
         types: Sequence[TensorType],
         cast: Callable[[Symbol, DType], Symbol],
+        vectors: Callable[[bool], Any] = lambda wide: True,
     ) -> None:
-        self.graph, self.overload, self.types, self.cast = graph, overload, types, cast
+        self.graph, self.types, self.cast, self.vectors = graph, types, cast, vectors
+        self.name, self.overload = name
 
     @property
     def type(self) -> TensorType:
@@ -49,6 +58,63 @@ class RowCall:
         """Return a symbol broadcast to a shape."""
         return x if x.shape == tuple(shape) else self(ops.broadcast_to, x, shape=tuple(shape))
 
+    @property
+    def is_half(self) -> bool:
+        """Whether the first result is of 16 bits, and PyTorch's kernel computes in 32."""
+        return self.type.dtype in HALVES
+
+    def wide(self, x: Any) -> Any:
+        """Return an operand of a kernel of halves in the dtype in which the kernel computes.
+
+        A tensor of another dtype than a half enters such a kernel converted to the result's dtype,
+        unless it has no axes (see `scalar`).
+        """
+        if not isinstance(x, Symbol):
+            return x
+        return self.inside(self.cast(x, self.type.dtype), DType.float32)
+
+    def scalar(self, x: Any) -> Any:
+        """Return a number, or a tensor without axes, in float32 without a rounding to a half."""
+        if not isinstance(x, Symbol) or x.dtype is self.type.dtype:
+            return self.wide(x)
+        return self.cast(x, DType.float32)
+
+    def operand(self, x: Any) -> Symbol:
+        """Return an operand in the dtype of the result."""
+        if isinstance(x, Symbol):
+            return self.cast(x, self.type.dtype)
+        return self.graph.scalar(self.half_number(x), self.type.dtype)
+
+    def half_number(self, number: Any) -> Any:
+        """Return a Python number as the result's dtype holds it."""
+        return round_scalar(number, self.type.dtype)
+
+    def narrow(self, x: Symbol) -> Symbol:
+        """Return a result of a kernel of halves, rounded once."""
+        return self.inside(x, self.type.dtype, "result")
+
+    def by_place(
+        self, vector: Callable[[], Symbol], element: Callable[[], Symbol], wide: bool = False
+    ) -> Symbol:
+        """Return what a kernel computes in vectors, or element by element, by the place.
+
+        The elements that fill no two vectors, and those with strides, run in a second loop, whose
+        arithmetic of halves rounds more often in some kernels.
+        """
+        where = self.vectors(wide) if self.is_half else True
+        if isinstance(where, bool):
+            return vector() if where else element()
+        mask = self.graph.constant_of((DType.bool, where))
+        return self(ops.where, mask, vector(), element())
+
+    def inside(self, x: Symbol, to: DType, operand: str = "x") -> Symbol:
+        """Return a cast inside of a kernel, such as `legalize` inserts."""
+        if x.dtype is to:
+            return x
+        result = self.graph.emit(ops.cast, (x,), {"to": to})
+        result.source = (Origin(operand, self.name, result.location, LEGALIZE, x.dtype, to),)
+        return result
+
     def places(self, places: Any) -> Symbol:
         """Return a constant of indices."""
         return self.graph.constant_of((DType.int64, np.ascontiguousarray(places, np.int64)))
@@ -58,13 +124,13 @@ Row: TypeAlias = Callable[..., Any]
 
 _UNARY = """
     abs acos acosh asin asinh atan atanh ceil cos cosh erf exp expm1 floor log log10 log1p log2
-    neg=negative reciprocal relu round rsqrt sigmoid sin sinh sqrt tan tanh trunc silu square
+    neg=negative reciprocal relu round sigmoid sin sinh sqrt tan tanh trunc silu square
     isnan=is_nan isinf=is_inf signbit logical_not bitwise_not=bitwise_invert deg2rad positive
-    sgn=sign real imag _conj=conj _conj_physical=conj conj_physical=conj _neg_view=negative
+    real imag _conj=conj _conj_physical=conj conj_physical=conj _neg_view=negative
     resolve_conj=positive
 """
 _BINARY = """
-    mul=multiply pow maximum minimum remainder fmod floor_divide atan2 eq=equal ne=not_equal lt=less
+    maximum minimum fmod atan2 eq=equal ne=not_equal lt=less
     le=less_equal gt=greater ge=greater_equal logical_and logical_or logical_xor bitwise_and
     bitwise_or bitwise_xor and=bitwise_and or=bitwise_or xor=bitwise_xor hypot logaddexp copysign
     nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift
@@ -102,32 +168,11 @@ def sizes(x: Symbol) -> tuple[int, ...]:
 # -- elementwise
 
 
-@row("sign", "heaviside")
+@row("sign", "sgn", "heaviside")
 def _sign(e: RowCall, x: Any, *values: Any) -> Any:
     """Return the sign or the step function: of NaN it is 0."""
     result = e(ops.heaviside if values else ops.sign, x, *values)
     return e(ops.where, e(ops.is_nan, x), 0, result) if x.dtype.is_float else result
-
-
-def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
-    """Add and subtract, of y * alpha."""
-    if alpha != 1:
-        y = e(ops.multiply, y, alpha) if isinstance(y, Symbol) else y * alpha
-    return e(op, x, y)
-
-
-ROWS["add"], ROWS["sub"] = partial(_add_multiple, ops.add), partial(_add_multiple, ops.subtract)
-
-
-@row("div")
-def _div(e: RowCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
-    if rounding_mode is None:
-        return e(ops.divide, x, y)
-    if rounding_mode == "floor":
-        return e(ops.floor_divide, x, y)
-    if e.type.dtype.is_integer:
-        return e(ops.floor_divide, e(ops.subtract, x, e(ops.fmod, x, y)), y)
-    return e(ops.trunc, e(ops.divide, x, y))
 
 
 @row("gelu")

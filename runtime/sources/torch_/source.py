@@ -29,6 +29,7 @@ from runtime.optional import optional
 from runtime.sources.draws import note_draws
 from runtime.sources.names import identifier
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
+from runtime.sources.torch_.elementwise import vector_places
 from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
 from runtime.sources.torch_.rows import RowCall
 from runtime.sources.torch_.scatters import ROWS
@@ -107,6 +108,7 @@ class TorchRecorder:
         self.tensors = Tensors(self.graph, self._unmet)
         self._names: dict[int, tuple[str, Any]] = {}  # parameters, by their ids
         self._mode: Any = None
+        self._has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
         self._outer: list[Any] = []  # the ops whose decompositions run
         self._notes: dict[str, None] = {}
         self._failure: tuple[Any, GraphError | None] = None, None
@@ -321,20 +323,28 @@ class TorchRecorder:
                 self.tensors[target] = self.tensors.view(target)
             return args[0]
         if name_of(op) == "copy_":
-            self._write(op, targets, [operands[0][1]])
+            value, to = operands[0][1], dtype_of(targets[0].dtype)
+            if not isinstance(value, Symbol):
+                value = self.graph.constant_of(
+                    (to, array_of(self.torch, targets[0].new_tensor(value)))
+                )
+            self._write(op, targets, [value])
             return op(*args, **kwargs)
         pure = functional_op(self.torch, op)
         results = self._tensors(pure(*args, **kwargs_of(pure, kwargs))) if pure is not None else []
         if len(results) == len(targets):
             inner = operands[0], kwargs_of(pure, operands[1])
             symbols = self._symbols(pure, inner, (args, kwargs_of(pure, kwargs)), results)
-            for target, value in zip(targets, results, strict=True):
-                if target.shape != value.shape:  # an `out` of another size
-                    self.tensors.forget(target)
-                    self.tensors[target.resize_(value.shape)] = self._constant(target)
-                target.copy_(value)
-            result = targets[0] if len(targets) == 1 else tuple(targets)
-            result = result if op._schema.returns else None
+            resized = [x for x, y in zip(targets, results, strict=True) if x.shape != y.shape]
+            if self._is_random(op, (args, kwargs)):  # a second draw would be another
+                for target, value in zip(targets, results, strict=True):
+                    target.copy_(value)
+                result = targets[0] if op._schema.returns else None
+            else:  # PyTorch itself says which results it stores
+                result = op(*args, **kwargs)
+            for target in resized:  # an `out` of another size
+                self.tensors.forget(target)
+                self.tensors[target] = self._constant(target)
         else:
             result = op(*args, **kwargs)
             others = [x for x in self._tensors(result) if all(x is not y for y in targets)]
@@ -401,9 +411,12 @@ class TorchRecorder:
         keywords = {key: value for key, value in kwargs.items() if key not in _IGNORED}
         call = RowCall(
             self.graph,
-            op._overloadname,
+            (name, op._overloadname),
             [*map(type_of, results)],
             lambda x, to: self._cast(x, to, INTERMEDIATE, f"torch.{name}"),
+            lambda wide: vector_places(
+                results[0].shape, self._tensors(real), 512 if wide and self._has_avx512 else 256
+            ),
         )
         result = row(call, *args, **keywords)
         if result is None:

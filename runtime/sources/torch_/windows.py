@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol, ops
-from runtime.sources.torch_.rows import ROWS, RowCall, row, sizes
+from runtime.sources.torch_.elementwise import ROWS
+from runtime.sources.torch_.rows import RowCall, row, sizes
 
 __all__ = ["ROWS"]
 

@@ -158,7 +158,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "cumulative_prod": lambda x, axis: jnp.cumprod(x, axis, x.dtype),
         "softmax": nn.softmax,
         "logsoftmax": nn.log_softmax,
-        "sort": lambda x, axis, descending: jnp.sort(x, axis=axis, stable=True),
+        "sort": lambda x, axis, descending, stable: jnp.sort(x, axis=axis, stable=True),
         "argsort": lambda x, axis, descending, stable: jnp.argsort(x, axis=axis, stable=True),
         "searchsorted": lambda x, values, side: jnp.searchsorted(x, values, side=side),
         "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),

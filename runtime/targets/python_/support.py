@@ -57,7 +57,7 @@ def integers(start: Any, step: Any, size: int, least: int, greatest: int) -> Any
 def sort_along(x: Any, axis: int, descending: bool) -> Any:
     """The elements sorted along an axis, NaN last; descending, the reverse of that."""
     # An unstable sort would order 0.0 and -0.0, which compare equal, by its implementation.
-    result = np.sort(x, axis=axis, kind="stable" if x.dtype.kind == "f" else None)
+    result = np.sort(x, axis=axis, kind="stable" if x.dtype.kind in "fc" else None)
     return np.flip(result, axis).copy() if descending else result
 
 

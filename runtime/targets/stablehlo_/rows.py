@@ -126,10 +126,10 @@ def accumulated(function: Pair, init: Any) -> Callable[..., HloValue]:
 # -- sorting
 
 
-def sort(x: HloValue, axis: int, descending: bool) -> HloValue:
-    """Return the values in ascending order, NaN last.
+def sort(x: HloValue, axis: int, descending: bool, stable: bool) -> HloValue:
+    """Return the values in the stable ascending order, NaN last.
 
-    The descending order has a decomposition, so `descending` is False here.
+    Other orders have a decomposition, so `descending` is False and `stable` True here.
     """
     return _sorted([x], axis)[0]
 

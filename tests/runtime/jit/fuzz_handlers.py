@@ -23,35 +23,14 @@ from runtime import jit, record
 
 _FILES = (
     *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile"),
-    *(
-        "fromregex",
-        "fromstring",
-        "promote_types",
-        "info",
-        "test",
-        "get_include",
-        "frompyfunc",
-        "printoptions",
-    ),
+    *("fromregex", "info", "test", "get_include", "frompyfunc", "printoptions"),
 )
 _SETTINGS = (
     *("set", "get", "show", "binary_repr", "array2string", "array_repr", "array_str", "base_repr"),
-    *(
-        "format_float",
-        "busday",
-        "is_busday",
-        "datetime",
-        "empty",
-        "may_share",
-        "shares",
-        "isfortran",
-        "nanvar",
-    ),
+    *("format_float", "busday", "is_busday", "datetime", "empty", "may_share", "shares"),
+    "isfortran",
 )
-"""The starts of names that are not drawn: settings, text, dates, and what depends on memory.
-
-np.nanvar checks an array in place of a dtype in another order than jit, which raises other classes.
-"""
+"""The starts of names that are not drawn: settings, text, dates, and what depends on memory."""
 FUNCTIONS = [
     f"np.{prefix}{name}"
     for prefix, module in (("", np), ("linalg.", np.linalg))

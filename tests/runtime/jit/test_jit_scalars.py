@@ -114,3 +114,68 @@ def test_scalars_on_the_fast_paths() -> None:
         assert _alike(numbers(x, k), (k, k * 2, x * k, k / 2))
     assert {jit(lambda x: x.sum())(x): 1}[10.0] == 1
     assert jit(lambda x: x.sum(), rules="jax")(x).shape == ()
+
+
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "scalar": lambda x: (np.float32(x[0]), np.int8(x[1]), np.bool(x[0]), np.complex64(x.sum())),
+    "array": lambda x: (np.float32(x), np.int64(x), np.float64(x.T), np.uint8(x[:2])),
+    "list": lambda x: (np.float32([x[0], 2]), np.int16([x[1], x[2]])),
+    "in arithmetic": lambda x: np.float32(x[1]) * np.float32(2) + np.float16(len(x)),
+    "0-d": lambda x: (np.float32(x[0, ...]), np.asfortranarray(x[0]), np.ascontiguousarray(x[1])),
+    "reshape": lambda x: (x.sum().reshape(()), x[0].reshape([]), np.reshape(x.sum(), ())),
+    "loops": lambda x: np.array([np.float32(value) for value in x]),
+    "classes": lambda x: (
+        x + {np.float32: 1, np.float64: 2}[type(x[0])] * (np.float64 is x.dtype.type)
+    ),
+    "dtypes": lambda x: (x.astype(np.float32), np.zeros(3, np.int8) + x, np.array(x, np.float16)),
+    "facts": lambda x: x * np.finfo(np.float32).eps + np.dtype(np.int8).itemsize,
+    "isinstance": lambda x: x + isinstance(x[0], np.float64) + issubclass(np.float32, np.floating),
+    "ndarray": lambda x: _filled(np.ndarray(3), x) + np.ndarray(2, buffer=x.copy(), offset=8).sum(),
+    "known buffer": lambda x: x[:2] + np.ndarray((2,), buffer=np.arange(4.0), offset=8),
+}
+
+
+def _filled(array: Any, x: Any) -> Any:
+    array[:] = x
+    return array
+
+
+def test_calls_of_numpys_classes_convert() -> None:
+    x = np.array([3.5, 1.0, 0.25])
+    for name, program in CONVERSIONS.items():
+        expected, result = program(x), jit(program)(x)
+        pairs = (expected, result) if isinstance(expected, tuple) else ([expected], [result])
+        for theirs, ours in zip(*pairs, strict=True):
+            assert type(ours) is type(theirs), name
+            assert np.asarray(ours).dtype == np.asarray(theirs).dtype, name
+            assert np.array_equal(ours, theirs) and np.shape(ours) == np.shape(theirs), name
+
+
+def test_arrays_in_place_of_dtypes_raise_numpys_errors() -> None:
+    calls: list[Callable[[Any], Any]] = [
+        lambda x: np.dtype(x),
+        lambda x: np.finfo(x).eps,
+        lambda x: np.iinfo(x.astype(int)).max,
+        lambda x: np.issubdtype(x, np.floating),
+        lambda x: np.promote_types(x, np.int8),
+        lambda x: np.fromstring(x),
+        lambda x: np.nansum((), 0, x),
+        lambda x: np.nanvar(x, dtype=x),
+    ]
+    for call in calls:
+
+        def caught(x: Any, call: Any = call) -> Any:
+            try:
+                return call(x) * x
+            except TypeError:
+                return x + 1
+            except ValueError:
+                return x + 2
+
+        x = np.arange(3.0)
+        assert np.array_equal(jit(caught, static="call")(x), caught(x)), call
+    assert jit(lambda x: x * np.issubdtype(x.dtype, np.floating))(np.ones(1)) == 1
+    assert (
+        jit(lambda x: x.astype(np.promote_types(x.dtype, np.complex64)))(np.ones(1)).dtype
+        == complex
+    )

@@ -330,3 +330,31 @@ def test_the_traced_bodies_of_numpys_functions_are_library_code():
     body = traced_body(np.insert)
     assert body is not None
     assert is_library_module(body.__globals__["__name__"])
+
+
+NUMBERS = iter(range(100))
+
+
+def test_no_second_trace_takes_from_an_iterator() -> None:
+    def steps(x: Any, y: Any) -> Any:
+        x += 1
+        return y * next(NUMBERS)
+
+    jitted = jit(steps)
+    memory = np.arange(5.0)
+    with pytest.raises(GraphError, match="share memory"):
+        jitted(memory, memory[1:])
+    assert np.array_equal(jitted(memory, np.ones(5)), np.ones(5))  # by the second number
+
+
+def _added(x: Any) -> Any:
+    y = np.asarray(x) * 2
+    np.add(y, x, out=y)  # might add to the set `np`
+    return isinstance(y, np.ndarray), y
+
+
+def test_a_call_of_numpys_function_is_no_change_of_its_module() -> None:
+    f, traces = counted(_added)
+    for _ in range(3):
+        assert np.array_equal(f(X)[1], X * 3)
+    assert len(traces) == 1

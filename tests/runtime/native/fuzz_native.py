@@ -2,7 +2,8 @@
 
 `python -m tests.runtime.native.fuzz_native` runs for a number of seconds; the first difference ends
 it, with the seed that draws it again. Every other round divides the thresholds of the cost model
-by 512.
+by 512. Graphs with control flow run in NumPy too, whose loops look for machine code after few
+turns in these rounds.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
 
 from graphir import DType
+from runtime import Program, interpret
 from runtime.program.cost_model import scaled
+from tests.support.control_flow import flow_programs, scalar_programs
+from tests.support.evaluator import agree, outcome
 from tests.support.native_runs import (
     casts,
     check,
@@ -29,7 +34,7 @@ from tests.support.native_runs import (
     step_by_step,
     values,
 )
-from tests.support.program_calls import calls
+from tests.support.program_calls import BLOCKS, calls
 from tests.support.strategies import STRONG
 
 
@@ -44,6 +49,25 @@ def graphs(number: int) -> None:
     @given(calls(largest=largest, steps=steps))
     def each(call: Any) -> None:
         run_drawn(*call)
+
+    each()
+
+
+def flows(number: int) -> None:
+    """Graphs with control flow, nested, over all ops; loops over scalars."""
+
+    @seed(number)
+    @settings(
+        max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(st.one_of(flow_programs(), scalar_programs()), st.sampled_from(BLOCKS))
+    def each(drawn: Any, block: int | None) -> None:
+        graph, inputs = drawn
+        meaning = outcome(interpret, graph, *inputs)
+        for native in ("off", "now"):
+            program = Program(graph, block=block, native=native)
+            for _ in range(3):
+                assert agree(outcome(program, *inputs), meaning)
 
     each()
 
@@ -71,7 +95,7 @@ def conversions(number: int) -> None:
         check(graph_of(casts, (dtype, ("n",))), inputs[0], whole=False)
 
 
-KINDS: tuple[Callable[[int], None], ...] = (graphs, elementwise, conversions)
+KINDS: tuple[Callable[[int], None], ...] = (graphs, flows, elementwise, conversions)
 
 
 def main() -> None:
@@ -84,7 +108,8 @@ def main() -> None:
     while monotonic() < end:
         for kind in KINDS:
             try:
-                with scaled(512 if number % 2 else 1):
+                counts = 64 if kind is flows and number % 4 == 3 else 1
+                with scaled(512 if number % 2 else 1, counts):
                     kind(number)
             except BaseException:
                 print(f"--seed {number}: {kind.__name__}", file=sys.stderr)

@@ -213,6 +213,23 @@ class Drawn:
         return [x[(*lead, slice(k * part, (k + 1) * part))] for k in range(count)]
 
 
+@every(
+    "function",
+    [
+        lambda x: np.exp2(np.diff(x * 2)),
+        lambda x: np.exp2((x * 2)[:, 0]) + (x * 2)[:, 1],
+        lambda x: np.fft.fft((x + 1)[::2, None]).real,
+        lambda x: (np.exp2(x * 2), (x * 2).sum(-1), np.exp2(x.mean(0, keepdims=True)) * x),
+        lambda x: np.exp2(x[1:] + x[:-1]) * x[1:],
+    ],
+)
+def test_calls_of_numpy_read_slices(function: Any) -> None:
+    """A call of NumPy in a graph gives a tuple, which has no shape."""
+    x = np.random.default_rng(0).normal(size=(1300, 3))
+    check(function, x)
+    check(function, x.astype(np.float32), native="off")
+
+
 @every("native", TIERS)
 def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
     before = after = 0

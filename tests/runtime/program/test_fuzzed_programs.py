@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.program.fuzz_programs import PATHS, UPDATING, run
+from tests.runtime.program.drawn_statements import BROAD, UPDATING
+from tests.runtime.program.fuzz_programs import PATHS, run
 from tests.support.tables import every
 
 
@@ -33,6 +34,13 @@ def test_drawn_programs_of_copies_that_are_updated_and_cast() -> None:
     ends = [run(number, UPDATING) for number in range(900_008, 900_016)]
     assert [end for end in ends if end not in ("equal", "refused")] == []
     assert {"several blocks", "region into a slice of a copy"} <= PATHS.keys()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_drawn_programs_of_broad_kinds() -> None:
+    ends = [run(number, BROAD) for number in range(70_800_008, 70_800_016)]
+    assert [end for end in ends if end not in ("equal", "refused")] == []
+    assert ends.count("equal") >= 6
 
 
 def test_steps_in_a_row_of_which_nothing_reads_a_result() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from runtime import Program, interpret, record
+from tests.support.layouts import unaligned
 from tests.support.tables import every
 
 PROGRAMS = {
@@ -28,7 +29,8 @@ def test_products_in_a_layout(name: str, dtype: Any, shape: tuple[int, int]) -> 
     graph = record(PROGRAMS[name], a, b).graph
     program = Program(graph, native="off")
     others = np.repeat(a, 2, 0)[::2], np.repeat(b, 2)[::2]
-    for x, y in ((a, b), (np.asfortranarray(a), b), others, (a[::-1], b[::-1])):
+    apart = unaligned(a), unaligned(b)
+    for x, y in ((a, b), (np.asfortranarray(a), b), others, (a[::-1], b[::-1]), apart):
         expected = interpret(graph, x, y)
         for _ in range(2):
             assert program(x, y).tobytes() == expected.tobytes()

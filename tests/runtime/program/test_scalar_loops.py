@@ -12,117 +12,12 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from graphir import DType, ExecutionError, Graph, GraphirError, Symbol, control, ops
+from graphir import DType, ExecutionError, Graph, control, ops
 from runtime import Program, interpret
 from runtime.program.control import ControlStep
+from tests.support.control_flow import SCALARS, scalar_programs
 from tests.support.evaluator import agree, outcome
-from tests.support.strategies import arrays
 from tests.support.tables import every
-
-DTYPES = [
-    getattr(DType, name)
-    for name in (
-        *("bool", "int8", "int32", "int64", "uint8", "uint64"),
-        *("float16", "bfloat16", "float32", "float64", "tensor_float32", "index"),
-    )
-]
-BINARY = (
-    *(ops.add, ops.subtract, ops.multiply, ops.divide, ops.floor_divide, ops.remainder),
-    *(ops.maximum, ops.minimum, ops.bitwise_and, ops.bitwise_xor),
-)
-UNARY = (ops.negative, ops.abs, ops.exp, ops.sin, ops.sqrt, ops.floor, ops.square)
-SIZE = 5
-
-
-class Drawing:
-    """A body in the making: scalars, and arrays of which it reads and writes elements."""
-
-    def __init__(self, draw: Any, depth: int) -> None:
-        self.draw, self.depth = draw, depth
-
-    def scalars(self, graph: Any, live: list[Symbol], steps: int) -> list[Symbol]:
-        """The live scalars after some steps; a step that does not fit adds none."""
-        for _ in range(steps):
-            kind = self.draw(st.integers(0, 7))
-            try:
-                with graph:
-                    live = [*live, *self.step(graph, kind, live)]
-            except GraphirError:  # the rules refuse many pairs
-                continue
-        return live
-
-    def step(self, graph: Any, kind: int, live: list[Symbol]) -> list[Symbol]:
-        x, y = (self.draw(st.sampled_from(live)) for _ in range(2))
-        if kind < 3:
-            return [self.draw(st.sampled_from(BINARY))(x, y.cast(x.dtype))]
-        if kind == 3:
-            return [self.draw(st.sampled_from(UNARY))(x)]
-        if kind == 4:
-            return [x.cast(self.draw(st.sampled_from(DTYPES)))]
-        if kind == 5:
-            return [ops.where(x < y.cast(x.dtype), x, y.cast(x.dtype))]
-        if kind == 6 and self.depth:
-            return self.loop(x, y)
-        if kind == 7 and self.depth:
-            to = x.dtype
-            inner = Drawing(self.draw, self.depth - 1)
-
-            def branch(v: Symbol) -> Symbol:
-                return inner.scalars(v.graph, [v], 2)[-1].cast(to)
-
-            return [control.cond(x < y.cast(to), branch, branch, x)]
-        return []
-
-    def loop(self, x: Symbol, y: Symbol) -> list[Symbol]:
-        """A loop of a few turns over two scalars, one of which grows as drawn."""
-        inner, turns = Drawing(self.draw, self.depth - 1), self.draw(st.integers(0, 3))
-
-        def body(i: Symbol, state: Any) -> Any:
-            a, b = state
-            live = inner.scalars(a.graph, [a, b, i], self.draw(st.integers(1, 3)))
-            return live[-1].cast(a.dtype), self.draw(st.sampled_from(live)).cast(b.dtype)
-
-        return [*control.fori_loop(0, turns, body, (x, y))]
-
-
-@st.composite
-def scalar_programs(draw: Any) -> tuple[Graph, list[Any]]:
-    """A loop over scalars that may read and write elements of an array, and its inputs."""
-    dtypes = [draw(st.sampled_from(DTYPES)) for _ in range(3)]
-    graph = Graph("loops", rules="max")
-    x, y = (graph.input(dtype, ()) for dtype in dtypes[:2])
-    table = graph.input(dtypes[2], (SIZE,))
-    drawing, turns = Drawing(draw, 2), draw(st.integers(0, 8))
-    writes, reads = draw(st.booleans()), draw(st.booleans())
-    far = draw(st.integers(0, 9)) == 0
-
-    def body(i: Any, state: Any) -> Any:
-        a, b, v = state
-        place = i if far else i % SIZE
-        live = [a, b, *([ops.gather(v, place, axis=0)] if reads else [])]
-        live = drawing.scalars(a.graph, live, draw(st.integers(1, 5)))
-        if writes:
-            value = draw(st.sampled_from(live)).cast(v.dtype)
-            v = ops.index_update(v, value, place, axis=0)
-        return live[-1].cast(a.dtype), draw(st.sampled_from(live)).cast(b.dtype), v
-
-    def row(state: Any, element: Any) -> Any:
-        a, b = state
-        live = drawing.scalars(a.graph, [a, b, element], draw(st.integers(1, 5)))
-        carry = live[-1].cast(a.dtype), draw(st.sampled_from(live)).cast(b.dtype)
-        return carry, (live[-1], a)
-
-    with graph:
-        if draw(st.booleans()):
-            results = control.fori_loop(0, turns, body, (x, y, table))
-        else:
-            carry, rows = control.scan(row, (x, y), table, reverse=draw(st.booleans()))
-            results = *carry, *rows
-    graph.output(*results)
-    inputs = [
-        draw(arrays(dtype, shape)) for dtype, shape in zip(dtypes, ((), (), (SIZE,)), strict=True)
-    ]
-    return graph, inputs
 
 
 def has_loop(program: Program) -> bool:
@@ -321,7 +216,7 @@ def test_an_element_beyond_the_array_is_the_error_of_the_interpreter() -> None:
     assert not x.any()
 
 
-@every("dtype", [x for x in DTYPES if x.family in ("int", "uint")])
+@every("dtype", [x for x in SCALARS if x.family in ("int", "uint")])
 def test_divisions_of_integers(dtype: DType) -> None:
     limits = np.iinfo(dtype.storage)
     edges = [limits.min, limits.min + 1, limits.max, 0, 1, 2, 3, 7, 10]
@@ -336,7 +231,7 @@ def test_divisions_of_integers(dtype: DType) -> None:
         assert agree(Program(graph, native=native)(*pairs), meaning)
 
 
-@every("dtype", [x for x in DTYPES if x.family in ("int", "uint")])
+@every("dtype", [x for x in SCALARS if x.family in ("int", "uint")])
 def test_divisions_by_constants(dtype: DType) -> None:
     """By powers of two machine code shifts."""
     limits = np.iinfo(dtype.storage)

@@ -163,3 +163,65 @@ def test_leaves_that_are_no_arrays_are_notes() -> None:
     gradient = jax.grad(lambda x, n: (x * n).sum(), argnums=(0, 1), allow_int=True)
     graph = from_jax(gradient, X, N)
     assert graph.notes == ["result[1] is no output: it is float0"]
+
+
+# -- carries
+
+
+def _loops() -> dict[str, tuple[Callable[..., Any], Any]]:
+    scan, while_loop, fori_loop = jax.lax.scan, jax.lax.while_loop, jax.lax.fori_loop
+    zero, xs = jnp.zeros(()), jnp.arange(4.0)
+    count = jnp.int32(0)
+    return {
+        "strong in, weak out": (lambda x: scan(lambda c, x: (2.0 * (x > 0) - 1.0, c), zero, x), xs),
+        "weak in, strong out": (lambda x: scan(lambda c, x: (c + x, c), 0.0, x), xs),
+        "weak in and out": (lambda x: scan(lambda c, x: (c + 1.0, c), jnp.asarray(1.0) * 0, x), xs),
+        "swapped": (lambda x: scan(lambda c, x: ((c[1], 2.0 * (x > 0)), x), (zero, 1.0), x), xs),
+        "ints": (lambda x: scan(lambda c, x: ((c[1], c[0]), x), (0, count), x), xs),
+        "bool": (lambda x: scan(lambda c, x: (True, c), jnp.array(False), x), xs),
+        "complex": (lambda x: scan(lambda c, x: (c * 1j, x), jnp.complex64(1), x), xs),
+        "while": (
+            lambda x: while_loop(
+                lambda c: c[0] < 3, lambda c: (c[0] + 1, 2.0 * (c[0] > 0) - 1.0), (0, zero)
+            ),
+            xs,
+        ),
+        "fori_loop": (lambda x: fori_loop(0, 3, lambda i, c: 1.0 * i, zero), xs),
+        "mapped": (
+            jax.vmap(
+                lambda x: while_loop(
+                    lambda c: c[0] < x, lambda c: (c[0] + 1, 2.0 * (c[0] > 0) - 1.0), (0.0, zero)
+                )
+            ),
+            xs,
+        ),
+        "nested": (
+            lambda x: scan(
+                lambda c, x: (while_loop(lambda k: k < 3, lambda k: 2.0 * (x >= 0) + 1.0, c), c),
+                zero,
+                x,
+            ),
+            xs,
+        ),
+        "gradient": (
+            jax.grad(lambda x: scan(lambda c, y: (2.0 * y, c * y), zero, x)[1].sum()),
+            xs,
+        ),
+    }
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_the_rule_of_carries_is_that_of_jax(x64: bool) -> None:
+    """A body may take a strong carry and return a weak one, of the same dtype."""
+    with jax.enable_x64(x64):
+        for name, (function, x) in _loops().items():
+            graph = from_jax(function, x)
+            right = [np.asarray(leaf) for leaf in jax.tree.leaves(function(x))]
+            for each in (graph.verify(), lower(graph)):
+                values = interpret(each, np.asarray(x))
+                several = values if isinstance(values, tuple) else (values,)
+                for value, other in zip(several, right, strict=True):
+                    assert value.dtype == other.dtype, name
+                    np.testing.assert_array_equal(value, other, name)
+            rows = [row for row in cast_report(graph) if row.operand == "intermediate"]
+            assert not any(row.source.weak or row.target.weak for row in rows), name

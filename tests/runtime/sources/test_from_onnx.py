@@ -150,11 +150,27 @@ def test_casts_of_exporters_name_their_pass_and_nodes_their_layer() -> None:
     assert str(Graph.parse(str(graph))) == str(graph)
 
 
-def test_an_output_has_the_declared_dtype_and_a_note_says_that_its_node_differs() -> None:
-    node = helper.make_node("Neg", ["x"], ["y"], "neg")
-    graph = from_onnx(model_of([node], [value("x", FLOAT, 2)], [value("y", HALF, 2)]))
-    assert str(graph.outputs[0].type) == "float16[2]"
-    assert graph.notes[0].startswith("output 'y' is declared float16, and its node gives float;")
+@pytest.mark.parametrize("place", ["value_info", "output", "input"])
+def test_a_declared_dtype_that_contradicts_a_value_is_refused_and_a_shape_is_noted(
+    place: str,
+) -> None:
+    nodes = [helper.make_node("Neg", ["x"], ["h"], "neg"), helper.make_node("Abs", ["h"], ["y"])]
+    nodes = [] if place == "input" else nodes
+
+    def model(element: int, *shape: int) -> Any:
+        stated = value("h" if place == "value_info" else "y", element, *shape)
+        if place == "input":
+            return model_of([], [value("x", FLOAT, 2)], [value("x", element, *shape)])
+        infos = [stated] if place == "value_info" else []
+        output = stated if place == "output" else value("y", FLOAT, 2)
+        return model_of(nodes, [value("x", FLOAT, 2)], [output], value_info=infos)
+
+    where = {"value_info": r"node 'neg' .*", "output": r"node 2 .*", "input": ""}[place]
+    with pytest.raises(GraphError, match=rf"{where}is declared float16, and .* gives float;"):
+        from_onnx(model(HALF, 2))
+    assert not from_onnx(model(FLOAT, 2)).notes
+    (note,) = from_onnx(model(FLOAT, 3)).notes
+    assert "is declared float[3]" in note and note.endswith("gives float32[2]")
 
 
 # -- control flow, and back

@@ -1,0 +1,180 @@
+"""Kernels of PyTorch: how they compute with halves beside scalars, and what they store in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from passes import cast_report  # noqa: E402
+from runtime import from_torch, interpret  # noqa: E402
+from runtime.sources.torch_.tensors import array_of  # noqa: E402
+
+# -- halves beside scalars
+
+
+def _every_half(dtype: Any) -> Any:
+    return torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(dtype)
+
+
+_SCALAR_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "x + s": lambda x, s: x + s,
+    "x - s": lambda x, s: x - s,
+    "s - x": lambda x, s: s - x,
+    "x * s": lambda x, s: x * s,
+    "s * x": lambda x, s: s * x,
+    "x / s": lambda x, s: x / s,
+    "s / x": lambda x, s: s / x,
+    "x // s": lambda x, s: x // s,
+    "s // x": lambda x, s: s // x,
+    "x < s": lambda x, s: x < s,
+    "trunc": lambda x, s: torch.div(x, s, rounding_mode="trunc"),
+    "x * 0-d": lambda x, s: x * torch.tensor(s),
+    "0-d * x": lambda x, s: torch.tensor(s) * x,
+    "x / 0-d": lambda x, s: x / torch.tensor(s),
+    "0-d / x": lambda x, s: torch.tensor(s) / x,
+    "x // 0-d": lambda x, s: x // torch.tensor(s),
+    "add alpha": lambda x, s: torch.add(x, x.flip(0), alpha=s),
+    "sub alpha": lambda x, s: torch.sub(x, x.flip(0), alpha=s),
+    "addcmul": lambda x, s: torch.addcmul(x, x.flip(0), x.roll(7), value=s),
+    "addcdiv": lambda x, s: torch.addcdiv(x, x.flip(0), x.roll(7), value=s),
+    "lerp": lambda x, s: torch.lerp(x, x.flip(0), s),
+    "clamp": lambda x, s: x.clamp(-abs(s), abs(s)),
+    "hardshrink": lambda x, s: torch.nn.functional.hardshrink(x, abs(s)),
+    "softshrink": lambda x, s: torch.nn.functional.softshrink(x, abs(s)),
+    "leaky_relu": lambda x, s: torch.nn.functional.leaky_relu(x, s),
+    "masked_fill": lambda x, s: x.masked_fill(x > 0, s),
+    "in place": lambda x, s: x.clone().mul_(s).div_(3),
+}
+_HALF_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "x ** 3": lambda x: x**3,
+    "x ** -2": lambda x: x**-2,
+    "rsqrt": torch.rsqrt,
+    "x // y": lambda x: x // x.roll(777),
+    "x % y": lambda x: x % x.roll(3),  # a quotient beyond float32 is NaN in vectors alone
+    "trunc": lambda x: torch.div(x, x.roll(777), rounding_mode="trunc"),
+    "sgn": torch.sgn,
+}
+
+
+def _differing(function: Callable[[Any], Any], x: Any) -> int:
+    """Return the number of elements whose bits differ from PyTorch's; NaNs are alike."""
+    value = interpret(from_torch(function, x), array_of(torch, x))
+    right = array_of(torch, function(x))
+    assert value.dtype == right.dtype
+    if right.dtype == bool:
+        return int((value != right).sum())
+    wide, other = value.astype("float32"), right.astype("float32")
+    same = (wide == other) & (np.signbit(wide) == np.signbit(other))
+    return int((~same & ~(np.isnan(wide) & np.isnan(other))).sum())
+
+
+STEPS = [29, pytest.param(1, marks=pytest.mark.exhaustive)]
+"""Every which case or value a test takes."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.filterwarnings("ignore")
+def test_halves_beside_scalars_have_the_bits_of_torch(dtype: Any, step: int) -> None:
+    """PyTorch's kernels keep some scalars in float32, and round others to the half."""
+    x = _every_half(dtype)[::step].contiguous()
+    wrong = {
+        (name, number): count
+        for name, function in _SCALAR_FUNCTIONS.items()
+        for number in (0.9, 3, -1.7)
+        if (count := _differing(lambda x, f=function, s=number: f(x, s), x))
+    }
+    wrong |= {name: n for name, f in _HALF_FUNCTIONS.items() if (n := _differing(f, x))}
+    assert not wrong
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_kernels_that_round_by_place(dtype: Any) -> None:
+    """The elements that fill no two vectors run in a second loop, which rounds more often."""
+    wide = torch.linspace(-3, 3, 14 * 50).to(dtype)
+    layouts = {
+        "short": wide[:20],
+        "with a tail": wide[:100],
+        "strided": wide[::2],
+        "permuted": wide.reshape(14, 50).T,
+        "cut": wide.reshape(14, 50)[:, :40],
+        "0-d": wide[100],
+    }
+    functions: dict[str, Callable[[Any], Any]] = {
+        "alpha": lambda x: torch.add(x, x, alpha=0.9),
+        "rsqrt": lambda x: torch.rsqrt(x.abs()),
+        "softshrink": lambda x: torch.nn.functional.softshrink(x, 0.3),
+    }
+    wrong = {
+        (name, layout): count
+        for name, function in functions.items()
+        for layout, x in layouts.items()
+        if (count := _differing(function, x))
+    }
+    assert not wrong
+
+
+def test_a_scalar_beside_a_half_loses_nothing_that_torch_keeps() -> None:
+    graph = from_torch(lambda x: x * 0.9 / torch.tensor(0.3), torch.ones(3, dtype=torch.bfloat16))
+    losses = [(row.kind, str(row.target)) for row in cast_report(graph) if not row.exact]
+    assert losses == [("literal", "float32")]  # of 0.9, as in PyTorch
+
+
+def test_a_multiple_of_another_dtype_is_computed_in_that_of_the_result() -> None:
+    x, y = torch.full((3,), 0.5), torch.tensor([100, 1, -100], dtype=torch.int8)
+    graph = from_torch(lambda x, y: torch.add(x, y, alpha=2), x, y)
+    assert interpret(graph, array_of(torch, x), array_of(torch, y)).tolist() == [200.5, 2.5, -199.5]
+
+
+# -- results in place
+
+
+def _in_place_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
+    dtypes = (torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float32, torch.complex64)
+    names = "add_ sub_ mul_ div_ floor_divide_ remainder_ pow_ sqrt_ exp_ neg_ abs_ clamp_ eq_ lt_"
+    names += " addcmul_ addcdiv_ lerp_ fill_ masked_fill_ copy_ bitwise_and_ logical_not_ square_"
+    names += " reciprocal_ sigmoid_ floor_ hypot_ atan2_ copysign_ xlogy_ relu_ zero_"
+    shapes = torch.tensor([2, 1, 3])
+    others = (0.5, 2, True, shapes, shapes * 1.5, torch.tensor(1.5))
+    arguments = [(), *((x,) for x in others), (shapes, shapes), (shapes * 1.5, shapes * 1.5)]
+    for dtype in dtypes:
+        x = shapes.to(dtype)
+        for name in names.split():
+            for args in arguments:
+                yield f"{dtype} {name}", lambda x, *a, n=name: getattr(x.clone(), n)(*a), (x, *args)
+        for name in ("add", "mul", "div", "sqrt", "floor_divide"):
+            for more in [(0.5,), (2,), ()]:
+                out = shapes.to(dtype)
+                yield (
+                    f"{name} out={dtype}",
+                    lambda x, *a, n=name, out=out: getattr(torch, n)(x, *a, out=out.clone()),
+                    (shapes, *more),
+                )
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.filterwarnings("ignore")
+def test_results_in_place_are_those_of_torch(step: int) -> None:
+    """PyTorch itself says which results an op stores; `n.add_(0.5)` of integers ran before."""
+    wrong, stored, refused = list[str](), 0, 0
+    for name, function, args in [*_in_place_cases()][:: max(step // 4, 1)]:
+        try:
+            right = function(*args)
+        except (RuntimeError, TypeError, NotImplementedError):
+            refused += 1
+            with pytest.raises((RuntimeError, TypeError, NotImplementedError)):
+                from_torch(function, *args)
+            continue
+        tensors = [array_of(torch, x) for x in args if isinstance(x, torch.Tensor)]
+        value, right = interpret(from_torch(function, *args), *tensors), array_of(torch, right)
+        alike = np.allclose(value.astype(complex), right.astype(complex), 1e-5, equal_nan=True)
+        stored += 1
+        if value.dtype != right.dtype or not alike:
+            wrong.append(f"{name} of {args[1:]}: {value} is not {right}")
+    assert not wrong
+    assert min(stored, refused) > 400 // step, (stored, refused)
