@@ -9,8 +9,25 @@ from graphir.gc_pause import uncollected
 from graphir.ir.inference_cache import infer
 from graphir.location import LEGALIZE
 from graphir.ops.attributes import with_dtypes
-from graphir.semantics.evaluation import machine, machine_of
+from graphir.semantics.evaluation import computes_narrowly, machine, machine_of
 from passes.rewriter import Casts, Rewriter, entering_bodies, require_explicit
+
+
+@entering_bodies
+def without_loops(graph: Graph) -> Graph:
+    """Return the graph with its ops alone, without the attributes `loop`: loops of NumPy.
+
+    What computes the result gives the last bits of its own functions. Returns the graph itself if
+    no symbol has a loop.
+    """
+    if not any("loop" in symbol.attrs for symbol in graph.symbols):
+        return graph
+    rewriter = Rewriter(graph)
+    rewriter.changed = True
+    for symbol in graph.symbols:
+        attrs = {name: value for name, value in symbol.attrs.items() if name != "loop"}
+        rewriter.copy(symbol, attrs if len(attrs) < len(symbol.attrs) else None)
+    return rewriter.finish()
 
 
 @uncollected
@@ -21,8 +38,8 @@ def legalize(graph: Graph) -> Graph:
     The pass rewrites an op on any other dtype: casts widen the operands exactly, the op computes in
     the wide dtype, and a cast rounds the result once. The origins mark these casts as legalization.
     Sums and products along an axis accumulate in the wide dtype. index and address compute as
-    uint64. Data movement keeps its dtypes. Returns the graph itself if every op is legal. Raises
-    GraphError unless the graph is explicit.
+    uint64. Data movement keeps its dtypes, and so do loops of NumPy. Returns the graph itself if
+    every op is legal. Raises GraphError unless the graph is explicit.
 
     A float32 result that is rounded to the narrow dtype is correctly rounded in the normal range
     (see `semantics.evaluation.machine`). A product or quotient below 2**-126, where float32,
@@ -49,6 +66,8 @@ def legalize(graph: Graph) -> Graph:
 
 def _legal(symbol: Symbol) -> bool:
     if not symbol.op.computes:
+        return True
+    if computes_narrowly(symbol.op, symbol.attrs, [arg.type.dtype for arg in symbol.args]):
         return True
     for arg in symbol.args:
         if not _LEGAL[arg.type.dtype.code]:

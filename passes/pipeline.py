@@ -13,7 +13,7 @@ from passes.common_subexpressions import common_subexpressions
 from passes.dead_code import dead_code
 from passes.fold_constants import fold_constants
 from passes.implicit_cast import implicit_cast
-from passes.legalize import legalize
+from passes.legalize import legalize, without_loops
 from passes.simplify_casts import simplify_casts
 from passes.weak_types import weak_types
 
@@ -80,6 +80,11 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
         graph.memo("lower", lowered_graph)
         lowered_graph.memo("lower", lowered_graph)
     return lowered_graph
+
+
+def lower_to_ops(graph: Graph) -> Graph:
+    """Return the lowered graph without loops of NumPy, which another engine lacks; see `lower`."""
+    return lower(without_loops(graph) if isinstance(graph, Graph) else graph)  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
 def _freeing(each: Pass, original: Graph) -> Pass:

@@ -56,6 +56,14 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
     return _order_axes(_sum_out(product_, output), output)
 
 
+def summed_labels(subscripts: str) -> set[str]:
+    """Return the labels that an output, named or implied by the inputs, lacks."""
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    labels = {label for label in inputs if label.isalpha()}
+    own = {*output} if arrow else {label for label in labels if inputs.count(label) == 1}
+    return labels - own
+
+
 def _alike(symbols: list[Symbol]) -> list[Symbol]:
     """Return the factors, cast to their common dtype before any sum."""
     graph = symbols[0].graph

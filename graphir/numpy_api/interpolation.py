@@ -290,7 +290,7 @@ def _windows(x: Symbol, kernel: Symbol, count: int, width: int) -> Symbol:
         total = x[:count] * kernel[0]
         for i in range(1, width):
             total = total + x[i : i + count] * kernel[i]
-        return total
+        return total + 0.0 if x.dtype.is_float else total  # NumPy adds to 0.0, so never has -0.0
     graph = x.graph
     places = ops.unsqueeze(graph.range(count, dtype="int64"), 1) + graph.range(width, dtype="int64")
     lines = ops.reshape(ops.gather(x, places, axis=0), (count, 1, width))

@@ -273,6 +273,33 @@ def sum_layout(value: Sequence[Any] | None, types: Types) -> tuple[Any, ...] | N
     return None if value is None else _strides(value, types)
 
 
+def numpy_loop(op: str, *others: str) -> Callable[[Any, Types], Any]:
+    """Return the normalization of `loop`, NumPy's own loop of an op at strides of its operands.
+
+    `others` are further ufuncs of NumPy that the op computes up to the last bits.
+    """
+
+    def normalize(value: Any, types: Types) -> Any:
+        """A ufunc of NumPy, and the strides of its operands and of its results, in elements."""
+        loop = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()
+        ufunc: Any = getattr(np, loop[0], None) if loop and loop[0] in (op, *others) else None
+        if op == "clip" and ufunc is not None:
+            ufunc = np._core.umath.clip  # pyright: ignore[reportAttributeAccessIssue]
+        if len(loop) != 3 or not isinstance(ufunc, np.ufunc):
+            raise GraphError(
+                "a loop is a ufunc and the strides of operands and results",
+                got=repr(loop),
+                fix=f'use a form like ("{op}", ((-1,),), ())',
+            )
+        operands = _strides(loop[1], types[len(types) - ufunc.nin :])
+        outs = tuple(tuple(_integers(each)) for each in several(loop[2]))
+        if len(outs) > ufunc.nout:
+            raise GraphError(f"{ufunc.__name__} has {ufunc.nout} results", got=repr(outs))
+        return loop[0], operands, outs
+
+    return normalize
+
+
 def _strides(value: Any, types: Types) -> tuple[tuple[int, ...], ...]:
     """The strides of all operands, in elements."""
     operands = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()

@@ -9,11 +9,13 @@ from __future__ import annotations
 from reprlib import repr as brief
 from typing import Any
 
+import numpy as np
+
 from graphir.errors import GraphError
 from graphir.ops import attributes as at
 from graphir.ops import dtype_rules as sig
 from graphir.ops import shape_rules as shapes
-from graphir.ops.op import CATALOGUE, Attr, GraphValue, Op, Signature
+from graphir.ops.op import CATALOGUE, OPTIONAL, Attr, GraphValue, Op, Signature
 
 _AXIS = Attr("axis", at.axis, -1)
 _AXES = Attr("axis", at.axes, None)
@@ -477,6 +479,12 @@ shape_of = Op(
 )
 
 CATALOGUE.update({op.name: op for op in list(vars().values()) if isinstance(op, Op)})
+_LIKE = {"pow": ("exp2", "float_power")}
+OPTIONAL.update({
+    op.name: (Attr("loop", at.numpy_loop(op.name, *_LIKE.get(op.name, ()))),)
+    for op in CATALOGUE.values()
+    if op.kind == "elementwise" and (op is clip or isinstance(getattr(np, op.name, None), np.ufunc))
+})  # fmt: skip
 
 # MAX's names for some of the ops.
 sub, mul, div, mod = subtract, multiply, divide, remainder

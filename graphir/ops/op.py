@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType
@@ -115,12 +115,18 @@ class Op:
         """Return an operand's name: lhs, rhs, x, condition, ..., or `x[2]` for a variadic op."""
         return f"{self.operands[0]}[{position}]" if self.variadic else self.operands[position]
 
+    def attributes_of(self, names: Container[str]) -> tuple[Attr, ...]:
+        """Return the attributes of a symbol: the op's own, and the optional ones among `names`."""
+        optional = [attr for attr in OPTIONAL.get(self.name, ()) if attr.name in names]
+        return (*self.attrs, *optional) if optional else self.attrs
+
     def normalized(self, attrs: Attributes, types: Types) -> AttributeRecord:
         """Return all attributes in order and in canonical form.
 
         Raise GraphError for a wrong attribute.
         """
-        names = {attr.name for attr in self.attrs}
+        of_symbol = self.attributes_of(attrs) if attrs else self.attrs
+        names = {attr.name for attr in of_symbol}
         for name in attrs:
             if name not in names:
                 takes = ", ".join(attr.name for attr in self.attrs) or "none"
@@ -128,7 +134,7 @@ class Op:
                     f"no attribute is named {name!r}", op=self.name, fix=f"it takes {takes}"
                 )
         full: dict[str, Any] = {}
-        for attr in self.attrs:
+        for attr in of_symbol:
             value = attrs.get(attr.name, attr.default)
             if value is REQUIRED:
                 raise GraphError(f"the attribute {attr.name!r} is missing", op=self.name)
@@ -261,6 +267,9 @@ CATALOGUE: dict[str, Op] = {}
 
 CONTROL: dict[str, Op] = {}
 """The ops of control flow by name; control.py fills the dict."""
+
+OPTIONAL: dict[str, tuple[Attr, ...]] = {}
+"""By op name: the attributes that a symbol may lack; catalogue.py fills the dict."""
 
 
 def find(name: str) -> Op:

@@ -8,6 +8,7 @@ is rounded once to the dtype of the symbol.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from graphir.ops.dims import Dim, evaluate
 from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import scalar
 from graphir.semantics.kernels import KERNEL_TABLES
+from graphir.semantics.numpy_loops import run_loop
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
 
 
@@ -45,6 +47,16 @@ def _computes_in(dtype: DType) -> DType:
 
 
 _MACHINE = [_computes_in(dtype) for dtype in DType]
+
+
+def computes_narrowly(op: Op, attrs: Mapping[str, Any], dtypes: Sequence[DType]) -> bool:
+    """Whether an op on operands of some dtypes computes in these, narrow or not, as NumPy does.
+
+    Loops of NumPy do, and unstable sorts of float16, which leave equal values as NumPy does.
+    """
+    return "loop" in attrs or (
+        op in (ops.sort, ops.argsort) and not attrs["stable"] and dtypes[0] is DType.float16
+    )
 
 
 def machine_of(op: Op, dtype: DType, functions: str) -> DType:
@@ -80,7 +92,7 @@ class Evaluation:
     once. `sizes` maps symbolic dims to ints. `tf32` and `functions` are settings of the graph.
     """
 
-    __slots__ = ("_casts", "_computes", "_kernel", "_made_as", "_result", "_settings", "_tf32")
+    __slots__ = ("_casts", "_kernel", "_made_as", "_result", "_settings", "_tf32", "_widens")
 
     def __init__(
         self,
@@ -91,21 +103,26 @@ class Evaluation:
         tf32: str = "even",
         functions: str = "numpy",
     ) -> None:
-        self._result, self._tf32, self._computes = inference.type.dtype, tf32, op.computes
+        self._result, self._tf32 = inference.type.dtype, tf32
         pairs = [*enumerate(zip(sources, inference.operands, strict=True))]
+        loop = inference.attrs.get("loop")
+        is_narrow = computes_narrowly(op, inference.attrs, inference.operands)
+        self._widens = op.computes and not is_narrow
         if op is ops.cast:
             self._kernel, self._settings = _the_operand, {}
             pairs.append((0, (inference.operands[0], self._result)))
+        elif loop is not None:
+            self._kernel, self._settings = partial(run_loop, loop), {}
         else:
             self._kernel = KERNEL_TABLES[functions][op.name]
             self._settings = settings_of(op, self._result, inference.attrs, sizes, tf32)
-        if op.computes:
+        if self._widens:
             pairs += [
                 (i, (dtype, machine_of(op, dtype, functions)))
                 for i, dtype in enumerate(inference.operands)
             ]
         self._casts = [(i, *pair) for i, pair in pairs if pair[0] is not pair[1]]
-        self._made_as = machine_of(op, self._result, functions) if op.computes else self._result
+        self._made_as = machine_of(op, self._result, functions) if self._widens else self._result
 
     def __call__(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the result for some operands, C-contiguous in the storage of the result's dtype.
@@ -122,7 +139,7 @@ class Evaluation:
         operands = [*values]
         for i, source, target in self._casts:
             operands[i] = convert(operands[i], source, target, self._tf32)
-        if self._computes:
+        if self._widens:
             operands = [contiguous(value) for value in operands]
         try:
             value_computed = np.asarray(self._kernel(*operands, **self._settings))
@@ -161,6 +178,7 @@ def settings_of(
     """
     settings = {name: _bound(value, sizes) for name, value in attrs.items()}
     settings.pop("literal", None)
+    settings.pop("loop", None)  # no parameter of kernels: see run_loop
     if settings.get("layout", 0) is None:
         del settings["layout"]
     if op.kind != "creation":

@@ -24,6 +24,14 @@ class HandledError(ExecutionError):
     """An outcome of NumPy that a graph cannot follow: `jit` runs the function itself instead."""
 
 
+def has_odd_step(array: Array) -> bool:
+    """Whether a vector of one element, as x[:1][::-1], has another step than the next element.
+
+    Such a vector is contiguous, but NumPy chooses the loop of a ufunc by the step.
+    """
+    return array.ndim == 1 and array.size == 1 and array.strides[0] != array.itemsize
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryLayout:
     """How an array lies in memory: its strides, its first byte, and the bytes of the whole memory.
@@ -44,14 +52,14 @@ class MemoryLayout:
         first = array.__array_interface__["data"][0]
         shift = low % array.dtype.alignment
         flags = array.flags
-        is_plain = flags.c_contiguous and flags.aligned
+        is_plain = flags.c_contiguous and flags.aligned and not has_odd_step(array)
         return cls(array.strides, first - low + shift, high - low + shift, is_plain)
 
     def laid_out(self, values: Array, copies: bool = False) -> Array:
         """Return values in memory of this layout; the array itself if it has the layout."""
         flags = values.flags
         if self.is_plain and flags.c_contiguous and flags.aligned and not copies:
-            return values
+            return np.array(values) if has_odd_step(values) else values
         array = self.empty(values.shape, values.dtype)
         array[...] = values
         return array

@@ -79,6 +79,12 @@ def laid_out(array: Array, strides: Strides) -> Array:
     return new
 
 
+def strides_of(view: Array) -> Strides:
+    """Return the strides in elements, or in bytes where elements are not whole steps apart."""
+    whole = all(step % view.itemsize == 0 for step in view.strides)
+    return tuple(step // view.itemsize if whole else step for step in view.strides)
+
+
 def uses_blas(dtype: np.dtype[Any]) -> bool:
     """Whether NumPy computes products of a dtype by BLAS; other products add in index order."""
     return dtype.char in "fdFD"

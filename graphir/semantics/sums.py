@@ -7,13 +7,13 @@ numpy/_core/src/multiarray/nditer_constr.c).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.semantics.products import Strides, laid_out
+from graphir.semantics.products import Strides, laid_out, strides_of
 
 Array = NDArray[Any]
 Layout: TypeAlias = tuple[Strides, Strides]
@@ -91,6 +91,12 @@ def _swapped(x: Array) -> Array:
     return x.astype(x.dtype.newbyteorder())
 
 
+def rounds_each_sum(shape: Sequence[Any], axes: Collection[int]) -> bool:
+    """Whether NumPy rounds each step of a sum of float16: along axes before the last."""
+    sums = [i in axes for i, size in enumerate(shape) if size != 1]
+    return sums != sorted(sums)
+
+
 def layout_of_sum(view: Array, axes: Collection[int], mask: Array) -> Layout | None:
     """Return the layout on which a sum over axes depends; None for that of copies.
 
@@ -106,10 +112,4 @@ def layout_of_sum(view: Array, axes: Collection[int], mask: Array) -> Layout | N
         merge = all(steps[i] == steps[i + 1] * sizes[i + 1] for i in range(len(steps) - 1))
         in_order = reaches == sorted(reaches, reverse=True)
         is_plain = in_order and (not several or merge or view.size <= BUFFER)
-    return None if is_plain else (_strides(view), _strides(mask))
-
-
-def _strides(view: Array) -> Strides:
-    """Return the strides in elements, or in bytes where elements are not whole steps apart."""
-    whole = all(step % view.itemsize == 0 for step in view.strides)
-    return tuple(step // view.itemsize if whole else step for step in view.strides)
+    return None if is_plain else (strides_of(view), strides_of(mask))

@@ -259,7 +259,7 @@ class Parser(Values):
     def _attribute(self, op: Op, attrs: dict[str, Any], places: dict[str, int]) -> None:
         start = self.at
         name = self.name("the name of an attribute")
-        attr = next((attr for attr in op.attrs if attr.name == name), None)
+        attr = next((attr for attr in op.attributes_of((name,)) if attr.name == name), None)
         if attr is None:
             takes = ", ".join(attr.name for attr in op.attrs) or "none"
             self.fail(f"{op.name} has no attribute {name!r}; it takes {takes}", start)
@@ -299,7 +299,9 @@ class Parser(Values):
             return graph.infer(op, args, attrs)
         except Exception as error:
             types = [arg.type for arg in args]
-            for attr in op.attrs:  # if an attribute is wrong, report the position of that attribute
+            for attr in op.attributes_of(
+                attrs
+            ):  # if an attribute is wrong, report the position of that attribute
                 if attr.name in attrs:
                     self.attempt(places[attr.name], attr.normalize, attrs[attr.name], types)
             operands = tuple(OperandInfo("", type_) for type_ in types)

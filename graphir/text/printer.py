@@ -132,7 +132,7 @@ class _Lines:
         types = [arg.type for arg in symbol.args]
         fields = ", ".join(
             f"{attr.name}={self.value(symbol, symbol.attrs[attr.name])}"
-            for attr in symbol.op.attrs
+            for attr in symbol.op.attributes_of(symbol.attrs)
             if not _is_default(attr, symbol.attrs[attr.name], types)
         )
         return f" {{{fields}}}" if fields else ""

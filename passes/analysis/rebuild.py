@@ -294,7 +294,10 @@ class Rebuilding:
 
     def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
         """Return the attributes; a `full` whose literal gave the dtype gets a new dtype."""
-        attrs, rules = symbol.attrs, self.new.rules
+        attrs: Mapping[str, Any] = symbol.attrs
+        rules = self.new.rules
+        if "loop" in attrs:  # which NumPy ran under the rules of the old graph
+            attrs = {name: value for name, value in attrs.items() if name != "loop"}
         if symbol.index in self.input_types:
             return {**attrs, "dtype": self.input_types[symbol.index].dtype}
         if symbol.op is not ops.full or attrs["literal"] is None:

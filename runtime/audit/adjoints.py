@@ -22,6 +22,7 @@ from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.semantics import data_movement as movement
 from graphir.semantics.evaluation import apply
 from passes.decompose import decompose
+from runtime.audit.wide import OF_RUN
 from runtime.interpreter import ReferenceRun
 
 Array: TypeAlias = NDArray[Any]
@@ -330,7 +331,7 @@ def _pull_composite(step: StepValues, adjoint: Array, at: int) -> Array | None:
     """Return the adjoint of an operand of a composite op, by its decomposition in float64."""
     if any(np.iscomplexobj(x) for x in step.wide) or step.symbol.op.decomposition is None:
         return None
-    attrs = tuple((name, x) for name, x in step.symbol.attrs.items() if name != "dtype")
+    attrs = tuple((name, x) for name, x in step.symbol.attrs.items() if name not in OF_RUN)
     graph = _decomposition(step.symbol.op, attrs, tuple(x.shape for x in step.wide))
     if any(symbol.op is step.symbol.op for symbol in graph.symbols):
         return None

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from graphir import DType, Symbol
 from graphir.conversions import convert
+from graphir.ops.attribute_record import AttributeRecord
+from graphir.ops.op import Inference
 from graphir.semantics.evaluation import Evaluation
 from runtime.interpreter import ReferenceRun
 
@@ -95,6 +97,17 @@ class BlockedRun(ReferenceRun):
     def reads(self, symbol: Symbol) -> Iterable[Symbol]:
         """Return the symbols whose values in this run the value of a symbol is computed from."""
         return symbol.args
+
+    def concrete(self, symbol: Symbol) -> Inference:
+        """Return the inference for a symbol, without the loop of NumPy, which is of whole arrays.
+
+        Where the loop has other bits, the run has NumPy's own results (see Beyond).
+        """
+        inference = super().concrete(symbol)
+        if "loop" not in inference.attrs:
+            return inference
+        attrs = {name: value for name, value in inference.attrs.items() if name != "loop"}
+        return Inference(inference.type, inference.operands, AttributeRecord.of(attrs))
 
     def _evaluation(self, symbol: Symbol) -> Evaluation:
         """Return the evaluation of a symbol, which the blocks of a run keep."""

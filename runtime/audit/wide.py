@@ -55,6 +55,8 @@ _GROWING = {
     *(ops.matmul, ops.tensordot, ops.outer),
 }
 """Ops on integers whose results may exceed the range of their operands."""
+OF_RUN = frozenset(("dtype", "loop"))
+"""The attributes of what the program ran, which wide arithmetic does without."""
 
 
 def widen(array: Array, dtype: DType) -> Array:
@@ -362,8 +364,8 @@ class WideRun(BlockedRun):
             for i, arg in enumerate(symbol.args)
         ]
         attrs: Mapping[str, Any] = symbol.attrs
-        if "dtype" in attrs:
-            attrs = {name: value for name, value in attrs.items() if name != "dtype"}
+        if not attrs.keys().isdisjoint(OF_RUN):
+            attrs = {name: value for name, value in attrs.items() if name not in OF_RUN}
         return infer(self.graph.rules, symbol.op, types, attrs)
 
 

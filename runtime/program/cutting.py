@@ -21,6 +21,7 @@ import numpy as np
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.ir.liveness import binders_of, binders_used, last_uses
 from graphir.ops.dims import Shape
+from graphir.semantics.evaluation import computes_narrowly
 from runtime.program.rows import sums_by_halves
 
 
@@ -246,6 +247,8 @@ def row_axes(symbol: Symbol) -> int:
     symbol adds floats and this NumPy does not add rows pairwise (see `sums_by_halves`).
     """
     if symbol.op.kind not in ("reduction", "rowwise") or symbol.op in _WHOLE:
+        return 0
+    if computes_narrowly(symbol.op, symbol.attrs, [symbol.args[0].dtype]):
         return 0
     if symbol.op.name in _ADDING and symbol.dtype.format and not sums_by_halves():
         return 0

@@ -37,7 +37,12 @@ from runtime.program.control import BoundBody, ControlStep, carries_of
 from runtime.program.cost_model import COST
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.graph_rewrites.early_slices import slice_operands
-from runtime.program.graph_rewrites.expansion import expanded, multiply_squares, update_pads
+from runtime.program.graph_rewrites.expansion import (
+    call_loops,
+    expanded,
+    multiply_squares,
+    update_pads,
+)
 from runtime.program.graph_rewrites.hoisting import hoisted
 from runtime.program.graph_rewrites.recomputation import recompute_cheap_values
 from runtime.program.graph_rewrites.reduction_axes import split_reductions
@@ -85,7 +90,7 @@ class Program:
         require_outputs(graph)
         self.graph, lowered_graph = (
             graph,
-            sum_vector_products(multiply_squares(hoisted(lower(graph)))),
+            sum_vector_products(multiply_squares(hoisted(call_loops(lower(graph))))),
         )
         self.threads = require_count("threads", threads) or cores()
         self.block = require_count("block", block)

@@ -78,7 +78,7 @@ def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: A
     with recording_with(None):
         real = recorder.call(plainly, args, kwargs)
     pairs = zip(arrays, before, strict=True)
-    _note_writes(
+    note_writes(
         recorder,
         name,
         [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before],
@@ -88,11 +88,12 @@ def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: A
 
 def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
     """Return the result of a completed call, and mark all writeable arrays as written."""
-    _note_writes(recorder, name, [array for array in arrays if array.flags.writeable])
+    note_writes(recorder, name, [array for array in arrays if array.flags.writeable])
     return given(recorder, name, real, arrays)
 
 
-def _note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
+def note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
+    """Enter the values of arrays that a call wrote to as inputs."""
     for array in arrays:
         trace_of(array, recorder).write(recorder.checked(name, array.plain, _nothing))
 

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from graphir import Graph, Location, Symbol
+from graphir.ir.literals import native
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import RecordingBuilder
 from runtime.recording.operands import operands as operands_of
@@ -58,6 +61,14 @@ class NotingBuilder(RecordingBuilder):
         """Add a note that a thing was not recorded, once for each thing."""
         if what not in self.notes:
             self.notes[what] = Note(what, self.here, reason)
+
+    def note_order(self, what: str, symbol: Symbol, real: Any) -> None:
+        """Note a result of floats that NumPy adds in another order than the op of its symbol.
+
+        The audit takes NumPy's own result (see Beyond).
+        """
+        self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
+        self.note(what, "adds in an order of its own: a run of the graph may have other last bits")
 
     def step(
         self,

@@ -22,6 +22,7 @@ from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.dispatch import origin_in_call
 from graphir.ops.grammar import is_foreign
+from graphir.semantics.sums import rounds_each_sum
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
 from runtime.recording.captured import Brought
@@ -46,6 +47,7 @@ from runtime.recording.values import (
 Array: TypeAlias = NDArray[Any]
 _ROUNDED_AT_EACH_STEP = ("reduction", "contraction", "rowwise")
 """The kinds of ops whose float16 sums NumPy rounds at each step; graphs round them once."""
+_ROUNDS_EACH_STEP = "rounds each step to float16: a run of the graph rounds the result once"
 UNDONE: Any = object()
 """The result of a call that the recorder has not made yet."""
 
@@ -86,6 +88,8 @@ class Recorder(NotingBuilder):
         """The scalar that NumPy has computed last."""
         self.texts: dict[tuple[str, Location], Any] = {}
         """The values that the program wrote as text or took as numbers, the last of each line."""
+        self.has_read_bools = False
+        """Whether the program has got NumPy bools of recorded values."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
@@ -173,11 +177,11 @@ class Recorder(NotingBuilder):
 
     def outside(self, array: Array) -> Symbol:
         """Return the symbol of the current values of a plain array from outside the recording."""
-        if not array.ndim:
-            return self.constant(array)
         owner = self.owner(array)
         if owner is not None:
             return view_trace(owner, array).read()
+        if not array.ndim:
+            return self.constant(array)
         entry = self._outside.get(id(array))
         if entry is not None and entry[0] is array and _same(entry[1], array):
             return entry[2]
@@ -242,6 +246,8 @@ class Recorder(NotingBuilder):
         if type(value) is np.ndarray:
             return self.outside(value)
         if isinstance(value, (np.generic, bool, int, float, complex)):
+            if isinstance(value, np.bool_) and self.has_read_bools:
+                self.note("a bool of NumPy", "is taken as given: NumPy's two bools have no symbols")
             return self.constant(value)
         if isinstance(value, (list, tuple)):
             return self.listed(value)
@@ -405,6 +411,11 @@ class Recorder(NotingBuilder):
             entry = self._entries[id(value)] = value, self._traced(real, trace(real))
         return entry[1]
 
+    def recorded(self, value: Any) -> Any:
+        """Return the recorded array in place of an array of the program; other values unchanged."""
+        entry = self._entries.get(id(value))
+        return entry[1] if entry is not None and entry[0] is value else value
+
     def written_arguments(self) -> list[RecordedValue]:
         """Return the arguments whose values the program has changed."""
         input_places = {symbol.index for symbol in self.graph.inputs}
@@ -478,9 +489,8 @@ class Recorder(NotingBuilder):
                 symbol = symbolic()
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
-                rounds_often = symbol.op.kind in _ROUNDED_AT_EACH_STEP or name[-8:] == "reduceat"
-                if dtype is DType.float16 and rounds_often:
-                    self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
+                if dtype is DType.float16:
+                    self._note_halves(name, symbol, real, [symbol, *symbols[since:]])
                 simple = not symbol.attrs and len(symbols) <= since + 1
                 return symbol if simple else self._settled(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
@@ -490,6 +500,20 @@ class Recorder(NotingBuilder):
                 error.location = None  # the note has the user's
             why = str(error)
         return self.taken_as_given(name, real, why)
+
+    def _note_halves(self, name: str, symbol: Symbol, real: Any, symbols: list[Symbol]) -> None:
+        """Keep NumPy's result of float16 sums, and note that a run of the graph may have another.
+
+        `symbols` are those of the ops of the result.
+        """
+        if not any(each.op.kind in _ROUNDED_AT_EACH_STEP for each in symbols):
+            return
+        self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
+        what = self.calls[0] if self.calls else name
+        if any(map(_rounds_each_step, symbols)):
+            self.note(what, _ROUNDS_EACH_STEP)
+        elif any(each.op.kind == "contraction" for each in symbols):
+            self.note_order(what, symbol, real)
 
     def _settled(self, symbol: Symbol, real: Any, since: int) -> Symbol:
         """Return the symbol of a result, pinned to NumPy's values if a cast may have overflowed.
@@ -574,6 +598,7 @@ class Recorder(NotingBuilder):
 
     def _decide(self, name: str, symbolic: Callable[[], Symbol]) -> None:
         """Note that the program gets a bool, on which its control flow may depend."""
+        self.has_read_bools = True
         reason = "is a bool by which the program may go on"
         try:
             with recording_with(None):
@@ -581,6 +606,17 @@ class Recorder(NotingBuilder):
         except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
             self.read(name, self.arguments, reason)
+
+
+def _rounds_each_step(symbol: Symbol) -> bool:
+    """Whether NumPy rounds each sum or product of float16 on the way to a result of an op."""
+    op, attrs = symbol.op, symbol.attrs
+    if op in (ops.prod, ops.cumulative_sum, ops.cumulative_prod):
+        return True
+    shape = symbol.args[0].shape if symbol.args else ()
+    return op in (ops.sum, ops.numpy_sum, ops.var, ops.std) and rounds_each_sum(
+        shape, attrs["axis"]
+    )
 
 
 def _symbol_now(value: Any) -> Any:

@@ -121,8 +121,14 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
     if isinstance(value, list):
         items = cast("list[Any]", value)
         items[:] = [_plain(item, visited) for item in items]
+    elif isinstance(value, (set, frozenset)):
+        members = cast("Any", value)
+        new = visited[id(members)] = _plain_members(members, visited)
+        return new
     else:
-        own: Any = getattr(value, "__dict__", {})
+        if isinstance(value, dict):
+            _make_keys_plain(cast("Any", value), visited)
+        own: Any = getattr(cast("Any", value), "__dict__", {})
         mapping = cast("Any", value if isinstance(value, dict) else own)
         for name, item in list(mapping.items()) if isinstance(mapping, dict) else ():  # pyright: ignore
             new = _plain(item, visited)
@@ -130,6 +136,27 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
                 mapping[name] = new
         _make_slots_plain(value, visited)
     return cast("object", value)
+
+
+def _plain_members(members: Any, visited: dict[int, Any]) -> Any:
+    """Return the set itself, or a new frozen set, with plain members."""
+    items = [_plain(item, visited) for item in members]
+    if all(new is item for new, item in zip(items, members, strict=True)):
+        return members
+    kind = cast("Any", type(members))
+    if not hasattr(kind, "update"):
+        return kind(items)
+    members.clear()
+    members.update(items)
+    return members
+
+
+def _make_keys_plain(mapping: dict[Any, Any], visited: dict[int, Any]) -> None:
+    keys = [_plain(key, visited) for key in mapping]
+    if any(new is not key for new, key in zip(keys, mapping, strict=True)):
+        items = [*zip(keys, mapping.values(), strict=True)]
+        mapping.clear()
+        mapping.update(items)
 
 
 def _make_slots_plain(value: Any, visited: dict[int, Any]) -> None:

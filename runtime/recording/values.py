@@ -196,6 +196,10 @@ class RecordedValue(np.ndarray[Any, Any]):
         self.recording_trace, self.source, self._plain = None, source, None
 
     @property
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
+        return type(self.plain)
+
+    @property
     def plain(self) -> Array:
         """A plain array on the same memory."""
         if self._plain is None:
@@ -211,6 +215,10 @@ class TracedScalar:
 
     symbol: Symbol
     recorder: Recorder | None = None
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
+        return type(self).__mro__[1]
 
     @cached_property
     def plain(self) -> Any:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from graphir import GraphirError, trace
+from graphir import Graph, GraphirError, ops, trace
 from graphir.numpy_api.elision import LEAST_BYTES
-from runtime import execute, jit, record
+from graphir.semantics.library_calls import MemoryLayout
+from passes import rebuild
+from passes.pipeline import lower_to_ops
+from runtime import array_api as xp
+from runtime import execute, interpret, jit, record, targets
 from tests.support.tables import every
 
 RUNS: dict[str, Callable[..., Any]] = {
@@ -234,6 +239,153 @@ def test_functions_run_in_the_loop_that_numpy_chooses() -> None:
     x = np.linspace(-9, 9, 64, dtype="f4").reshape(8, 8)
     assert not difference(cbrt(x), np.cbrt(x))
     assert not difference(cbrt(np.flip(x)), np.cbrt(np.flip(x)))
+
+
+def replayed(f: Any, *arrays: Any) -> list[tuple[str, str]]:
+    """How runs of a recorded graph, on its inputs and on other values, differ from NumPy."""
+    others = [MemoryLayout.of(x).laid_out((x * 1.25 + 0.5).astype(x.dtype), True) for x in arrays]
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        try:
+            expected, other = f(*arrays), f(*others)
+        except TypeError:  # NumPy has no such function of complex numbers
+            return []
+        recording = record(f, *arrays)
+    if recording.notes:
+        return []
+    graph, inputs = recording.graph, [*map(copied, arrays)]
+    runs = [
+        ("interpret", interpret(graph, *inputs), expected),
+        ("execute", execute(graph, *inputs), expected),
+        ("parsed", execute(Graph.parse(str(graph)), *inputs), expected),
+        ("others", execute(graph, *map(copied, others)), other),
+    ]
+    problems = [(run, difference(result, copied(real))) for run, result, real in runs]
+    return [(run, problem) for run, problem in problems if problem]
+
+
+def copied(x: Any) -> Any:
+    """Return a copy in C order."""
+    return np.array(x, order="C")
+
+
+LOOPS = (
+    FUNCTIONS_OF_DIRECTION
+    + """
+a ** np.rint(a); 1.5 ** a; np.exp2(a, where=a > 0, out=a.copy())
+np.arctan2.outer(a[0], a[..., :50]); np.power(a, a.astype('f4'), dtype='f8')
+np.hypot(np.rint(a).astype('i4'), a); np.exp2(a.astype('i2'))
+"""
+)
+
+
+def test_recordings_replay_in_the_loop_that_numpy_chose() -> None:
+    """Ops of a recorded graph have the attribute `loop` where NumPy's own loop has other bits."""
+    arrays = directions("f8")
+    cases = {key: arrays[key] for key in ("[::-2]", "in order")}
+    cases |= {"f4": directions("f4")["flip"], "f2": directions("f2")["[::-1]"]}
+    for name, f in functions(LOOPS, "a"):
+        for key, x in cases.items():
+            assert not replayed(f, x), (name, key)
+
+
+def _power_of_roots(x: Any) -> Any:
+    return abs(np.cbrt(x)) ** x
+
+
+def test_loops_of_numpy_stay_out_of_other_engines_and_other_rules() -> None:
+    x = directions("f4")["flip"]
+    recording = record(_power_of_roots, x)
+    graph, inputs = recording.graph, recording.inputs
+    assert ["loop" in symbol.attrs for symbol in graph.symbols] == [False, True, False, True]
+    for other in (lower_to_ops(graph), rebuild(graph, "jax")):
+        assert not any("loop" in symbol.attrs for symbol in other.symbols)
+    source: dict[str, Any] = {}
+    exec(targets.python(graph), source)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(
+            source["_power_of_roots"](*inputs), execute(graph, *inputs), rtol=1e-6
+        )
+    assert not recording.audit().unseen
+
+
+@every(
+    "loop",
+    [
+        *(None, "exp", ("sin", ((-1,),), ()), ("exp2", ((-1,),), ()), ("exp", ((-1,),))),
+        *(("exp", ((-1, 1),), ()), ("exp", ((-1,), (1,)), ()), ("exp", ((-1,),), ((1,), (1,)))),
+        *(("exp", ((0.5,),), ()), (["exp"], ((1,),), ())),
+    ],
+)
+def test_loops_that_no_op_has_are_refused(loop: Any) -> None:
+    x = Graph("loops").input("float32", (4,), name="x")
+    with pytest.raises(GraphirError):
+        ops.exp(x, loop=loop)
+
+
+def test_arrays_of_the_array_api_have_no_layout() -> None:
+    for key in ("[::-2]", "flip", "transposed", "long rows"):
+        x = directions("f8")[key]
+        rows = xp.asarray(copied(x))
+        views = xp.asarray(x), xp.flip(xp.asarray(copied(np.flip(x))))
+        for f in (xp.exp, xp.tan, lambda x: xp.atan2(x, x + 1)):
+            for view in views:
+                assert not difference(np.asarray(f(view)), np.asarray(f(rows)))
+
+
+def test_orders_of_halves_are_those_of_numpy() -> None:
+    """NumPy leaves equal float16 in another order than equal float32."""
+    x = np.random.default_rng(0).integers(0, 50, 600).astype("f2")
+    for f in (
+        np.argsort,
+        np.sort,
+        lambda x: x[::-1].reshape(1, 600).argsort(),
+        lambda x: -np.sort(-x),
+    ):
+        assert not check("jit", "argsort", f, x)
+        assert not replayed(f, x)
+
+
+def test_vectors_of_one_element_run_in_the_loop_of_their_step() -> None:
+    for value in np.random.default_rng(0).standard_normal(20) * 9:
+        for f in (lambda x: np.cbrt(x[:1][::-1]), lambda x: np.cbrt(x[::-2][:1])):
+            x = np.array([value, 1, 2])
+            assert not check("jit", value, f, x)
+            assert not replayed(f, x)
+
+
+def test_a_clip_by_0_keeps_the_signs_of_zeros() -> None:
+    x = np.array([-0.0, 0.0, -1.0, 3.0, np.nan])
+    for dtype in ("f2", "f4", "f8"):
+        for low, high in ((0, 2), (-0.0, 1.0), (-1, 0), (np.float64(0), 2)):
+            assert not replayed(lambda x, low=low, high=high: x.clip(low, high), x.astype(dtype))
+
+
+def test_reciprocals_of_the_integer_0_are_those_of_the_processor() -> None:
+    for dtype in ("i1", "u2", "i4", "i8"):
+        x = np.array([0, 1, 2, 0], dtype)
+        assert not check("jit", dtype, np.reciprocal, x)
+        assert not replayed(np.reciprocal, x)
+
+
+def test_convolutions_give_the_zeros_of_numpy() -> None:
+    """NumPy adds the products to 0.0, so that no result is -0.0."""
+    for size, f in itertools.product((1, 2, 5), (np.convolve, np.correlate)):
+        x, kernel = np.full(6, -0.0), np.ones(size)
+        for mode in ("full", "same", "valid"):
+            graph = record(f, x, kernel, mode).graph
+            assert not difference(execute(graph, x, kernel), f(x, kernel, mode))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+def test_recordings_replay_in_the_loop_that_numpy_chose_for_all_layouts(dtype: str) -> None:
+    problems = [
+        (name, key, each)
+        for name, f in functions(LOOPS, "a")
+        for key, x in directions(dtype).items()
+        for each in replayed(f, x)
+    ]
+    assert not problems
 
 
 @pytest.mark.exhaustive

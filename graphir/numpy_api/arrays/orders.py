@@ -30,18 +30,23 @@ from graphir.numpy_api.arrays.operands import (
     memory_among,
     plains,
 )
+from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops import control
+from graphir.semantics.library_calls import has_odd_step
 from graphir.semantics.numpy_loops import (
+    LIKE_POWERS,
     call_attributes,
     computes_halves_in_float32,
     has_contiguous_bits,
+    is_of_processor,
     loop_dtypes,
+    squares,
 )
-from graphir.semantics.sums import SumOrder, layout_of_sum
+from graphir.semantics.sums import SumOrder, layout_of_sum, rounds_each_sum
 
 _SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
 """The reductions whose order of additions is that of memory."""
@@ -50,11 +55,6 @@ _SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
 _SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
 _EXTREMES = (np.maximum, np.minimum, np.fmax, np.fmin)
 """The ufuncs whose reductions choose one of two equal zeros, otherwise for float16 than ops do."""
-_WITHOUT_OP: dict[np.ufunc, str] = {
-    np.exp2: "write np.power(2.0, x)",
-    np.float_power: "write np.power(x.astype(float), y)",
-}
-"""The ufuncs of floats that compute by other functions than any op, and what to write instead."""
 _SETTINGS = frozenset(
     (
         *("axis", "dtype", "keepdims", "ddof", "correction", "where", "initial"),
@@ -92,7 +92,7 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -
 
 def _check_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
     """Raise OrderError for a ufunc with dtype= where its loop may have bits that no op has."""
-    has_bits = all(map(_is_plain, inputs)) and ufunc not in _WITHOUT_OP
+    has_bits = all(map(_is_plain, inputs)) and ufunc not in LIKE_POWERS
     if not has_bits or _has_own_loop(ufunc, inputs):
         raise OrderError("NumPy computes in a loop of its own", fix="leave out dtype=")
 
@@ -243,8 +243,7 @@ def _check_bounds(operands: Sequence[Any]) -> None:
 
 def _check_halves(view: NDArray[Any], axes: Sequence[int]) -> None:
     """Raise OrderError if NumPy would round each step of a sum of float16."""
-    sums = [i in axes for i, size in enumerate(view.shape) if size != 1]
-    if sums != sorted(sums):
+    if rounds_each_sum(view.shape, axes):
         raise OrderError(
             "NumPy rounds each step of a float16 sum along an axis before the last",
             fix="write x.sum(axis, dtype=np.float32).astype(np.float16)",
@@ -263,10 +262,7 @@ def _check_einsum(subscripts: Any, *operands: Any) -> None:
     """Raise OrderError if einsum would sum floats: its loops add in an order of their own."""
     if not isinstance(subscripts, str):
         raise GraphError("np.einsum takes subscripts as text here")
-    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
-    labels = {label for label in inputs if label.isalpha()}
-    kept_labels = {*output} if arrow else {label for label in labels if inputs.count(label) == 1}
-    if not labels - kept_labels:
+    if not summed_labels(subscripts):
         return
     kinds = {_dtype_of(value).kind for value in operands}
     if kinds & {"f", "c"}:
@@ -292,7 +288,7 @@ def of_loop(
     """
     if ufunc.signature:
         return None
-    own_loop = ufunc in _WITHOUT_OP or (memory.runs_here and _has_own_loop(ufunc, inputs))
+    own_loop = ufunc in LIKE_POWERS or (memory.runs_here and _has_own_loop(ufunc, inputs))
     is_plain = not memory.runs_here or all(map(_is_plain, (*inputs, *outs)))
     if not own_loop and is_plain:
         return None
@@ -300,7 +296,7 @@ def of_loop(
     has_layout = all(array.layout is not None for array in arrays)
     operands = [_layout_of(value) for value in inputs] if has_layout else []
     dtypes = loop_dtypes(ufunc, operands) if has_layout else None
-    if ufunc in _WITHOUT_OP and not (memory.runs_here and has_layout):
+    if ufunc in LIKE_POWERS and not (memory.runs_here and has_layout):
         return _without_op(ufunc, inputs)
     if dtypes is None or not (own_loop or any(dtype.kind in "fc" for dtype in dtypes)):
         return None
@@ -331,7 +327,7 @@ def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
     kinds = {_dtype_of(value).kind for value in inputs if type(value) is not TracedNumber}
     if ufunc is np.float_power or kinds & {"f", "c"}:
         name = f"np.{ufunc.__name__}"
-        raise OrderError(f"no op has the bits of {name}", fix=_WITHOUT_OP[ufunc])
+        raise OrderError(f"no op has the bits of {name}", fix=LIKE_POWERS[ufunc])
 
 
 def _has_own_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
@@ -340,8 +336,8 @@ def _has_own_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     dtypes = [_dtype_of(x) for x in inputs if isinstance(x, arrays)]
     if np.float16 in dtypes and not computes_halves_in_float32(ufunc):
         return True
-    if ufunc is np.reciprocal:  # 1 / 0 is the least integer
-        return any(dtype.kind in "iu" for dtype in dtypes)
+    if any(is_of_processor(ufunc, dtype) for dtype in dtypes):
+        return True
     return _squares(ufunc, inputs)
 
 
@@ -356,13 +352,14 @@ def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     if isinstance(exponent, ArrayValue):
         if not exponent.dims or exponent.element is DType.bool:
             return False
-        return not exponent.is_known or bool((exponent.plain == 2).any())
-    return issubclass(type(exponent), np.ndarray) and bool(exponent.ndim and (exponent == 2).any())
+        return not exponent.is_known or squares(exponent.plain)
+    return squares(exponent)
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, ArrayValue):
-        return value.in_order and value.is_aligned
+        is_odd = value.layout is not None and has_odd_step(value.layout)
+        return value.in_order and value.is_aligned and not is_odd
     return not issubclass(type(value), np.ndarray) or value.flags.c_contiguous
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import Graph, Symbol, ops
+from graphir.ops import control
+from graphir.ops.types import TupleType
+from graphir.semantics.numpy_loops import LoopCall
 from passes import common_subexpressions, decompose
 from passes.rewriter import Rewriter
 from runtime.program.cutting import row_axes
@@ -42,6 +45,27 @@ def _reduced_once(graph: Graph) -> Graph:
         with rewriter.new.at(symbol.location):
             rewriter.replace(ops.reshape(rewriter.values[same.index], shape=symbol.shape))
     return rewriter.finish() if rewriter.changed else graph
+
+
+def call_loops(graph: Graph) -> Graph:
+    """Return the lowered graph with a call of NumPy in place of each op with an attribute `loop`.
+
+    The planner then reads the operands as whole arrays, and fuses no other op with the call.
+    """
+    if not any("loop" in symbol.attrs for symbol in graph.symbols):
+        return graph
+    rewriter = Rewriter(graph)
+    for symbol in graph.symbols:
+        loop = symbol.attrs.get("loop")
+        if loop is None:
+            rewriter.copy(symbol)
+            continue
+        callee = control.Callee(f"numpy.{loop[0]}", LoopCall(loop))
+        attrs = {"callee": callee, "types": TupleType((symbol.type,))}
+        args = tuple([rewriter.values[arg.index] for arg in symbol.args])
+        with rewriter.new.at(symbol.location):
+            rewriter.replace(control.part(rewriter.new.emit(control.call, args, attrs), 0))
+    return rewriter.finish()
 
 
 def multiply_squares(graph: Graph) -> Graph:

@@ -28,7 +28,7 @@ from runtime.recording.fallback import opaque, rescued
 from runtime.recording.numpy_.functions import emptied
 from runtime.recording.numpy_.method_ops import filled
 from runtime.recording.operands import traced_leaves
-from runtime.recording.recorder import Recorder
+from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     RecordedValue,
@@ -406,13 +406,20 @@ def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any
 # -- functions that do not dispatch on the class
 
 
+def _as_recorded(recorder: Recorder, value: Any) -> Any:
+    """Return an operand of a function as a recorded array; the call of the function is to come."""
+    array = _converted(recorder, _ASARRAY, value)
+    recorder.call_result = UNDONE
+    return array
+
+
 def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Call np.sum or a similar function; a list of recorded numbers becomes a recorded array first.
 
     NumPy does not dispatch on a list.
     """
     if args and isinstance(args[0], (list, tuple)) and traced_leaves(args[0]):
-        args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
+        args = (_as_recorded(recorder, args[0]), *args[1:])
     return original(*args, **kwargs)
 
 
@@ -425,7 +432,7 @@ def _interpolated(
     """
     if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
         return original(a, b, t, out=out)
-    a, b = (_converted(recorder, _ASARRAY, operand).reshape(1) for operand in (a, b))
+    a, b = (_as_recorded(recorder, operand).reshape(1) for operand in (a, b))
     return original(a, b, t)[0]
 
 
@@ -433,7 +440,7 @@ def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) 
     """Call `_get_indexes`; one number becomes a vector, for the reason given in `_interpolated`."""
     if np.ndim(at):
         return original(x, at, count)
-    places = original(x, _converted(recorder, _ASARRAY, at).reshape(1), count)
+    places = original(x, _as_recorded(recorder, at).reshape(1), count)
     return tuple(place.reshape(()) for place in places)
 
 

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from graphir import GraphError, Symbol, ops
+from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
-from runtime.recording.fallback import arrays_of, given, opaque, repeatable, rescued
+from runtime.recording.fallback import arrays_of, given, note_writes, opaque, repeatable, rescued
 from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
 from runtime.recording.numpy_.products import product
@@ -180,6 +181,13 @@ def _where(recorder: Recorder, real: Any, condition: Any, x: Any, y: Any) -> Sym
     return recorder.emit(ops.where, recorder.operands(ops.where, (condition, x, y)))
 
 
+def _einsum(recorder: Recorder, real: Any, subscripts: Any, *args: Any, **kwargs: Any) -> Symbol:
+    result = in_ops(np.einsum, 0)(recorder, real, subscripts, *args, **kwargs)
+    if real.dtype.kind in "fc" and summed_labels(subscripts):
+        recorder.note_order("numpy.einsum", result, real)
+    return result
+
+
 def _full_like(
     recorder: Recorder,
     real: Any,
@@ -227,6 +235,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.full_like: _full_like,
     np.dot: product(np.dot),
     np.inner: product(np.inner),
+    np.einsum: _einsum,
     **{
         function: in_ops(function, operands)
         for function, operands in {
@@ -237,7 +246,6 @@ _SYMBOLIC: dict[Any, Symbolic] = {
             np.correlate: 2,
             np.take_along_axis: 2,
             np.diagflat: 1,
-            np.einsum: 0,
         }.items()
     },
 }
@@ -276,6 +284,13 @@ def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> N
         np.put(plain(a), plains(ind), plains(v), mode=mode)  # pyright: ignore
 
 
+def _place(recorder: Recorder, arr: Any, mask: Any, vals: Any) -> None:
+    """Call np.place; whether it writes depends on the values of the mask."""
+    recorder.call(np.place, plains((arr, mask, vals)), {})
+    if isinstance(arr, RecordedValue):
+        note_writes(recorder, "numpy.place", [arr])
+
+
 def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
     if x is UNSET and y is UNSET:
@@ -307,8 +322,9 @@ _OWN: dict[Any, Callable[..., Any]] = {
     sliding_window_view: _windows,
     np.copyto: _copyto,
     np.put: _put,
+    np.place: _place,
     np.where: _chosen,
     np.cross: _crossed,
 }
 _SAVING = {np.save, np.savetxt, np.savez, np.savez_compressed}
-_OPAQUE = {np.place, np.einsum_path, np.array2string, np.array_repr, np.array_str, *_SAVING}
+_OPAQUE = {np.einsum_path, np.array2string, np.array_repr, np.array_str, *_SAVING}

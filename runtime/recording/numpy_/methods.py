@@ -233,6 +233,9 @@ class Methods(PythonNumbers, RecordedValue):
     def view(self, *args: Any, **kwargs: Any) -> Any:
         """Return a view of the memory in another dtype or class."""
         recorder = active()
+        if recorder is not None:  # the class of recorded arrays stands in for ndarray
+            args = tuple([value for value in args if value is not np.ndarray])
+            kwargs = {key: value for key, value in kwargs.items() if value is not np.ndarray}
         if recorder is None or np.recarray not in (*args, *kwargs.values()):
             return _NDARRAY.view(self, *args, **kwargs)
         return recorder.view(self, self.plain.view(*args, **kwargs).view(np.ndarray))
@@ -308,8 +311,10 @@ class Methods(PythonNumbers, RecordedValue):
     def base(self) -> Any:
         """The array that owns the memory, as in plain NumPy."""
         owner = self.plain.base
-        # The plain array of a result of C code is a view of this very array.
-        return None if owner is self else owner
+        if owner is self:  # the plain array of a result of C code is a view of this very array
+            owner = _NDARRAY.base.__get__(self)
+        recorder = active()
+        return owner if recorder is None else recorder.recorded(owner)
 
     @imag.setter
     def imag(self, value: Any) -> None:

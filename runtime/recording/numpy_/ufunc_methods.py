@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from graphir import Op, Symbol, ops
 from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.signatures import bound
-from graphir.numpy_api.ufuncs import ACCUMULATIONS, OPS, REDUCTIONS
+from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
 from graphir.semantics.sums import SumOrder
 from runtime.recording.builder import is_truncation
 from runtime.recording.numpy_.method_ops import (
@@ -22,7 +22,7 @@ from runtime.recording.numpy_.method_ops import (
     sum_order,
 )
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
-from runtime.recording.numpy_.ufunc_ops import op_of
+from runtime.recording.numpy_.ufunc_ops import emit
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import described
 from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains, trace_of
@@ -63,7 +63,7 @@ def method_of(
         of_numpy = getattr(ufunc, method)
         places, settings = bound(of_numpy, _PARAMETERS[method], symbols, kwargs)
         settings.pop("out", None)
-        return _on_symbols(recorder, ufunc, method, plain(inputs[0]), *places, **settings)
+        return _on_symbols(recorder, ufunc, method, plains(inputs), *places, **settings)
 
     into = outs_of(kwargs.get("out"), 1)[0]
     if into is None:
@@ -76,7 +76,7 @@ def _on_symbols(
     recorder: Recorder,
     ufunc: np.ufunc,
     method: str,
-    values: Any,
+    values: Sequence[Any],
     x: Symbol,
     *others: Symbol,
     dtype: Any = None,
@@ -94,12 +94,13 @@ def _on_symbols(
         if is_truncation(x.dtype, to):
             x = recorder.cast(x, to, op.operand(0), op.name)
     if method == "reduce":
-        return _reduced(recorder, ufunc, op, values, x, **settings)
+        return _reduced(recorder, ufunc, op, values[0], x, **settings)
     if op is not None:
         return recorder.emit(op, (x,), **settings)
     if method == "outer":
         wide = recorder.reshaped(x, (*x.shape, *(1,) * others[0].rank))
-        return recorder.emit(op_of(OPS, ufunc), (wide, *others))
+        left = np.asarray(values[0])[(..., *(None,) * others[0].rank)]
+        return emit(recorder, ufunc, (wide, *others), (left, np.asarray(values[1])))
     with recorder.graph.at(recorder.here):
         return call_ufunc(recorder.graph, ufunc, method, (x, *others), settings)
 

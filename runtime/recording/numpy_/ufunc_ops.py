@@ -9,7 +9,8 @@ import numpy as np
 
 from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power, power_of_arrays
-from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps
+from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps, OpAdder
+from graphir.semantics.numpy_loops import CLIP, LIKE_POWERS, has_op_bits, loop_attribute
 from runtime.recording.numpy_.products import product_attributes
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError
@@ -29,11 +30,13 @@ def emit(
     args: tuple[Symbol, ...] | None,
     values: Sequence[Any] = (),
     scalars: bool = False,
+    outs: Sequence[Any] = (),
 ) -> Symbol:
     """Emit the ops of a ufunc on operands, and return the symbol of the result.
 
-    `values` are the operands' arrays, for products. `scalars` says that an operator of NumPy's
-    scalars ran in place of the ufunc's loop.
+    `values` are the operands' arrays, and `outs` those of `out=`, or None in place of a new array:
+    their layouts decide how products and functions of floats round. `scalars` says that an operator
+    of NumPy's scalars ran in place of the ufunc's loop.
 
     Raises UnrecordedError if `args` is None: the operands have no symbols, or the ufunc has no op.
     """
@@ -45,8 +48,42 @@ def emit(
         return short
     is_product = ufunc is np.matmul and len(values) > 0
     attrs: Mapping[str, Any] = product_attributes("matmul", values) if is_product else {}
-    result = recorder.emit(op, args, **attrs) if op else COMPOUNDS[ufunc](recorder, *args)
+    if loop := _loop(ufunc, op, values, outs):
+        attrs = {"loop": loop}
+    if op is None:
+        result = COMPOUNDS[ufunc](_WithLoop(recorder, loop) if loop else recorder, *args)
+    else:
+        result = recorder.emit(op, args, **attrs)
     return result if scalars else power_of_arrays(result)
+
+
+def _loop(ufunc: np.ufunc, op: Op | None, values: Sequence[Any], outs: Sequence[Any]) -> Any:
+    """Return the attribute of NumPy's loop where another has other bits, or may have; or None.
+
+    A replay may have exponents 2.0 where the recorded array has none.
+    """
+    if not values or not any(np.ndim(value) for value in values):
+        return None
+    if op is None:
+        name = ufunc.__name__ if ufunc in LIKE_POWERS else None
+    else:
+        name = op.name if ufunc in (CLIP, getattr(np, op.name, None)) else None
+    may_square = ufunc is np.power and np.ndim(values[1]) > 0
+    if name is None or (not may_square and has_op_bits(ufunc, values, outs)):
+        return None
+    return loop_attribute(ufunc, name, values, outs)
+
+
+class _WithLoop:
+    """An OpAdder whose ops have an attribute `loop`."""
+
+    def __init__(self, build: OpAdder, loop: Any) -> None:
+        self.graph, self.cast, self.operands = build.graph, build.cast, build.operands
+        self._build, self._loop = build, loop
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
+        """Add an op on symbols and return its symbol."""
+        return self._build.emit(op, args, **attrs, loop=self._loop)
 
 
 def _power(base: Symbol, exponent: Symbol) -> Symbol | None:

@@ -7,6 +7,7 @@ from functools import cache, partial
 from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
 from sys import getrefcount
 from typing import Any, TypeAlias, cast
+from warnings import catch_warnings
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from graphir.location import ASSIGN
 from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
-from graphir.semantics.numpy_loops import has_contiguous_bits
+from graphir.semantics.numpy_loops import adds_in_memory_order, has_op_bits
 from runtime.recording.builder import is_truncation
 from runtime.recording.fallback import rescued
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
@@ -106,8 +107,10 @@ def _emitted(
     outs: Sequence[Any] = (),
 ) -> Symbol:
     """Return the symbol of a ufunc; note NumPy's results where its loop has other bits."""
-    result = emit(recorder, ufunc, args, values)
-    if not has_contiguous_bits(ufunc, values, outs):
+    result = emit(recorder, ufunc, args, values, outs=outs)
+    if adds_in_memory_order(ufunc, values):
+        recorder.note_order(ufunc.__name__, result, real)
+    elif not has_op_bits(ufunc, values, outs):
         recorder.observed[result] = np.array(native(np.asarray(real)), order="C")
     return result
 
@@ -160,10 +163,11 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         bound(ufunc, _settings, inputs, without_usual_axes(ufunc, kwargs))
         if shared:
             raise UnrecordedError("its results are written over each other")
-        cast_args = _in_loop(recorder, ufunc, args, values, kwargs)
+        cast_args, cast_values = _in_loop(recorder, ufunc, args, values, kwargs)
+        views = list(map(plain, out))
         if ufunc.nout == 1 and cast_args is args and mask is True:
-            return _emitted(recorder, ufunc, args, values, real, list(map(plain, out)))
-        result = _result(recorder, ufunc, cast_args, place, values if cast_args is args else ())
+            return _emitted(recorder, ufunc, args, values, real, views)
+        result = _result(recorder, ufunc, cast_args, place, cast_values, views)
         if mask is True:
             return result
         return _chosen(recorder, condition, result, before[place], out[place], mask)
@@ -197,10 +201,11 @@ def _result(
     args: tuple[Symbol, ...] | None,
     place: int,
     values: Sequence[Any],
+    outs: Sequence[Any],
 ) -> Symbol:
     """Return the symbol of result number `place`; divmod has the quotient, then the remainder."""
     if ufunc.nout == 1:
-        return emit(recorder, ufunc, args, values)
+        return emit(recorder, ufunc, args, values, outs=outs)
     if ufunc not in PARTS or args is None:
         raise UnrecordedError(f"{ufunc.__name__} has no op")
     return recorder.emit(PARTS[ufunc][place], args)
@@ -212,10 +217,13 @@ def _in_loop(
     args: tuple[Symbol, ...] | None,
     values: Sequence[Any],
     kwargs: Kwargs,
-) -> tuple[Symbol, ...] | None:
-    """Return operands cast to the dtypes of the inner loop that dtype= or signature= selects."""
+) -> tuple[tuple[Symbol, ...] | None, Sequence[Any]]:
+    """Return operands cast to the dtypes of the inner loop that dtype= or signature= selects.
+
+    The arrays `values` are cast likewise.
+    """
     if args is None or kwargs.keys().isdisjoint(("dtype", "signature")):
-        return args
+        return args, values
     signature: Any = kwargs.get("signature")
     if signature is None:
         signature = (None,) * ufunc.nin + (_loop_dtype(kwargs["dtype"]),) * ufunc.nout
@@ -224,10 +232,15 @@ def _in_loop(
         (*types, *[None] * ufunc.nout), signature=signature, casting="unsafe"
     )
     op = OPS[ufunc] or ops.add
-    return tuple(
+    casts = tuple(
         recorder.cast(arg, DType.from_numpy(to), op.operand(i), op.name)
         for i, (arg, to) in enumerate(zip(args, loop, strict=False))
     )
+    if ufunc.signature:  # a product, whose casts are in C order
+        return casts, ()
+    with np.errstate(all="ignore"), catch_warnings(action="ignore"):
+        pairs = zip(values, loop, strict=False)
+        return casts, [np.asarray(value).astype(to, copy=False) for value, to in pairs]
 
 
 def _loop_dtype(dtype: Any) -> Any:

@@ -14,7 +14,8 @@ from operator import attrgetter
 from typing import Any
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
-from passes import decompose, lower
+from passes import decompose
+from passes.pipeline import lower_to_ops
 from runtime.binding import check_input, match_inputs, require_type, sizes_of
 from runtime.optional import optional
 from runtime.program.cutting import Call, cut
@@ -50,7 +51,7 @@ def dask(graph: Graph) -> Callable[..., Any]:
     """
     require_outputs(graph)
     dask_array()
-    lowered_graph = lower(graph)
+    lowered_graph = lower_to_ops(graph)
     require_no_calls("Dask", lowered_graph)
     lowered_graph = decompose(lowered_graph, COMPOSITES)
     steps = _ordered(_steps(lowered_graph))

@@ -9,7 +9,8 @@ import numpy as np
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.semantics.evaluation import settings_of
-from passes import decompose, lower
+from passes import decompose
+from passes.pipeline import lower_to_ops
 from runtime.binding import match_inputs, numpy_name, sizes_of
 from runtime.optional import optional
 from runtime.targets.emission import (
@@ -37,7 +38,7 @@ def jax(graph: Graph) -> Callable[..., Any]:
     dtypes that JAX arrays cannot have. A call raises TargetError for 64-bit dtypes while JAX's x64
     mode is off.
     """
-    return function_of(lower(graph))
+    return function_of(lower_to_ops(graph))
 
 
 def function_of(graph: Graph) -> Callable[..., Any]:

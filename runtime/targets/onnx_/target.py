@@ -14,8 +14,9 @@ from graphir import DType, Graph, Origin, Symbol, ops
 from graphir.escape import printable
 from graphir.location import CAST
 from graphir.semantics.evaluation import machine
-from passes import decompose, lower
+from passes import decompose
 from passes.analysis.casts.conversion import cast_conversion
+from passes.pipeline import lower_to_ops
 from runtime.targets.emission import (
     dtypes_of,
     emitter,
@@ -47,7 +48,7 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
     negative power, fail at run time as a Gather out of range. Raises ImportError without onnx, and
     TargetError for complex arithmetic, for dtypes that ONNX lacks, and if nothing binds a dim.
     """
-    lowered_graph = lower(graph)
+    lowered_graph = lower_to_ops(graph)
     require_no_calls("ONNX", lowered_graph, "onnx")
     require_numpy_functions("ONNX", lowered_graph)
     return model(specialized("ONNX", lowered_graph, sizes) if sizes else lowered_graph)

@@ -10,7 +10,8 @@ from textwrap import fill
 from graphir import DType, Graph, Symbol, ops
 from graphir.location import Location
 from graphir.ops.dims import Dim, Size
-from passes import decompose, lower
+from passes import decompose
+from passes.pipeline import lower_to_ops
 from runtime.binding import numpy_name
 from runtime.targets.emission import (
     bindings,
@@ -37,7 +38,7 @@ def python(graph: Graph) -> str:
     of that use. The source imports numpy, and ml_dtypes for dtypes of that package; it contains a
     copy of all other code that it needs. Raises TargetError if nothing binds a dim.
     """
-    lowered_graph = lower(graph)
+    lowered_graph = lower_to_ops(graph)
     require_no_calls("Python", lowered_graph)
     require_numpy_functions("Python", lowered_graph)
     return _Writer(decompose(lowered_graph, COMPOSITES)).source()

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.semantics.evaluation import apply, settings_of
-from passes import decompose, lower
+from passes import decompose
+from passes.pipeline import lower_to_ops
 from runtime.targets.emission import (
     emitter,
     lacking,
@@ -40,7 +41,7 @@ def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
     and integers to a negative power, raise no error. Raises TargetError if an op is undefined at
     these sizes, and for a dim without a size.
     """
-    lowered_graph = lower(graph)
+    lowered_graph = lower_to_ops(graph)
     require_no_calls("StableHLO", lowered_graph)
     require_numpy_functions("StableHLO", lowered_graph)
     return module_text(specialized("StableHLO", lowered_graph, sizes))

@@ -84,6 +84,8 @@ def every_op():
     made += [ops.where(b, x, 0.1), ops.clip(x, -1.0, float("inf")), x.cast("bfloat16")]
     made += [ops.gelu(x, approximate="tanh"), ops.sum(i, dtype="int32"), ops.var(x, 1, True, 1)]
     made += [ops.numpy_sum(x, b, 1, initial=0.5), ops.numpy_sum(x, True, layout=((1, 4), ()))]
+    made += [ops.exp(x, loop=("exp", ((-4, 1),), ())), ops.exp(v, loop=("exp", ((-2,),), ((3,),)))]
+    made += [ops.pow(2.0, v, loop=("exp2", ((1,),), ()))]
     made += [ops.argmax(x, 0, True, "uint8"), ops.cumulative_prod(i, 0, "int8")]
     made += [ops.sort(x, 0, True), ops.argsort(x, descending=True, dtype="int16")]
     made += [ops.layer_norm(x, v, v), ops.layer_norm(x, v, v, epsilon=1e-12)]

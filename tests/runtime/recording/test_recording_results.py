@@ -6,12 +6,13 @@ import copy
 import math
 import pickle
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from graphir import ExecutionError
-from runtime import record
+from runtime import execute, record
 from tests.support.replays import gives_again
 from tests.support.tables import every
 
@@ -129,7 +130,7 @@ CODES = {
     "cumsum": lambda x: np.cumsum(x, dtype=float),
     "concatenate": lambda x: np.concatenate([x, x], dtype="f4"),
     "stack": lambda x: np.stack([x, x], dtype="f4", casting="same_kind"),
-    "einsum": lambda x: np.einsum("ij->j", x),
+    "einsum": lambda x: np.einsum("ij->ji", x),
     "reduce": lambda x: np.add.reduce(x, dtype="f8"),
     "accumulate": lambda x: np.multiply.accumulate(x, dtype="f8"),
     "astype": lambda x: x.astype("<f4"),
@@ -214,3 +215,71 @@ def test_results_of_all_kinds_are_outputs(kind: str) -> None:
     report = recording.audit()
     assert [error.name for error in report.outputs] == names
     assert all("taken as given" not in step.reason for step in report.unseen)
+
+
+def test_arrays_have_the_classes_and_the_bases_of_numpy() -> None:
+    def asked(a: Any, b: Any) -> Any:
+        views = (a.T, a[0], a.reshape(-1), np.flip(a), np.diag(a), a.diagonal(), b.T)
+        copies = (a, a + 1, np.triu(a), np.diag(a[0]), a.copy()[1:], a.T.copy())
+        return (
+            [x.base is a for x in views],
+            [x.base is None for x in copies],
+            [x.__class__.__name__ for x in (*views, a[0, 0], a.sum(), a[0, 0] + 1)],
+            [x.__class__ is np.ndarray for x in (a, b)],
+        )
+
+    x = np.arange(12.0).reshape(3, 4)[:]
+    arguments = x.copy(), x
+    assert record(asked, *arguments).result == asked(*arguments)
+
+
+def test_bools_of_numpy_are_taken_as_given() -> None:
+    """NumPy has two such objects, which stand for no values of their own in later steps."""
+    programs: list[Any] = [
+        *(
+            lambda x: (x > 1)[0] * x,
+            lambda x: np.where(x.max() > 1, x, 0),
+            lambda x: x + (x[0] > 1),
+        ),
+    ]
+    for program in programs:
+        (note,) = record(program, np.arange(3.0)).notes
+        assert "a bool of NumPy" in str(note)
+    for program in (lambda x: x if x[0] > 1 else -x, lambda x: np.where(x > 1, x, np.True_)):
+        assert record(program, np.arange(3.0)).notes == ()
+
+
+def test_keys_and_members_of_results_are_plain() -> None:
+    def program(x: Any) -> Any:
+        least = x.min()
+        return {least: x, "a": {x.max()}, (x[1], 2): 0}, {least}, frozenset({x[1]}), {1: 2}
+
+    result, plain = record(program, np.arange(3.0)).result, program(np.arange(3.0))
+    assert str(result) == str(plain)
+    members = [*result[0], *result[0]["a"], [*result[0]][2][0], *result[1], *result[2]]
+    assert {type(member) for member in members} == {np.float64, str, tuple}
+
+
+def test_a_write_that_values_decide_is_noted() -> None:
+    """np.place writes nothing here, but does for other values."""
+
+    def program(x: Any) -> Any:
+        np.place(x, x > 9, [1.5])
+        return x * 2
+
+    (note,) = record(program, np.arange(3.0)).notes
+    assert note.what == "numpy.place"
+
+
+def test_views_as_ndarrays_are_views() -> None:
+    def program(x: Any) -> Any:
+        x.view(np.ndarray)[...] += 1
+        return x.view(np.ndarray) * 2, x.view(type=np.ndarray, dtype="u8").view("f8", np.ndarray)
+
+    for x in (np.array(3.0), np.arange(3.0)):
+        recording = record(program, x.copy())
+        assert recording.notes == () or x.ndim == 0
+        results = execute(recording.graph, *recording.inputs)
+        assert np.array_equal(results[0], (x + 1) * 2)
+    graph = record(lambda x: x.view(np.ndarray) * 2, np.array(3.0)).graph
+    assert float(execute(graph, np.array(4.0))) == 8
