@@ -22,7 +22,6 @@ from graphir.ops.attribute_record import AttributeRecord
 from passes.rewriter import Rewriter
 from runtime.program.cost_model import COST, NATIVE_VECTOR
 from runtime.program.cutting import row_axes
-from runtime.program.memory import long_axes
 
 _ELEMENTWISE = ("elementwise", "cast")
 _CONVERTED_INLINE = frozenset("?bBhHiIlLqQefd")
@@ -86,7 +85,7 @@ class SliceView(NamedTuple):
             return SliceView(tuple(ranges), tuple(axes))
         shape, axes = symbol.shape, [axis for axis in self.axes if axis is not None]
         sizes = [self.ranges[axis].size for axis in axes]
-        if not shape or sizes != long_axes(shape):
+        if not shape or sizes != [n for n in shape if n != 1]:
             return None
         rest = iter(axes)
         return SliceView(self.ranges, tuple([None if n == 1 else next(rest) for n in shape]))

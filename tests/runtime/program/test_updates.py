@@ -158,6 +158,18 @@ def test_only_values_that_die_are_written_to():
     agree(graph, values)
 
 
+def test_reductions_of_rows_are_written_to_where_they_die():
+    graph = Graph("rows")
+    x = graph.input("float64", (4, 40))
+    sums = (x * 2.0).sum(-1)
+    first = ops.slice_update(sums, 1.0, (0,), (1,), (1,))
+    most = x.max(-1)
+    graph.output(first, ops.slice_update(most, 1.0, (0,), (1,), (1,)), most)
+    values = np.arange(160.0).reshape(4, 40)
+    assert in_place(Program(graph), values) == (1, 1)
+    agree(graph, values)
+
+
 @every("view", [lambda x: x[::-1], lambda x: x.reshape(2, 2)[0], lambda x: x[1:]])
 def test_a_view_that_is_read_later_keeps_its_values(view):
     graph = Graph("viewed")
