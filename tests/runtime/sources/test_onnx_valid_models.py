@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from onnx import TensorProto, parser
+from onnx import TensorProto, helper, parser
 
 from graphir import GraphError
 from runtime import Program, from_onnx, interpret
@@ -144,6 +144,22 @@ def test_an_output_needs_no_shape() -> None:
         tensor.ClearField("shape")
         tensor.elem_type = TensorProto.INT64 if "NonZero" in node else TensorProto.FLOAT
         require_values(model, {"x": normal(2, 3), "s": np.array([6])})
+
+
+def test_a_declared_number_that_depends_on_values_is_not_trusted() -> None:
+    model = parsed("(float[5] x) => (int64[1, 4] y) { z = NonZero(x) y = Neg(z) }")
+    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.INT64, [1, 4]))
+    for x in ([0, 1, 2, 0, 3], [1, 1, 1, 1, 1]):
+        require_values(model, {"x": np.array(x, np.float32)})
+
+
+def test_sizes_without_a_name_are_not_one_size() -> None:
+    model = parsed("(float[a, b] x, float[b, c] z) => (float[a, c] y) { y = MatMul(x, z) }")
+    for name in ("?", "None"):
+        for info in (*model.graph.input, *model.graph.output):
+            for dim in info.type.tensor_type.shape.dim:
+                dim.dim_param = name
+        require_values(model, {"x": normal(2, 3), "z": normal(3, 4)})
 
 
 LATE = "(float[n] x) => ({} y) {{ z = NonZero(x) k = Shape<start=1>(z) {} }}"
