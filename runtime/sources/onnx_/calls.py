@@ -91,7 +91,9 @@ class BoundNode:
         except Exception:
             try:  # with large constants inside, which kernels of quantized weights ask for
                 session = _session(self._whole())
-            except Exception as error:  # onnxruntime is missing, or has exceptions of its own
+            except ImportError:
+                raise GraphError("onnxruntime is missing", fix="install onnxruntime") from None
+            except Exception as error:  # onnxruntime has exceptions of its own
                 raise GraphError(str(error).partition("\n")[0][:300]) from None
         for result in session.get_outputs():
             name = result.type.removeprefix("tensor(").removesuffix(")").upper()

@@ -522,7 +522,8 @@ class OnnxImporter:
             try:
                 result_protos = bound.result_types()
             except GraphError as error:
-                raise self._no_op(node).having(reason=error.summary) from None
+                reason, fixes = error.problem, error.fixes
+                raise self._no_op(node).having(reason=reason, fixes=fixes) from None
             types = self._types(node, attrs, result_protos)
         return self._call(node, operands, types)
 
@@ -530,8 +531,9 @@ class OnnxImporter:
         """Return the error for an op that neither onnx nor onnxruntime has."""
         domain = domain_of(node)
         return GraphError(
-            f"there is no op {text_of(node.op_type)} in version {self.opsets[domain]} of the "
-            f"operator set {domain or 'ai.onnx'!r}, and no function of the model has that name"
+            f"onnx has no op {text_of(node.op_type)} in version {self.opsets[domain]} of the "
+            f"operator set {domain or 'ai.onnx'!r}, no function of the model has that name, and "
+            "onnxruntime does not tell the types of its results"
         )
 
     def _agreeing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, helper, parser
 
-from graphir import GraphError
+from graphir import ExecutionError, GraphError
 from runtime import Program, from_onnx, interpret
 from tests.runtime.targets.onnx_models import session
 
@@ -294,8 +295,21 @@ def test_an_op_that_nobody_has_is_refused_by_its_name() -> None:
         model = parsed(
             f"(float[2] x) => (float[2] y) {{ h = {domain}.Foo(x) y = Neg(h) }}", 17, domain
         )
-        with pytest.raises(GraphError, match=rf"node 1 \(Foo\): there is no op Foo .*{domain}"):
+        with pytest.raises(GraphError, match=rf"node 1 \(Foo\): onnx has no op Foo .*{domain}"):
             from_onnx(model)
+
+
+def test_what_needs_onnxruntime_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    graph = from_onnx(parsed(UNKNOWN_RANK.format("y = Softmax(r)"), 11))
+    with pytest.raises(ExecutionError, match="install onnxruntime"):
+        interpret(graph, **RANK_4)
+    text = "(float[2] x) => (float[2] y) { h = com.microsoft.Gelu(x) y = Neg(h) }"
+    with pytest.raises(GraphError, match=r"node 1 \(Gelu\): .*; install onnxruntime"):
+        from_onnx(parsed(text, 17, "com.microsoft"))
+    image, weights = normal(1, 3, 4, 4), normal(2, 3, 3, 3)
+    text = "(float[1, 3, 4, 4] x, float[2, 3, 3, 3] w) => (float[1, 2, 2, 2] y) { y = Conv(x, w) }"
+    assert interpret(from_onnx(parsed(text)), image, weights).shape == (1, 2, 2, 2)
 
 
 def test_layer_normalization_of_an_early_version_is_that_of_the_standard() -> None:
