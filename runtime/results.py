@@ -97,6 +97,8 @@ def refused(error: BaseException, symbol: Symbol) -> GraphirError:
 def _written_type(operand: Symbol) -> TensorType:
     """Return the type of an operand before inserted casts, including casts folded to constants."""
     shape = operand.type
+    if type(shape) is not TensorType:
+        return shape
     while operand.op is ops.cast and operand.origins:
         operand = operand.args[0]
     dtype = operand.origins[0].source if operand.origins else operand.dtype

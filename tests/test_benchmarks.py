@@ -56,6 +56,18 @@ def test_the_one_of_policies_measures_each_policy() -> None:
 
 
 @pytest.mark.exhaustive
+def test_the_one_of_onnx_models_compares_their_values() -> None:
+    for name in ("onnx", "onnxruntime"):
+        pytest.importorskip(name)
+    command = [sys.executable, "-m", "tests.benchmarks.onnx_models", "--seconds", "0.1"]
+    done = subprocess.run(
+        [*command, "--most", "50"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 5
+
+
+@pytest.mark.exhaustive
 def test_the_one_of_control_flow_measures_each_loop() -> None:
     command = [sys.executable, "-m", "tests.benchmarks.control_flow", "--turns", "20"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -54,7 +54,7 @@ from runtime.program.wavefronts import WavefrontStep
 from runtime.results import require_declared
 
 if TYPE_CHECKING:
-    from runtime.program.memory import Lane
+    from runtime.program.memory import Lane, Recycler
     from runtime.program.program import Program
 
 
@@ -387,8 +387,8 @@ class LateRuns:
     sizes, the program runs by a plan for these, whose calls refuse results of other sizes.
     """
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, program: Program, free: list[Lane], recycler: Recycler) -> None:
+        self._program, self._free, self._recycler = program, free, recycler
         self._names = [_dim_names_of(step) for step in program.steps]
         self.clear()
 
@@ -413,9 +413,9 @@ class LateRuns:
             try:
                 return program.outputs_by(plan, lane, inputs)
             except ExecutionError:  # other sizes, or an error that the steps raise too
-                del self._plans[key]
+                self._plans.pop(key, None)
         values, sizes = program.values(inputs), dict(sizes)
-        run = PlanRun(values, lane, program.free_lanes, program.recycler, {})
+        run = PlanRun(values, lane, self._free, self._recycler, {})
         for number, part in enumerate(program.steps):
             self._step(number, part, sizes).run(run)
             if progress:
@@ -459,4 +459,4 @@ def _dim_names_of(step: Any) -> Sequence[str]:
 def _limit(cache: dict[Any, Any], count: int) -> None:
     """Make room for one entry more, by dropping the oldest ones."""
     while len(cache) >= count:
-        cache.pop(next(iter(cache)))
+        cache.pop(next(iter(cache)), None)

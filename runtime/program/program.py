@@ -131,14 +131,15 @@ class Program:
         self._loops: dict[int, CompiledLoop] = {}
         self._shared: dict[Any, Any] = {}
         self._body_programs: dict[Graph, Program] = {}
-        self.late_runs = LateRuns(self) if binders_of(self.lowered) else None
         self._outside: Program | None = None  # of the graph around a graph of control flow
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None
         self.machine_code: Callable[..., Any] | None = None
         """The machine code of the plan of the last call, which returns None for other inputs."""
-        self.free_lanes: list[Lane] = beside.free_lanes if beside else []
-        self.recycler = beside.recycler if beside else Recycler()
+        self._free: list[Lane] = beside._free if beside else []
+        self._recycler = beside._recycler if beside else Recycler()
+        is_late = bool(binders_of(self.lowered))
+        self.late_runs = LateRuns(self, self._free, self._recycler) if is_late else None
 
     def _storage(self, index: int) -> Storage | None:
         """Return the dtype of the array that a symbol is in memory; None for other values."""
@@ -207,11 +208,11 @@ class Program:
                 outputs = self.attempt(*inputs)
             if outputs is not None:
                 return outputs
-        lane = take(self.free_lanes)
+        lane = take(self._free)
         try:
             return lane.run(self._run, lane, inputs, keywords, out, None)
         finally:
-            self.free_lanes.append(lane)
+            self._free.append(lane)
 
     def _with_defaults(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return inputs by position with the graph's values of those that the caller omits."""
@@ -225,7 +226,7 @@ class Program:
 
         The answer is None if there is no such function, and if the inputs have other types.
         """
-        recent, free = self._recent, self.free_lanes
+        recent, free = self._recent, self._free
         if recent is None or recent.left <= 0 or recent.straight is None:
             return None
         try:
@@ -361,7 +362,7 @@ class Program:
         progress: Progress | None,
     ) -> tuple[Any, ...]:
         values = self.values(inputs, len(plan.origins))
-        run = PlanRun(values, lane, self.free_lanes, self.recycler, targets, progress, plan.blocks)
+        run = PlanRun(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
             run.blocks_done += step.blocks
@@ -451,7 +452,7 @@ class Program:
     @uncollected
     def plan(self, sizes: Mapping[str, int], inner: bool = False, carries: int = 0) -> Plan:
         """Return a new plan; `inner` and `carries` are those of `Plan`."""
-        return Plan(list(self.bound(sizes)), sizes, self, self.recycler.empty, inner, carries)
+        return Plan(list(self.bound(sizes)), sizes, self, self._recycler.empty, inner, carries)
 
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> Iterator[Step]:
         """Yield the steps with their symbolic dims bound to sizes, and to those of calls before."""
@@ -471,7 +472,7 @@ class Program:
             counts = carries_of(step.symbol)
             bodies = [BoundBody(*each, sizes) for each in zip(programs, counts, strict=True)]
             loop = self.loop(number, step.symbol)
-            return ControlStep(step.symbol, self.cells, sizes, bodies, self.free_lanes, loop)
+            return ControlStep(step.symbol, self.cells, sizes, bodies, self._free, loop)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)
             pays = len(self.steps) <= COST.SCALAR_KERNELS

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from importlib import import_module
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from graphir import ExecutionError, GraphError
-from runtime.sources.onnx_.model import OnnxModel, described, domain_of, graphs_of, text_of
+from runtime.sources.onnx_.model import LARGE, OnnxModel, described, domain_of, graphs_of, text_of
 
 
 class BoundNode:
@@ -65,7 +66,7 @@ class BoundNode:
     def _function_of(self, engine: Callable[..., Any], inside: bool) -> Callable[..., Any]:
         """Return the function of an engine; one that raises, where it does not take the node."""
         try:
-            return engine(self._node, self._whole(inside))
+            return engine(self._node, self._whole(inf if inside else 0))
         except Exception as error:
             return partial(_raise, error)
 
@@ -86,9 +87,14 @@ class BoundNode:
         onnx, types = self._model.onnx, dict[str, Any]()
         elements = dict(onnx.TensorProto.DataType.items())
         try:
-            session = _session(self._whole(True))
-        except Exception as error:  # onnxruntime is missing, or has exceptions of its own
-            raise GraphError(str(error).partition("\n")[0][:300]) from None
+            session = _session(self._whole(LARGE))
+        except Exception:
+            try:  # with large constants inside, which kernels of quantized weights ask for
+                session = _session(self._whole())
+            except ImportError:
+                raise GraphError("onnxruntime is missing", fix="install onnxruntime") from None
+            except Exception as error:  # onnxruntime has exceptions of its own
+                raise GraphError(str(error).partition("\n")[0][:300]) from None
         for result in session.get_outputs():
             name = result.type.removeprefix("tensor(").removesuffix(")").upper()
             if name in elements:
@@ -105,7 +111,7 @@ class BoundNode:
         if not node.domain and self._opsets[""] != opset:
             converter = import_module("onnx.version_converter")
             try:
-                model = converter.convert_version(self._whole(), opset)
+                model = converter.convert_version(self._whole(0), opset)
             except Exception as error:  # it has exceptions of its own
                 raise GraphError(f"{node.op_type}: {error}".partition("\n")[0]) from None
             if len(model.graph.node) != 1 or model.graph.initializer:
@@ -126,10 +132,10 @@ class BoundNode:
         name = domain_of(self._node)
         return name, self._opsets[name]
 
-    def _whole(self, inside: bool = False) -> Any:
-        """Return a model of the node alone, with the constants inside it if they are to be."""
-        onnx, constants = self._model.onnx, self._constants if inside else {}
-        helper = onnx.helper
+    def _whole(self, most: float = inf) -> Any:
+        """Return a model of the node alone, with constants of fewer bytes than `most` inside it."""
+        onnx, helper = self._model.onnx, self._model.onnx.helper
+        constants = {name: each for name, each in self._constants.items() if each.nbytes < most}
         inputs = [
             helper.make_value_info(name, type_)
             for name, type_ in self._types.items()

@@ -165,8 +165,7 @@ def _slice(
     for axis, start, stop, step in zip(places, first, last, by, strict=True):
         axis = axis_of(axis, x.rank)
         size = x.shape[axis]
-        declared = e.types[0] and e.types[0].shape[axis]
-        limits = _limits(size, start, stop, step, declared, e.graph)
+        limits = _limits(size, start, stop, step, e.graph)
         if limits is None:
             return None
         start, stop = limits
@@ -177,14 +176,12 @@ def _slice(
     return x
 
 
-def _limits(
-    size: Size, start: Any, stop: Any, step: int, declared: Any, graph: Graph
-) -> tuple[Any, Any] | None:
+def _limits(size: Size, start: Any, stop: Any, step: int, graph: Graph) -> tuple[Any, Any] | None:
     """Return start and stop of a slice, in the flipped array for a negative step; None if unknown.
 
     ONNX cuts bounds at the ends of the axis. Bounds of a symbolic size are unknown unless they are
-    its ends, one element from an end, or as far apart as the `declared` size of the result. One
-    element is none in an empty array, so a size that a run computes has no such bound.
+    its ends, or one element from an end. That element is missing in an empty array, so a size that
+    a run computes has no such bound.
     """
     if isinstance(size, int) and isinstance(start, int) and isinstance(stop, int):
         first, last, _ = slice(start, _end(stop, step), step).indices(size)
@@ -199,8 +196,7 @@ def _limits(
     numbers = [x for x in (start, stop) if isinstance(x, int) and x]
     first, last = (size + x if isinstance(x, int) and x < 0 else x for x in (start, stop))
     is_near = len(numbers) == 1 and abs(numbers[0]) == 1 and not _is_late(size, graph)
-    is_known = step == 1 and last - first == declared
-    return (first, last) if not numbers or is_near or is_known else None
+    return (first, last) if not numbers or is_near else None
 
 
 _BEYOND = 10**9

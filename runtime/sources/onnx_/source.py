@@ -10,6 +10,7 @@ the rules are "explicit", and every value has the dtype that ONNX infers for it.
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -119,6 +120,7 @@ class OnnxImporter:
         self._here = location or Location.at("", 1)  # of the node that is imported
         self._attributes: Mapping[str, Any] = {}
         self._dims: set[str] = set()
+        self._sizes: Mapping[str, Any] = {}  # that the caller states
         self._layer = self._op = ""  # of the function whose nodes these are
         self._outputs: set[str] = set()
 
@@ -130,7 +132,7 @@ class OnnxImporter:
         self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
         self._outputs = {text_of(x.name) for x in proto.output}
         require_distinct([text_of(info.name) for info in proto.input], "inputs")
-        sizes = self._stated_sizes(proto, sizes)
+        sizes = self._sizes = self._stated_sizes(proto, sizes)
         for info in proto.input:
             name = text_of(info.name)
             if name not in self.tensors:
@@ -167,7 +169,11 @@ class OnnxImporter:
         names = {identifier(name): name for name in infos} | {name: name for name in infos}
         sizes = {names.get(name, name): value for name, value in stated.items()}
         dims = [dim for type_ in infos.values() for dim in type_.tensor_type.shape.dim]
-        symbols = {name for dim in dims for name in _dim_names(text_of(dim.dim_param))}
+        texts = {_param_of(dim) for dim in dims} - {""}
+        for text in texts & sizes.keys():  # of a model that names a size `batch size`
+            sizes.setdefault(str(_dim_of(text)), sizes[text])
+        symbols = {name for text in texts for name in _dim_names(text)} | texts
+        symbols |= {str(_dim_of(text)) for text in texts}
         if strange := sorted(sizes.keys() - infos.keys() - symbols):
             has = ", ".join([*sorted(symbols), *infos])
             raise GraphError(f"the model has no size or input {strange[0]!r}; it has {has}")
@@ -180,7 +186,7 @@ class OnnxImporter:
             fits = not isinstance(value, TensorType) or value.dtype is dtype
             fits &= len(shape) == len(dims) or not tensor.HasField("shape")
             for dim, size in zip(dims, shape, strict=False):
-                text = text_of(dim.dim_param)
+                text = _param_of(dim)
                 if text in symbols and isinstance(size, int):
                     fits &= sizes.setdefault(text, size) == size
                 elif not text and (dim.dim_value > 0 or dim.HasField("dim_value")):
@@ -207,7 +213,7 @@ class OnnxImporter:
                     f'in the shell --input "{text}={dtype}[2, 3]"',
                 )
             dims = enumerate(tensor.shape.dim)
-            shape = [self._size(dim, f"{name}_{axis}", sizes) for axis, dim in dims]
+            shape = [self._size(dim, f"{name}_{axis}") for axis, dim in dims]
         require_size(shape)
         return TensorType(dtype, tuple(cast("Any", shape)))
 
@@ -222,16 +228,17 @@ class OnnxImporter:
             raise GraphError(f"input {name!r} is {type_}", got=got)
         return self.graph.constant_of((type_.dtype, array))
 
-    def _size(self, dim: Any, name: str, sizes: Mapping[str, Any] | None = None) -> Size:
+    def _size(self, dim: Any, name: str) -> Size:
         """Return a dim; one that has neither size nor name, or the size -1, gets a name."""
         if dim.dim_value > 0 or (dim.HasField("dim_value") and not dim.dim_value):
             return dim.dim_value
-        text = text_of(dim.dim_param)
-        sizes = {} if sizes is None else sizes
+        text, sizes = _param_of(dim), self._sizes
         if not text:
             text = identifier(name)
             while text in self._dims:
                 text += "_"
+        if isinstance(sizes.get(text), int):
+            return sizes[text]
         size = _dim_of(text)
         self._dims.add(str(size))
         if isinstance(size, Dim) and {*size.names()} <= sizes.keys():
@@ -363,6 +370,7 @@ class OnnxImporter:
         inner = OnnxImporter(graph, self.model, self.opsets, self._here)
         inner._location, inner._attributes = self._location, self._attributes
         inner.notes, inner.types, inner._dims = self.notes, self.types, self._dims
+        inner._sizes = self._sizes
         inner._layer, inner._op = self._layer, self._op
         inner.tensors = self.tensors.new_child()
         return inner
@@ -514,7 +522,8 @@ class OnnxImporter:
             try:
                 result_protos = bound.result_types()
             except GraphError as error:
-                raise self._no_op(node).having(reason=error.summary) from None
+                reason, fixes = error.problem, error.fixes
+                raise self._no_op(node).having(reason=reason, fixes=fixes) from None
             types = self._types(node, attrs, result_protos)
         return self._call(node, operands, types)
 
@@ -522,8 +531,9 @@ class OnnxImporter:
         """Return the error for an op that neither onnx nor onnxruntime has."""
         domain = domain_of(node)
         return GraphError(
-            f"there is no op {text_of(node.op_type)} in version {self.opsets[domain]} of the "
-            f"operator set {domain or 'ai.onnx'!r}, and no function of the model has that name"
+            f"onnx has no op {text_of(node.op_type)} in version {self.opsets[domain]} of the "
+            f"operator set {domain or 'ai.onnx'!r}, no function of the model has that name, and "
+            "onnxruntime does not tell the types of its results"
         )
 
     def _agreeing(
@@ -642,9 +652,11 @@ class OnnxImporter:
         rank = rank_of(op, attrs, args)
         return None if rank is None else [None] * rank
 
-    def _complete(self, tensor: Any, sizes: Sequence[Size | None]) -> None:
+    def _complete(self, tensor: Any, sizes: Sequence[Size | str | None]) -> None:
         """Set the sizes of an inferred type of an array that are unknown."""
-        if not tensor.elem_type:
+        if not tensor.elem_type or (
+            tensor.HasField("shape") and len(tensor.shape.dim) != len(sizes)
+        ):
             return
         if not tensor.HasField("shape"):
             empty = self.onnx.helper.make_tensor_type_proto(tensor.elem_type, [None] * len(sizes))
@@ -657,18 +669,17 @@ class OnnxImporter:
                     dim.dim_param = str(size)
 
     def _completed(self, type_: Any, declared: Any) -> Any:
-        """Return an inferred type, with the declared sizes where none are inferred."""
+        """Return an inferred type, with the declared rank and names of sizes where it has none.
+
+        Declared numbers are left out: a size that ONNX does not infer depends on values, and an
+        exporter may have declared that of its example.
+        """
         if type_ is None or declared is None or not type_.HasField("tensor_type"):
             return declared if type_ is None else type_
         tensor, other = type_.tensor_type, declared.tensor_type
         if not other.HasField("shape"):
             return type_
-        if not tensor.HasField("shape"):
-            tensor.shape.CopyFrom(other.shape)
-        elif len(tensor.shape.dim) == len(other.shape.dim):
-            for dim, size in zip(tensor.shape.dim, other.shape.dim, strict=True):
-                if not dim.HasField("dim_value") and not dim.HasField("dim_param"):
-                    dim.CopyFrom(size)
+        self._complete(tensor, [_param_of(dim) or None for dim in other.shape.dim])
         return type_
 
     def _conformed(self, symbol: Symbol, type_: TensorType | None) -> Symbol:
@@ -842,6 +853,12 @@ STRING = 8
 
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""
+
+
+def _param_of(dim: Any) -> str:
+    """Return the name of a size; "" for texts that exporters write of an unknown size."""
+    text = text_of(dim.dim_param)
+    return "" if text == "None" or not re.search(r"\w", text) else text
 
 
 def _dim_of(text: str) -> Size:

@@ -46,6 +46,22 @@ def test_sizes_and_types_state_the_sizes_of_a_model(
     assert f"(%x: {types})" in capsys.readouterr().out
 
 
+def test_sizes_have_the_names_that_the_model_gives_them(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proto = parser.parse_model(MODEL)
+    for info, name in zip(proto.graph.input, ("batch size", "n + 1"), strict=True):
+        info.type.tensor_type.shape.dim[-1].dim_param = name
+    save(proto, model)
+    for options, types in {
+        ("batch size=4",): "float32[batch, 4], %input_1: float32[batch, n+1]",
+        ("batch_size=4", "n + 1=5"): "float32[batch, 4], %input_1: float32[batch, 5]",
+        ("n=5", "batch=1"): "float32[1, batch_size], %input_1: float32[1, 6]",
+    }.items():
+        assert main(["lower", model, *[f"--size={option}" for option in options]]) == 0
+        assert f"(%x: {types})" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -228,7 +228,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "absent": (([neg("z", "y"), neg("x", "w")], {}), "named 'z'"),
     "cycle": (([neg("z", "y"), neg("y", "z")], {}), r"cycle; got node 2 \(Neg\) -> node 1 "),
     "own result": (([neg("y", "y")], {}), "form a cycle"),
-    "unknown": (([onnx.helper.make_node("Foo", ["x"], ["y"])], {}), "there is no op Foo"),
+    "unknown": (([onnx.helper.make_node("Foo", ["x"], ["y"])], {}), "onnx has no op Foo"),
 }
 
 

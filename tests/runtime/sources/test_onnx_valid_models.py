@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from onnx import TensorProto, parser
+from onnx import TensorProto, helper, parser
 
-from graphir import GraphError
+from graphir import ExecutionError, GraphError
 from runtime import Program, from_onnx, interpret
 from tests.runtime.targets.onnx_models import session
 
@@ -144,6 +145,22 @@ def test_an_output_needs_no_shape() -> None:
         tensor.ClearField("shape")
         tensor.elem_type = TensorProto.INT64 if "NonZero" in node else TensorProto.FLOAT
         require_values(model, {"x": normal(2, 3), "s": np.array([6])})
+
+
+def test_a_declared_number_that_depends_on_values_is_not_trusted() -> None:
+    model = parsed("(float[5] x) => (int64[1, 4] y) { z = NonZero(x) y = Neg(z) }")
+    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.INT64, [1, 4]))
+    for x in ([0, 1, 2, 0, 3], [1, 1, 1, 1, 1]):
+        require_values(model, {"x": np.array(x, np.float32)})
+
+
+def test_sizes_without_a_name_are_not_one_size() -> None:
+    model = parsed("(float[a, b] x, float[b, c] z) => (float[a, c] y) { y = MatMul(x, z) }")
+    for name in ("?", "None"):
+        for info in (*model.graph.input, *model.graph.output):
+            for dim in info.type.tensor_type.shape.dim:
+                dim.dim_param = name
+        require_values(model, {"x": normal(2, 3), "z": normal(3, 4)})
 
 
 LATE = "(float[n] x) => ({} y) {{ z = NonZero(x) k = Shape<start=1>(z) {} }}"
@@ -278,8 +295,21 @@ def test_an_op_that_nobody_has_is_refused_by_its_name() -> None:
         model = parsed(
             f"(float[2] x) => (float[2] y) {{ h = {domain}.Foo(x) y = Neg(h) }}", 17, domain
         )
-        with pytest.raises(GraphError, match=rf"node 1 \(Foo\): there is no op Foo .*{domain}"):
+        with pytest.raises(GraphError, match=rf"node 1 \(Foo\): onnx has no op Foo .*{domain}"):
             from_onnx(model)
+
+
+def test_what_needs_onnxruntime_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    graph = from_onnx(parsed(UNKNOWN_RANK.format("y = Softmax(r)"), 11))
+    with pytest.raises(ExecutionError, match="install onnxruntime"):
+        interpret(graph, **RANK_4)
+    text = "(float[2] x) => (float[2] y) { h = com.microsoft.Gelu(x) y = Neg(h) }"
+    with pytest.raises(GraphError, match=r"node 1 \(Gelu\): .*; install onnxruntime"):
+        from_onnx(parsed(text, 17, "com.microsoft"))
+    image, weights = normal(1, 3, 4, 4), normal(2, 3, 3, 3)
+    text = "(float[1, 3, 4, 4] x, float[2, 3, 3, 3] w) => (float[1, 2, 2, 2] y) { y = Conv(x, w) }"
+    assert interpret(from_onnx(parsed(text)), image, weights).shape == (1, 2, 2, 2)
 
 
 def test_layer_normalization_of_an_early_version_is_that_of_the_standard() -> None:
