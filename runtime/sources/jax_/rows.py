@@ -7,7 +7,7 @@ all primitives without a row. Sources: the operation semantics of XLA and jax/_s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias, cast
 
@@ -19,11 +19,50 @@ from runtime.optional import optional
 from runtime.sources.products import product_layout
 
 
+class Parameters(dict[str, Any]):
+    """The parameters of an equation, which remembers those that a row has read."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.read = set[str]()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a parameter, or a default."""
+        self.read.add(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        self.read.add(str(name))
+        return super().__contains__(name)
+
+    def have_effect(self) -> bool:
+        """Whether a parameter that no row has read may change values."""
+        return any(
+            value is not None and value is not False and value != ()
+            for name, value in self.items()
+            if name not in self.read and name not in _WITHOUT_EFFECT
+        )
+
+
+_WITHOUT_EFFECT = frozenset(
+    {
+        *("shape", "new_sizes", "dtype", "index_dtype", "preferred_element_type"),  # of the result
+        *("sharding", "out_sharding", "indices_are_sorted", "unique_indices", "is_stable"),
+        *("linear", "unroll", "_split_transpose"),
+    }
+)
+"""The parameters that say what the types of the results say, or how JAX may compute."""
+
+
 class Equation:
     """An equation of a jaxpr: its parameters, operands, and the types of its results."""
 
     def __init__(
-        self, graph: Graph, params: dict[str, Any], args: Sequence[Symbol], types: Sequence[Any]
+        self, graph: Graph, params: Parameters, args: Sequence[Symbol], types: Sequence[Any]
     ) -> None:
         self.graph, self.params, self.args, self.types = graph, params, args, types
 
@@ -83,11 +122,22 @@ def array_type(aval: Any) -> TensorType:
         dtype = DType.from_numpy(np.dtype(aval.dtype))
     except (AttributeError, TypeError, ValueError):
         return OpaqueType(str(aval))
-    if getattr(aval, "weak_type", False):
+    if getattr(aval, "weak_type", False) and not has_explicit_dtypes(optional("jax", "jax", "JAX")):
         dtype = {"int": DType.weak_int, "float": DType.weak_float}.get(
             dtype.family, DType.weak_complex if dtype.is_complex else dtype
         )
     return TensorType(dtype, aval.shape)
+
+
+def has_explicit_dtypes(jax: Any) -> bool:
+    """Whether JAX has 64 bits where a program names them, and 32 by default.
+
+    A weak dtype then has a default of 32 bits in graphs whose other dtypes may have 64, under the
+    rules "jax"; so it is taken for its default.
+    """
+    mode = getattr(jax.config, "jax_explicit_x64_dtypes", "")
+    is_allowed = getattr(mode, "name", mode).lower() == "allow"
+    return is_allowed and not jax.config.jax_enable_x64
 
 
 def has_keys(aval: Any) -> bool:
@@ -123,7 +173,9 @@ def row(*names: str) -> Callable[[Callable[[Equation], Any]], Callable[[Equation
 
 @row("copy", "copy_p", "stop_gradient", "name", "sharding_constraint", "device_put")
 @row("optimization_barrier", "pvary", "reshard")
-def _same(e: Equation) -> Any:
+def same(e: Equation) -> Any:
+    """Return the operands; the parameters say where they lie, or what they are called."""
+    e.params.read.update(e.params.keys())
     return e.args
 
 
@@ -412,6 +464,8 @@ def _sort(e: Equation) -> Any:
 @row("dot_general")
 def _dot_general(e: Equation) -> Any:
     """A batched product of matrices, of operands permuted and reshaped."""
+    if "DotAlgorithm" in type(e.params.get("precision")).__name__:
+        return None
     (x, y), ((summed_x, summed_y), (batch_x, batch_y)) = e.args, e.params["dimension_numbers"]
     free_x = [i for i in range(x.rank) if i not in (*summed_x, *batch_x)]
     free_y = [i for i in range(y.rank) if i not in (*summed_y, *batch_y)]

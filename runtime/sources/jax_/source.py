@@ -9,19 +9,30 @@ variable in the jaxpr.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, Graph, GraphError, GraphirError, Op, Origin, Symbol, TensorType, ops
+from graphir import (
+    DType,
+    Graph,
+    GraphError,
+    GraphirError,
+    Op,
+    Origin,
+    Symbol,
+    TensorType,
+    ops,
+)
 from graphir.gc_pause import uncollected
 from graphir.location import CALLERS, INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from runtime.optional import optional
 from runtime.sources.draws import note_draws
+from runtime.sources.jax_.calls import BoundPrimitive
 from runtime.sources.jax_.frames import EquationSite, Sites
 from runtime.sources.jax_.indexing import INDEXING
 from runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
@@ -31,8 +42,10 @@ from runtime.sources.jax_.rows import (
     PROMOTING,
     ROWS,
     Equation,
+    Parameters,
     Row,
     array_type,
+    has_explicit_dtypes,
     has_keys,
 )
 
@@ -45,10 +58,13 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
 
     The arguments are arrays, jax.ShapeDtypeStructs, Python scalars, and pytrees of these. Inputs
     have the names of the parameters; outputs are the leaves of the result, in the order of
-    jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says. A
-    primitive that has no op becomes the op `call`. Leaves that are no arrays of numbers, such as
-    texts and float0, are no outputs, as a note says; typed PRNG keys are given as
+    jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says; if
+    jax_explicit_x64_dtypes is "allow", they are "jax", and no dtype is weak. A note counts the
+    values of arguments that JAX changes as it cuts 64 bits to 32. A primitive that has no op, or a
+    parameter that its row does not know, becomes the op `call`. Leaves that are no arrays of
+    numbers, such as texts and float0, are no outputs, as a note says; typed PRNG keys are given as
     jax.random.key_data.
+    Raises GraphError for a primitive that JAX cannot compute either.
     Raises GraphError for a loop that JAX refuses since its carry changes its dtype, with
     the op that changes it, and the other errors of jax.make_jaxpr.
     """
@@ -57,7 +73,7 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     omitted: list[str] = []
     with note_draws(omitted.append):
         jaxpr = _traced(jax, _arrays_of(jax, function, omitted), args, keywords)
-    graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
+    graph = Graph(name, rules=_rules(jax))
     graph.library = "jax"
     values = [
         Value(graph.input(array_type(variable.aval), name=name))
@@ -65,8 +81,39 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     ]
     importer = Importer(graph, Sites(jax), jax)
     graph.output(*importer.closed(jaxpr, values, None))
-    graph.notes = [*omitted, *importer.skipped, *importer.calls.notes(graph)]
+    cut = _cut_arguments(jax, jaxpr, jax.tree.leaves((args, keywords)), graph.input_names)
+    graph.notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
     return graph
+
+
+def _rules(jax: Any) -> Literal["jax", "jax_x32"]:
+    """Return the name of the rules of JAX's present settings."""
+    return "jax" if jax.config.jax_enable_x64 or has_explicit_dtypes(jax) else "jax_x32"
+
+
+def _cut_arguments(
+    jax: Any, jaxpr: Any, leaves: Sequence[Any], names: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence for each array of 64 bits of which JAX changes values as it makes it 32."""
+    variables = jaxpr.jaxpr.invars
+    for leaf, variable, name in zip(leaves, variables, names, strict=len(leaves) == len(variables)):
+        if not isinstance(leaf, (np.ndarray, np.generic)) or has_keys(variable.aval):
+            continue
+        before: np.ndarray[Any, Any] = np.asarray(cast("Any", leaf))
+        to: np.dtype[Any] = np.dtype(variable.aval.dtype)
+        if before.dtype == to or before.dtype.kind not in "iufc":
+            continue
+        with np.errstate(all="ignore"):
+            after: np.ndarray[Any, Any] = before.astype(to)
+            changes = (after != before) & ~((after != after) & (before != before))
+        if changes.any():
+            first = np.argmax(changes)
+            value, other = before.flat[first].item(), after.flat[first].item()
+            yield (
+                f"JAX makes the {before.dtype} argument {name} {to}, which changes {changes.sum()} "
+                f"of {changes.size} values ({value!r} becomes {other!r}); to keep them write "
+                'jax.config.update("jax_enable_x64", True)'
+            )
 
 
 def _traced(
@@ -118,7 +165,7 @@ def _arrays_of(
 
 def _refusal(jax: Any, loop: RefusedLoop, name: str) -> GraphError:
     """Return the error for a loop whose carry changes its dtype, with the op that changes it."""
-    graph = Graph(name, rules="jax" if jax.config.jax_enable_x64 else "jax_x32")
+    graph = Graph(name, rules=_rules(jax))
     sites = Sites(jax)
     site = sites.of_frames(loop.frames)
     is_tracer = [isinstance(x, jax.core.Tracer) for x in loop.constants]
@@ -236,7 +283,7 @@ class Importer:
         name, params = equation.primitive.name, equation.params
         self._site = site
         with self.graph.at(site.location):
-            if name in INLINED and INLINED[name] in params:
+            if name in INLINED and _is_jaxpr(params.get(INLINED[name])):
                 operands = [self._operand(variable, environment) for variable in equation.invars]
                 jaxpr = params[INLINED[name]]
                 if name in ("jit", "pjit") and not self.sites.traced_function(jaxpr.jaxpr):
@@ -282,20 +329,25 @@ class Importer:
             else Value(self._symbol(value))
             for value in values
         ]
+        params, before = Parameters(equation.params), len(self.graph.symbols)
         if name in CONTROL:
-            results = CONTROL[name](self, equation.params, [*map(self._symbol, values)], types)
-            if results is not None:
+            try:
+                results = CONTROL[name](self, params, [*map(self._symbol, values)], types)
+            except _RAW:  # of another version of JAX, or another package
+                results = None
+            if results is not None and not params.have_effect():
                 return results
+            del self.graph.symbols[before:]
         row = ROWS.get(name) or INDEXING.get(name)
         variables = (*equation.invars, *equation.outvars)
         if row is not None and not any(has_keys(variable.aval) for variable in variables):
             has_casts = any(value.cast for value in values)
             if has_casts and (isinstance(row, Op) or name in PROMOTING):
-                results = self._by_row(row, equation.params, values, types, implies=True)
+                results = self._by_row(row, params, values, types, implies=True)
                 if results is not None:
                     return results
             values = [Value(self._symbol(value)) for value in values]
-            results = self._by_row(row, equation.params, values, types)
+            results = self._by_row(row, params, values, types)
             if results is not None:
                 return results
         return self._call_of(equation, [self._symbol(value) for value in values], types)
@@ -303,7 +355,7 @@ class Importer:
     def _by_row(
         self,
         row: Row,
-        params: dict[str, Any],
+        params: Parameters,
         values: Sequence[Value],
         types: Sequence[TensorType],
         implies: bool = False,
@@ -318,14 +370,14 @@ class Importer:
         equation = Equation(graph, params, args, types)
         try:
             result = equation.emit(row, *args) if isinstance(row, Op) else row(equation)
-            if result is not None:
+            if result is not None and not params.have_effect():
                 several = isinstance(result, (list, tuple))
                 results: Sequence[Symbol] = cast("Any", result if several else [result])
                 if not implies:
                     return [self.conformed(*pair) for pair in zip(results, types, strict=True)]
                 if [x.type for x in results] == [*types] and self._are_implied(values, before):
                     return results
-        except GraphirError:  # the rules refuse what only JAX's own functions promote
+        except (GraphirError, *_RAW):  # the rules refuse what only JAX's own functions promote
             pass
         del graph.symbols[before:]
         return None
@@ -359,7 +411,9 @@ class Importer:
         self, equation: Any, args: Sequence[Symbol], types: Sequence[TensorType]
     ) -> Sequence[Symbol]:
         """Return the results of a primitive as those of a call of it."""
-        function = _Bound(self.jax, equation)
+        function = BoundPrimitive(self.jax, equation)
+        assert self._site is not None
+        function.require_implementation(self._site.location)
         if not args and all(type(type_) is TensorType for type_ in types):
             return [self._constant(value) for value in self.jax.jit(function.run)()]
         attrs = {
@@ -508,36 +562,15 @@ def _name(jaxpr: Any) -> str:
     return (info.func_name if info is not None else "") or "body"
 
 
-class _Bound:
-    """The primitive of an equation with its parameters, as a function of arrays."""
+_RAW = (
+    *(KeyError, IndexError, AttributeError, AssertionError),
+    *(TypeError, ValueError, NotImplementedError),
+)
+"""The errors of code that meets a primitive with other parameters than it knows."""
 
-    def __init__(self, jax: Any, equation: Any) -> None:
-        self._jax, self._primitive, self._params = jax, equation.primitive, equation.params
-        avals = [variable.aval for variable in equation.invars]
-        self._keys = [aval.dtype if has_keys(aval) else None for aval in avals]
 
-    def __call__(self, *args: Any) -> tuple[Any, ...]:
-        return tuple([self._array(result) for result in self.run(*args)])
-
-    def run(self, *args: Any) -> tuple[Any, ...]:
-        """Return the results as arrays of JAX; keys come and go as their data."""
-        asarray, random = self._jax.numpy.asarray, self._jax.random
-        arrays = [asarray(x) if isinstance(x, np.ndarray) else x for x in args]
-        for i, dtype in enumerate(self._keys):
-            if dtype is not None:
-                arrays[i] = random.wrap_key_data(arrays[i], impl=dtype._impl.name)
-        params: Any = self._primitive.get_bind_params(self._params)
-        functions: tuple[Any, ...] = ()
-        if isinstance(params, tuple):  # before JAX 0.10
-            functions, params = cast("tuple[Any, Any]", params)
-        results = self._primitive.bind(*functions, *arrays, **params)
-        several = results if self._primitive.multiple_results else (results,)
-        return tuple([random.key_data(x) if has_keys(x) else x for x in several])
-
-    def _array(self, value: Any) -> Any:
-        """Return a result as a NumPy array; an opaque value stays."""
-        dtypes = self._jax.dtypes
-        return value if dtypes.issubdtype(value.dtype, dtypes.extended) else np.asarray(value)
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(getattr(value, "jaxpr", value), "eqns")
 
 
 def _needed(jaxpr: Any) -> list[bool]:

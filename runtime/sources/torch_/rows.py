@@ -27,7 +27,7 @@ class RowCall:
 
     `cast` returns a symbol in a dtype, for a conversion that the op itself makes. `vectors` returns
     where the kernel computes elements in vectors, which are `wide` if it is compiled for AVX512:
-    everywhere, nowhere, or a mask.
+    everywhere, nowhere, or a mask. `results` are the tensors of the run.
     """
 
     def __init__(
@@ -36,9 +36,11 @@ class RowCall:
         name: tuple[str, str],
         types: Sequence[TensorType],
         cast: Callable[[Symbol, DType], Symbol],
-        vectors: Callable[[bool], Any] = lambda wide: True,
+        results: Sequence[Any],
+        vectors: Callable[[bool], Any],
     ) -> None:
         self.graph, self.types, self.cast, self.vectors = graph, types, cast, vectors
+        self.results = results
         self.name, self.overload = name
 
     @property
@@ -501,6 +503,20 @@ def _pad(e: RowCall, x: Any, pad: Any, value: Any = 0) -> Any:
 
 
 # -- indexing
+
+
+@row("_pack_padded_sequence")
+def _pack(e: RowCall, x: Any, lengths: Any, batch_first: bool) -> Any:
+    """The steps of the sequences that have not ended, one after another.
+
+    The lengths depend on no input (see the recorder).
+    """
+    counts = e.results[1].tolist()
+    sequence, step = (sizes(x)[1], 1) if batch_first else (1, sizes(x)[1])
+    places = [i * sequence + t * step for t, count in enumerate(counts) for i in range(count)]
+    flat = e.shaped(x, (sizes(x)[0] * sizes(x)[1], *sizes(x)[2:]))
+    batch_sizes = e.places(counts)
+    return [e(ops.gather, flat, e.places(places), axis=0), batch_sizes]
 
 
 @row("gather")

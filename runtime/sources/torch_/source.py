@@ -31,6 +31,7 @@ from runtime.sources.names import identifier
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
 from runtime.sources.torch_.elementwise import vector_places
 from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
+from runtime.sources.torch_.functions import Replacements
 from runtime.sources.torch_.rows import RowCall
 from runtime.sources.torch_.scatters import ROWS
 from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, tensor_of, type_of
@@ -82,7 +83,20 @@ def tensors_of(
     if isinstance(function, torch.export.ExportedProgram) and not args and not keywords:
         args, keywords = function.example_inputs
     by_name = _arguments(function, args, keywords)
-    return [leaf for _, leaf in paths(torch, by_name) if isinstance(leaf, torch.Tensor)]
+    lengths = _batch_sizes(torch, by_name)
+    leaves = [leaf for _, leaf in paths(torch, by_name) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in leaves if id(leaf) not in lengths]
+
+
+def _batch_sizes(torch: Any, arguments: Any) -> set[int]:
+    """Return the ids of the tensors that say how the packed sequences of arguments are packed."""
+    packed = torch.nn.utils.rnn.PackedSequence
+
+    def is_packed(value: Any) -> bool:
+        return isinstance(value, packed)
+
+    leaves = torch.utils._pytree.tree_leaves(arguments, is_leaf=is_packed)
+    return {id(leaf.batch_sizes) for leaf in filter(is_packed, leaves)}
 
 
 def paths(torch: Any, value: Any) -> Iterator[tuple[str, Any]]:
@@ -120,9 +134,14 @@ class TorchRecorder:
     def declare(self, arguments: Mapping[str, Any], function: Any) -> None:
         """Add inputs for the tensors of arguments, then of modules: the function, and arguments."""
         modules: list[tuple[str, Any]] = [("", function)]
+        lengths = _batch_sizes(self.torch, arguments)
         for path, leaf in paths(self.torch, arguments):
             name = path.removeprefix("['").replace("']", "", 1)
-            if isinstance(leaf, self.torch.Tensor):
+            if id(leaf) in lengths:
+                self.tensors.add_outer(leaf, self._constant(leaf), name)
+                text = f"the batch sizes of the packed sequence {name} are constants of the graph"
+                self._notes[text] = None
+            elif isinstance(leaf, self.torch.Tensor):
                 self._input(leaf, name)
             elif isinstance(leaf, np.ndarray):
                 text = f"the values of the NumPy array {name} are constants of the graph"
@@ -213,6 +232,9 @@ class TorchRecorder:
         """Run a program, and return its graph."""
         base = self.torch.utils._python_dispatch.TorchDispatchMode
         functions = self.torch.overrides.TorchFunctionMode
+        replacements = Replacements(
+            self.torch, lambda tensor: _depends_on_inputs(self.tensors[tensor])
+        )
 
         def dispatch(mode: Any, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             try:
@@ -224,8 +246,12 @@ class TorchRecorder:
 
         def function(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             with self.sites.calling(func, args, kwargs or {}):
+                name = getattr(func, "__name__", "")
+                other = replacements.of(name, args, kwargs or {})
+                if other is not None:
+                    return other()
                 self._refuse_leaving(_values_read(func, args, kwargs or {}))
-                if getattr(func, "__name__", "") == "lstm":
+                if name == "lstm":
                     return self.sites.lstm(func, args)
                 return func(*args, **(kwargs or {}))
 
@@ -284,6 +310,12 @@ class TorchRecorder:
             if name_of(op) == "lift_fresh":  # of torch.tensor, whose values no op has made
                 self.tensors[args[0]] = self._constant(args[0])
             operands = self._operands(args, kwargs)
+            if name_of(op) == "_pack_padded_sequence" and _depends_on_inputs(operands[0][1]):
+                raise GraphError(
+                    "the lengths of a packed sequence depend on the inputs, and decide what runs",
+                    got=str(operands[0][1].type),
+                    fix="pass them as a list, or as a tensor that the function has from outside",
+                )
             try:
                 result = op(*args, **kwargs)
             except RuntimeError as error:
@@ -414,6 +446,7 @@ class TorchRecorder:
             (name, op._overloadname),
             [*map(type_of, results)],
             lambda x, to: self._cast(x, to, INTERMEDIATE, f"torch.{name}"),
+            results,
             lambda wide: vector_places(
                 results[0].shape, self._tensors(real), 512 if wide and self._has_avx512 else 256
             ),

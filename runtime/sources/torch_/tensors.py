@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import DType, Graph, GraphError, Symbol, TensorType, ops
+from graphir.promotion.torch import TORCH_LATTICE
 
 Geometry: TypeAlias = "tuple[Any, ...]"
 
@@ -22,11 +23,11 @@ def dtype_of(dtype: Any) -> DType:
     """Return the dtype for a torch.dtype; GraphError for dtypes that graphir does not have."""
     name = str(dtype).removeprefix("torch.")
     if name not in _DTYPES:
-        raise GraphError(f"graphir has no dtype {name}", fix="use a wider dtype")
+        raise GraphError(f"graphir has no dtype {name} of PyTorch", fix="use a wider dtype")
     return DType(name)
 
 
-_DTYPES = frozenset(map(str, DType))
+_DTYPES = frozenset(map(str, TORCH_LATTICE))
 
 
 def type_of(tensor: Any) -> TensorType:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import Graph, Symbol
+from graphir import ExecutionError, Graph, GraphError, Symbol, ops
 from passes import cast_report, lower
 from passes.rewriter import bodies_of
 from runtime import from_jax, interpret
@@ -225,3 +225,125 @@ def test_the_rule_of_carries_is_that_of_jax(x64: bool) -> None:
                     np.testing.assert_array_equal(value, other, name)
             rows = [row for row in cast_report(graph) if row.operand == "intermediate"]
             assert not any(row.source.weak or row.target.weak for row in rows), name
+
+
+# -- 64 bits
+
+
+def test_explicit_dtypes_of_64_bits_compute_in_64() -> None:
+    """Where JAX allows them beside a default of 32, nothing is cut, and no cast is invented."""
+    before = jax.config.jax_explicit_x64_dtypes
+
+    def function(x: Any) -> Any:
+        wide, count = x.astype(jnp.float64), jnp.arange(4, dtype="int64")
+        means = jnp.mean(count), jnp.sum(jnp.arange(3, dtype="int8")), jnp.sum(wide)
+        return (
+            wide / 3,
+            count * wide,
+            jnp.sin(count),
+            x * 2,
+            jnp.where(x > 0, 1, 2),
+            *means,
+            wide * x,
+        )
+
+    jax.config.update("jax_explicit_x64_dtypes", "allow")
+    try:
+        x = jnp.arange(4.0)
+        graph = from_jax(function, x)
+        right = [np.asarray(leaf) for leaf in jax.tree.leaves(function(x))]
+        values = [interpret(each, np.asarray(x)) for each in (graph.verify(), lower(graph))]
+        casts = cast_report(from_jax(lambda x: x.astype(jnp.float64) / 3, x))
+        called = from_jax(lambda x: jnp.linalg.inv(x.astype("float64").reshape(2, 2) + 1), x)
+    finally:
+        jax.config.update("jax_explicit_x64_dtypes", before)
+    for several in values:
+        for value, other in zip(several, right, strict=True):
+            assert value.dtype == other.dtype
+            np.testing.assert_allclose(value, other, rtol=1e-15 if other.itemsize == 8 else 1e-6)
+    assert [row.kind for row in casts] == ["explicit"]
+    inverse = interpret(called, np.asarray(x))  # a call, outside of the setting
+    assert inverse.dtype == "float64"
+    np.testing.assert_allclose(inverse, np.linalg.inv([[1.0, 2], [3, 4]]), rtol=1e-14)
+
+
+def test_a_call_has_the_bits_that_jax_had_at_the_import() -> None:
+    with jax.enable_x64(True):
+        graph = from_jax(jnp.linalg.inv, jnp.array([[1.0, 2], [3, 4]]))
+    value = interpret(graph, np.array([[1.0, 2], [3, 4]]))
+    assert value.dtype == "float64"
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.array([2**40, 3]), "changes 1 of 2 values (1099511627776 becomes 0)"),
+        (np.array([0.1, 0.5, np.nan]), "changes 1 of 3 values (0.1 becomes 0.10000000149011612)"),
+        (np.array([3, 4]), ""),
+        (np.array([0.5, np.inf]), ""),
+        (np.array([[True]]), ""),
+    ],
+)
+def test_values_that_jax_cuts_are_counted(array: Any, words: str) -> None:
+    notes = from_jax(lambda counts: counts * 2, array).notes
+    assert len(notes) == bool(words)
+    assert all(words in note and f"the {array.dtype} argument counts" in note for note in notes)
+    assert all('jax.config.update("jax_enable_x64", True)' in note for note in notes)
+    with jax.enable_x64(True):
+        assert from_jax(lambda counts: counts * 2, array).notes == []
+
+
+# -- primitives of strangers
+
+
+def _primitive(name: str, several: bool = False) -> Any:
+    primitive: Any = jax.extend.core.Primitive(name)
+    primitive.multiple_results = several
+
+    def shape(x: Any, **_: Any) -> Any:
+        aval = jax.core.ShapedArray(x.shape, x.dtype)
+        return [aval] if several else aval
+
+    primitive.def_abstract_eval(shape)
+    return primitive
+
+
+@pytest.mark.parametrize("name", ["unheard_of", "transpose", "reduce_sum", "scan", "while", "jit"])
+def test_a_primitive_with_parameters_of_its_own_is_a_call(name: str) -> None:
+    """It may have the name of one of JAX: another version of JAX has other parameters."""
+    several = name in ("scan", "while")
+    primitive = _primitive(name, several)
+    primitive.def_impl(lambda x, **_: [x + 1] if several else x + 1)
+    for parameters in ({}, {"setting": object()}, {"jaxpr": 3, "axes": "all"}):
+        graph = from_jax(
+            lambda x, p=parameters: jax.tree.leaves(primitive.bind(x * 2, **p))[0], jnp.ones(3)
+        )
+        np.testing.assert_array_equal(interpret(graph, np.ones(3, "float32")), [3, 3, 3])
+
+
+def test_a_parameter_that_a_row_does_not_know_makes_a_call() -> None:
+    preset = jax.lax.DotAlgorithmPreset.BF16_BF16_F32
+    x = jnp.asarray(X[:4, :4])
+    graph = from_jax(lambda x: jax.lax.dot(x, x, precision=preset), x)
+    assert [s.attrs["callee"].name for s in graph if s.op is ops.control.call] == [
+        "jax.dot_general"
+    ]
+    right = jax.lax.dot(x, x, precision=preset)
+    np.testing.assert_array_equal(interpret(graph, np.asarray(x)), np.asarray(right))
+
+
+def test_a_primitive_that_jax_cannot_compute_is_refused_by_name() -> None:
+    with pytest.raises(GraphError, match=r"test_from_jax\.py:.*lonely has neither an op"):
+        from_jax(lambda x: _primitive("lonely").bind(x * 2), jnp.ones(3))
+
+
+def test_an_error_of_a_call_has_its_name() -> None:
+    primitive = _primitive("failing")
+
+    def fail(x: Any) -> Any:
+        raise KeyError("no such thing")
+
+    primitive.def_impl(fail)
+    graph = from_jax(lambda x: primitive.bind(x * 2), jnp.ones(3))
+    with pytest.raises(ExecutionError, match=r"jax\.failing: JAX does not compute it"):
+        interpret(graph, np.ones(3, "float32"))

@@ -249,3 +249,116 @@ def test_a_function_without_result_gives_what_it_writes() -> None:
 def test_halves_stay_halves() -> None:
     graph = from_torch(lambda b, h: (b + 1.5, h * torch.tensor(2.0)), B, H)
     assert [str(x.dtype) for x in graph.outputs] == ["bfloat16", "float16"]
+
+
+# -- indices that are tensors, packed sequences, copies
+
+
+def _assigned(x: Any, index: Any, value: Any) -> Any:
+    y = x.clone()
+    y[index] = value
+    return y
+
+
+_INDEXED: dict[str, Any] = {
+    "first": lambda x, i: x[i],
+    "second": lambda x, i: x[:, i],
+    "both": lambda x, i: x[i, i],
+    "with a slice": lambda x, i: x[i, 1:3],
+    "new axis": lambda x, i: x[None, i],
+    "ellipsis": lambda x, i: x[..., i],
+    "with a list": lambda x, i: x[[0, 1], i],
+    "select": lambda x, i: torch.select(x, 1, i),
+    "narrow": lambda x, i: torch.narrow(x, 0, i, 2),
+    "assigned": lambda x, i: _assigned(x, i, 0.0),
+    "assigned in a column": lambda x, i: _assigned(x, (slice(None), i), x[:, 0]),
+    "assigned in an element": lambda x, i: _assigned(x, (i, i), 9.0),
+    "assigned by a list": lambda x, i: _assigned(x, ([0, 2], i), x[:2, 1]),
+}
+
+
+@pytest.mark.parametrize("name", _INDEXED)
+def test_an_index_may_be_an_argument(name: str) -> None:
+    """It is no int of the graph: the graph holds for its other values."""
+    x = torch.arange(12.0).reshape(3, 4)
+    for dtype in (torch.int64, torch.int32):
+        graph = from_torch(_INDEXED[name], x, torch.tensor(1, dtype=dtype))
+        assert calls(graph) == []
+        for place in (0, 1) if name == "narrow" else (0, 1, 2, -1):
+            i = torch.tensor(place, dtype=dtype)
+            for each in (graph.verify(), lower(graph)):
+                value = interpret(each, array_of(torch, x), array_of(torch, i))
+                np.testing.assert_array_equal(value, array_of(torch, _INDEXED[name](x, i)))
+
+
+def test_an_index_by_which_sizes_depend_on_values_is_refused() -> None:
+    x, i = torch.arange(12.0).reshape(3, 4), torch.tensor(1)
+    for function in (lambda x, i: x[i:], lambda x, i: x[i > 0]):
+        with pytest.raises(GraphError, match="__getitem__: the value of a tensor leaves the graph"):
+            from_torch(function, x, i)
+
+
+def _packed(layer: Any, lengths: Any, **settings: Any) -> Any:
+    rnn = nn.utils.rnn
+
+    def run(x: Any) -> Any:
+        packed = rnn.pack_padded_sequence(x, lengths, **settings)
+        batch_first = settings.get("batch_first", False)
+        return rnn.pad_packed_sequence(layer(packed)[0], batch_first=batch_first)[0]
+
+    return run
+
+
+def test_packed_sequences() -> None:
+    torch.manual_seed(0)
+    lstm, gru = nn.LSTM(4, 5, batch_first=True, bidirectional=True), nn.GRU(4, 5, num_layers=2)
+    x = torch.randn(3, 6, 4)
+    programs = {
+        "lstm": (_packed(lstm, torch.tensor([6, 4, 2]), batch_first=True), x),
+        "in any order": (_packed(lstm, [2, 6, 4], batch_first=True, enforce_sorted=False), x),
+        "gru": (_packed(gru, torch.tensor([6, 6, 1])), x.transpose(0, 1).contiguous()),
+    }
+    for name, (function, x) in programs.items():
+        graph = from_torch(function, x)
+        assert calls(graph) == [], name
+        right = array_of(torch, function(x))
+        np.testing.assert_allclose(interpret(graph, array_of(torch, x)), right, 1e-5, 1e-6)
+    with pytest.raises(GraphError, match="the lengths of a packed sequence depend on the inputs"):
+        from_torch(lambda x, n: _packed(gru, n)(x), x, torch.tensor([6, 6, 1]))
+    packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([6, 4, 2]))
+    graph = from_torch(lambda packed: gru(packed)[1], packed)
+    assert graph.input_names[0] == "packed_data"
+    assert any("batch sizes of the packed sequence" in note for note in graph.notes)
+    value = interpret(graph, array_of(torch, packed.data))
+    np.testing.assert_allclose(value, array_of(torch, gru(packed)[1]), 1e-5, 1e-6)
+
+
+def test_deep_copies_of_modules_and_tensors() -> None:
+    class Counted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+            self.register_buffer("counts", torch.arange(4))
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(x) * self.counts
+
+    torch.manual_seed(0)
+    module, x = Counted(), torch.randn(3, 4)
+    for function in (
+        lambda x: copy.deepcopy(module)(x),
+        lambda x: nn.ModuleList([copy.deepcopy(module) for _ in range(2)])[1](x),
+        lambda x: copy.deepcopy(x).mul_(2) + x,
+    ):
+        right = array_of(torch, function(x))
+        value = interpret(from_torch(function, x), array_of(torch, x))
+        np.testing.assert_allclose(value, right, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["int1", "int2", "int4", "uint3", "complex32", "float4_e2m1fn_x2"])
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_dtypes_that_torch_only_stores_are_refused_by_name(name: str) -> None:
+    if not hasattr(torch, name):
+        pytest.skip(f"this PyTorch has no {name}")
+    with pytest.raises(GraphError, match=f"graphir has no dtype {name} of PyTorch"):
+        from_torch(lambda x: x.clone(), torch.empty(3, dtype=getattr(torch, name)))

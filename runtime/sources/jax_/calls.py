@@ -1,0 +1,84 @@
+"""Primitives of JAX without an op: calls that JAX computes."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import ExecutionError, GraphError, GraphirError, Location
+from runtime.optional import optional
+from runtime.sources.jax_.rows import has_explicit_dtypes, has_keys
+
+
+class BoundPrimitive:
+    """The primitive of an equation with its parameters, as a function of arrays."""
+
+    def __init__(self, jax: Any, equation: Any) -> None:
+        self._jax, self._primitive, self._params = jax, equation.primitive, equation.params
+        self._avals = [variable.aval for variable in equation.invars]
+        self._keys = [aval.dtype if has_keys(aval) else None for aval in self._avals]
+        self._has_64_bits = jax.config.jax_enable_x64 or has_explicit_dtypes(jax)
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """Return the results as NumPy arrays; ExecutionError, with the name, where JAX fails."""
+        name = f"jax.{self._primitive.name}"
+        try:
+            with _having_64_bits(self._jax, self._has_64_bits):
+                return tuple([self._array(result) for result in self.run(*args)])
+        except GraphirError:
+            raise
+        except Exception as error:
+            text = str(error).partition("\n")[0] or type(error).__name__
+            raise ExecutionError(f"{name}: JAX does not compute it; {text}") from error
+
+    def require_implementation(self, location: Location) -> None:
+        """Raise GraphError, with the name, for a primitive that JAX cannot compute."""
+        if self._runs_alone():
+            return
+        types = [self._jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in self._avals]
+        try:
+            self._jax.jit(self._bind).lower(*types)
+        except Exception as error:
+            raise GraphError(
+                f"the primitive {self._primitive.name} has neither an op here nor an "
+                "implementation in JAX",
+                fix=f"define {self._primitive.name}.def_impl(...), or write it with jax.lax",
+            ).at(location, f"jax.{self._primitive.name}") from error
+
+    def _runs_alone(self) -> bool:
+        """Whether the primitive has an implementation, or is of a class that binds by itself."""
+        base = optional("jax.extend.core", "jax", "from_jax").Primitive
+        return "impl" in vars(self._primitive) or cast("Any", type(self._primitive)) is not base
+
+    def _bind(self, *arrays: Any) -> Any:
+        params: Any = self._primitive.get_bind_params(self._params)
+        functions: tuple[Any, ...] = ()
+        if isinstance(params, tuple):  # before JAX 0.10
+            functions, params = cast("tuple[Any, Any]", params)
+        return self._primitive.bind(*functions, *arrays, **params)
+
+    def run(self, *args: Any) -> tuple[Any, ...]:
+        """Return the results as arrays of JAX; keys come and go as their data."""
+        asarray, random = self._jax.numpy.asarray, self._jax.random
+        arrays = [x if isinstance(x, self._jax.Array) else asarray(x, x.dtype) for x in args]
+        for i, dtype in enumerate(self._keys):
+            if dtype is not None:
+                arrays[i] = random.wrap_key_data(arrays[i], impl=dtype._impl.name)
+        bind = self._bind if self._runs_alone() else self._jax.jit(self._bind)
+        results = bind(*arrays)
+        several = results if self._primitive.multiple_results else (results,)
+        return tuple([random.key_data(x) if has_keys(x) else x for x in several])
+
+    def _array(self, value: Any) -> Any:
+        """Return a result as a NumPy array; an opaque value stays."""
+        dtypes = self._jax.dtypes
+        return value if dtypes.issubdtype(value.dtype, dtypes.extended) else np.asarray(value)
+
+
+def _having_64_bits(jax: Any, enabled: bool) -> AbstractContextManager[Any]:
+    """Return a context in which JAX has 64 bits as it had when a program was imported."""
+    if not enabled or jax.config.jax_enable_x64:
+        return nullcontext()
+    return (jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64)(True)
