@@ -477,10 +477,10 @@ class _Compiled:
 
 
 def _may_be_view(output: Symbol) -> bool:
-    """Whether an output is a permutation, or the cast of one to its own dtype."""
+    """Whether an output of several axes is a permutation, or the cast of one to its own dtype."""
     while output.op is ops.cast and output.dtype is output.args[0].dtype:
         output = output.args[0]
-    return output.op is ops.permute or output.op is ops.transpose
+    return output.rank > 1 and output.op in (ops.permute, ops.transpose)
 
 
 def _finish(trace: Trace) -> str | None:
