@@ -284,7 +284,7 @@ def numpy_loop(op: str, *others: str) -> Callable[[Any, Types], Any]:
         loop = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()
         ufunc: Any = getattr(np, loop[0], None) if loop and loop[0] in (op, *others) else None
         if op == "clip" and ufunc is not None:
-            ufunc = np._core.umath.clip  # pyright: ignore[reportAttributeAccessIssue]
+            ufunc = cast("Any", np)._core.umath.clip
         if len(loop) != 3 or not isinstance(ufunc, np.ufunc):
             raise GraphError(
                 "a loop is a ufunc and the strides of operands and results",

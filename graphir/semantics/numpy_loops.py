@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from itertools import count
 from typing import Any, TypeAlias, cast
 
@@ -59,9 +60,10 @@ def has_contiguous_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence
 
 
 def _is_in_order(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) or bool(
-        value.flags.c_contiguous and value.flags.aligned and not has_odd_step(value)
-    )
+    if not isinstance(value, np.ndarray):
+        return True
+    array = cast("Array", value)
+    return array.flags.c_contiguous and array.flags.aligned and not has_odd_step(array)
 
 
 LIKE_POWERS: Mapping[np.ufunc, str] = {
@@ -72,7 +74,9 @@ LIKE_POWERS: Mapping[np.ufunc, str] = {
 """
 
 
-CLIP: np.ufunc = np._core.umath.clip  # pyright: ignore[reportAttributeAccessIssue]
+_UMATH: Any = import_module("numpy._core.umath")
+CLIP: np.ufunc = _UMATH.clip
+"""The ufunc of np.clip."""
 
 
 def ufunc_of(name: str) -> np.ufunc:

@@ -611,6 +611,8 @@ class Recorder(NotingBuilder):
 def _rounds_each_step(symbol: Symbol) -> bool:
     """Whether NumPy rounds each sum or product of float16 on the way to a result of an op."""
     op, attrs = symbol.op, symbol.attrs
+    if symbol.type.dtype is not DType.float16:
+        return False
     if op in (ops.prod, ops.cumulative_sum, ops.cumulative_prod):
         return True
     shape = symbol.args[0].shape if symbol.args else ()

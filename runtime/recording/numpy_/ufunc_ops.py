@@ -62,7 +62,8 @@ def _loop(ufunc: np.ufunc, op: Op | None, values: Sequence[Any], outs: Sequence[
 
     A replay may have exponents 2.0 where the recorded array has none.
     """
-    if not values or not any(np.ndim(value) for value in values):
+    has_axes = any(np.ndim(value) for value in values)
+    if not values or not (has_axes or ufunc is np.reciprocal):
         return None
     if op is None:
         name = ufunc.__name__ if ufunc in LIKE_POWERS else None
