@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph, Symbol, ops
+from graphir.numpy_api.trace import trace
 from runtime import Program, interpret
 from runtime.program import steps
 from runtime.program.cost_model import COST
@@ -163,3 +164,16 @@ def test_a_filled_array_beside_a_region_is_no_reduction_of_it() -> None:
     array = np.random.default_rng(0).normal(size=(200, 700))
     results = Program(g, native="off")(array)
     assert all(map(same, results, interpret(g, array)))
+
+
+@pytest.mark.parametrize("native", TIERS)
+def test_reductions_of_windows_read_no_memory_after_the_array(native: Any) -> None:
+    def windows(x: Any) -> Any:
+        view = np.lib.stride_tricks.sliding_window_view(x, 300)
+        return view.max(0), view.sum(0), np.trace(np.broadcast_to(x[:60], (90, 90, 60)))
+
+    for dtype in (np.int64, np.float64):
+        x = np.arange(1000).astype(dtype)
+        program = Program(trace(windows, x, rules="numpy").graph, native=native, threads=2)
+        for _ in range(2):
+            assert all(map(same, program(x), windows(x)))

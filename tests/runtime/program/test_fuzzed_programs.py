@@ -46,3 +46,9 @@ def test_drawn_programs_of_broad_kinds() -> None:
 def test_steps_in_a_row_of_which_nothing_reads_a_result() -> None:
     """An update that is dead, because all slices of its result lie in rows that it leaves."""
     assert run(3_101_230) == "equal"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_reductions_of_outer_axes_of_repeated_elements() -> None:
+    """Machine code read the windows of an input, whose strides are 0, as a contiguous array."""
+    assert run(75_004_038, BROAD) == "equal"
