@@ -129,6 +129,11 @@ def array_type(aval: Any) -> TensorType:
     return TensorType(dtype, aval.shape)
 
 
+def drops_imaginary(source: DType, target: DType) -> bool:
+    """Whether a library converts complex numbers by their real parts."""
+    return source.is_complex and not target.is_complex and target is not DType.bool
+
+
 def has_explicit_dtypes(jax: Any) -> bool:
     """Whether JAX has 64 bits where a program names them, and 32 by default.
 

@@ -45,6 +45,7 @@ from runtime.sources.jax_.rows import (
     Parameters,
     Row,
     array_type,
+    drops_imaginary,
     has_explicit_dtypes,
     has_keys,
 )
@@ -270,6 +271,11 @@ class Importer:
 
     def _cast(self, symbol: Symbol, to: DType, site: EquationSite) -> Symbol:
         """Return a cast: explicit if the site is a conversion that the user wrote."""
+        if drops_imaginary(symbol.dtype, to):
+            self.skipped.append(f"line {site.location.line}: JAX drops imaginary parts in {to}")
+            symbol = self.graph.emit(ops.real, (symbol,), {})
+            if symbol.dtype is to:
+                return symbol
         cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
         if not site.is_conversion:
             operand, op = (INTERMEDIATE, site.function) if "." in site.function else ("x", "cast")

@@ -19,6 +19,8 @@ class Replacements:
         """Return a function without arguments to run instead; None to run PyTorch's."""
         if name == "__deepcopy__" and type(args[0]) is self._torch.Tensor:
             return lambda: self._copy(*args)
+        if name in ("clamp", "clip"):
+            return self._clamp_of(args, kwargs)
         if kwargs or len(args) < 2:
             return None
         if name == "__getitem__" and self._place(args[0], args[1]) is not None:
@@ -33,6 +35,30 @@ class Replacements:
             places = self._torch.arange(args[3])
             return lambda: x[(*before, start + places)]
         return None
+
+    def _clamp_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return a clamp between a number and a tensor, of which PyTorch makes a number, too.
+
+        As numbers, the bounds count by their categories.
+        """
+        torch, by_name = (
+            self._torch,
+            {**dict(zip(("x", "min", "max"), args, strict=False)), **kwargs},
+        )
+        if by_name.keys() != {"x", "min", "max"}:
+            return None
+        x, *bounds = (by_name[name] for name in ("x", "min", "max"))
+        tensors = [bound for bound in bounds if isinstance(bound, torch.Tensor)]
+        is_mixed = len(tensors) == 1 and all(bound is not None for bound in bounds)
+        if not is_mixed or not self._is_variable(tensors[0]):
+            return None
+        if tensors[0].dim() or any(bound.dtype.is_complex for bound in tensors):
+            return None
+        is_float = (
+            any(isinstance(bound, float) for bound in bounds) or tensors[0].dtype.is_floating_point
+        )
+        to = torch.result_type(x, 1.0 if is_float else 1)
+        return lambda: torch.clamp(x.to(to), *(torch.as_tensor(bound).to(to) for bound in bounds))
 
     def _copy(self, tensor: Any, memo: dict[int, Any]) -> Any:
         """Return a deep copy: a clone, whose storage PyTorch would copy without an op."""

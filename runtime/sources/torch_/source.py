@@ -358,7 +358,7 @@ class TorchRecorder:
             value, to = operands[0][1], dtype_of(targets[0].dtype)
             if not isinstance(value, Symbol):
                 value = self.graph.constant_of(
-                    (to, array_of(self.torch, targets[0].new_tensor(value)))
+                    (to, array_of(self.torch, self.torch.tensor(value).to(targets[0].dtype)))
                 )
             self._write(op, targets, [value])
             return op(*args, **kwargs)
@@ -517,6 +517,9 @@ class TorchRecorder:
     def _conversion(self, symbol: Any, source: Any, result: Any) -> Sequence[Symbol]:
         """Return the cast of `_to_copy`: of the user, of autocast, or of a function of PyTorch."""
         call, to = self.sites.function, dtype_of(result.dtype)
+        symbol = self._real_part(symbol, to)
+        if symbol.dtype is to:
+            return [symbol]
         if self._outer:
             return [self._cast(symbol, to, INTERMEDIATE, f"torch.{name_of(self._outer[0])}")]
         if call is None or call.is_conversion:
@@ -547,12 +550,20 @@ class TorchRecorder:
         self, symbol: Symbol, to: DType, operand: str, op: str, rule: str | None = None
     ) -> Symbol:
         """Return a symbol in another dtype, by a cast with an origin."""
+        symbol = self._real_part(symbol, to)
         if symbol.dtype is to:
             return symbol
         cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
         rule = rule or self.graph.rules.name
         cast_.source = (Origin(operand, op, cast_.location, rule, symbol.dtype, to),)
         return cast_
+
+    def _real_part(self, symbol: Symbol, to: DType) -> Symbol:
+        """Return the real part of complex numbers that become real, as PyTorch warns; else them."""
+        if not symbol.dtype.is_complex or to.is_complex or to is DType.bool:
+            return symbol
+        self._note(f"PyTorch drops imaginary parts in {to}")
+        return self.graph.emit(ops.real, (symbol,), {})
 
     def _conformed(self, op: Any, symbol: Symbol, tensor: Any) -> Symbol:
         """Return a result in the dtype of its tensor; GraphError for another shape."""
@@ -592,6 +603,7 @@ _STAYING = {
     ),
     **dict.fromkeys(("tensor", "as_tensor", "asarray", "new_tensor", "new"), "use torch.stack"),
     "one_hot": "pass num_classes",
+    **dict.fromkeys(("clamp", "clip"), "pass both bounds as tensors, or both as numbers"),
     "tensor_split": "pass the indices as numbers",
 }
 """What to write in place of a function that takes a value out of the graph."""

@@ -347,3 +347,17 @@ def test_an_error_of_a_call_has_its_name() -> None:
     graph = from_jax(lambda x: primitive.bind(x * 2), jnp.ones(3))
     with pytest.raises(ExecutionError, match=r"jax\.failing: JAX does not compute it"):
         interpret(graph, np.ones(3, "float32"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("to", ["float32", "bfloat16", "int16", "uint8", "bool", "complex64"])
+def test_complex_numbers_become_real_as_in_jax(to: str) -> None:
+    """JAX warns of the imaginary parts that it drops; the graph has a note."""
+    z = np.array([1 + 2j, 0, 2j, 3.5], "complex64")
+    graph = from_jax(lambda z: z.astype(to), z)
+    right = np.asarray(jnp.asarray(z).astype(to))
+    assert interpret(graph, z).dtype == right.dtype
+    np.testing.assert_array_equal(interpret(graph, z).astype(complex), right.astype(complex))
+    assert any("drops imaginary parts" in note for note in graph.notes) == (
+        to[0] not in "bc" or "16" in to
+    )

@@ -355,6 +355,23 @@ def test_deep_copies_of_modules_and_tensors() -> None:
         np.testing.assert_allclose(value, right, 1e-5, 1e-6)
 
 
+def test_a_clamp_between_a_number_and_a_tensor() -> None:
+    """PyTorch makes a number of a 0-d tensor, which then counts by its category."""
+    for dtype in (torch.int8, torch.int64, torch.bfloat16, torch.float64):
+        for other in (torch.int64, torch.bfloat16, torch.float64):
+            for x in (torch.arange(3).to(dtype), torch.tensor(2).to(dtype)):
+                bound = torch.tensor(1, dtype=other)
+                for function in (
+                    lambda x, bound: x.clamp(0.5, bound),
+                    lambda x, bound: torch.clip(x, min=bound, max=2),
+                ):
+                    right = array_of(torch, function(x, bound))
+                    graph = from_torch(function, x, bound)
+                    value = interpret(graph, array_of(torch, x), array_of(torch, bound))
+                    assert value.dtype == right.dtype
+                    np.testing.assert_array_equal(value.astype(float), right.astype(float))
+
+
 @pytest.mark.parametrize("name", ["int1", "int2", "int4", "uint3", "complex32", "float4_e2m1fn_x2"])
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_dtypes_that_torch_only_stores_are_refused_by_name(name: str) -> None:
@@ -362,3 +379,15 @@ def test_dtypes_that_torch_only_stores_are_refused_by_name(name: str) -> None:
         pytest.skip(f"this PyTorch has no {name}")
     with pytest.raises(GraphError, match=f"graphir has no dtype {name} of PyTorch"):
         from_torch(lambda x: x.clone(), torch.empty(3, dtype=getattr(torch, name)))
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex")
+@pytest.mark.parametrize("to", [torch.float32, torch.bfloat16, torch.int16, torch.bool])
+def test_complex_numbers_become_real_as_in_torch(to: Any) -> None:
+    z = torch.tensor([1 + 2j, 0, 2j, 3.5])
+    for function in (lambda z: z.to(to), lambda z: torch.zeros(4, dtype=to).copy_(z)):
+        graph, right = from_torch(function, z), array_of(torch, function(z))
+        value = interpret(graph, array_of(torch, z))
+        assert value.dtype == right.dtype
+        np.testing.assert_array_equal(value.astype(float), right.astype(float))
+        assert bool(graph.notes) == (to is not torch.bool)
