@@ -33,6 +33,7 @@ FORWARDING = {
     creation._aside,
     creation._of_list,
     creation._of_buffer,
+    functions._einsum,
     functions._crossed,
     functions._windows,
     method_ops.not_an_op,  # an input in any case
