@@ -298,7 +298,8 @@ def of_loop(
     dtypes = loop_dtypes(ufunc, operands) if has_layout else None
     if ufunc in LIKE_POWERS and not (memory.runs_here and has_layout):
         return _without_op(ufunc, inputs)
-    if dtypes is None or not (own_loop or any(dtype.kind in "fc" for dtype in dtypes)):
+    is_exact = dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes)
+    if dtypes is None or (is_exact and ufunc is not np.reciprocal):
         return None
     results = [_layout_of(value) for value in outs]
     if not own_loop and has_contiguous_bits(ufunc, operands, results):

@@ -78,15 +78,19 @@ def test_some_loops(ufunc: np.ufunc) -> None:
 
 
 def check_loops(ufunc: np.ufunc, dtype: str) -> None:
-    """Where the function is said to have the bits of contiguous copies, it has them."""
+    """Where the function is said to have the bits of contiguous copies, it has them.
+
+    For float16 these are copies of float32, whose results are rounded.
+    """
+    of_copies = "f4" if dtype == "f2" else dtype
     for name, x in _operands(dtype).items():
         operands = [x] * ufunc.nin
         with np.errstate(all="ignore"):
             try:
-                expected = ufunc(*[np.ascontiguousarray(y) for y in operands])
+                result = ufunc(*operands)
             except TypeError:
                 return
-            result = ufunc(*operands)
-        pairs = zip(result, expected, strict=True) if ufunc.nout > 1 else [(result, expected)]
-        if has_contiguous_bits(ufunc, operands):
-            assert all(_same(a, b) for a, b in pairs), (ufunc, dtype, name)
+            expected = ufunc(*[np.ascontiguousarray(y, of_copies) for y in operands])
+            pairs = zip(result, expected, strict=True) if ufunc.nout > 1 else [(result, expected)]
+            if has_contiguous_bits(ufunc, operands):
+                assert all(_same(a, b.astype(a.dtype)) for a, b in pairs), (ufunc, dtype, name)
