@@ -11,6 +11,7 @@ also moves by some eps of one; a line `~!x0` marks a tensor that the line before
 from __future__ import annotations
 
 import itertools
+import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -303,3 +304,38 @@ def compare_leaves(got: Leaves, wanted: Leaves, bound: float) -> str:
             figure = error[off].max() / max(largest, 1e-30)
             return f"result {index}: {off.sum()} of {want.size} are off, by {figure:.2g}"
     return ""
+
+
+def split_table(table: str) -> list[str]:
+    entries = table.replace("\\|", "\0").replace("\n", "|").split("|")
+    return [entry.replace("\0", "|").strip() for entry in entries if entry.strip()]
+
+
+def substitute(template: str, **texts: str) -> str:
+    """Replace the capitals X, Y, A, D, S that stand alone."""
+    for letter, text in texts.items():
+        pieces: list[str] = []
+        for index, char in enumerate(template):
+            before = template[index - 1] if index else " "
+            after = template[index + 1] if index + 1 < len(template) else " "
+            alone = char == letter and not (before.isalnum() or before in "._" or after.isalnum())
+            pieces.append("\1" if alone else char)
+        template = "".join(pieces).replace("\1", text)
+    return template
+
+
+def draw_number(rng: random.Random, dtype: str, chance: float, large: float) -> Any:
+    """A number for an array: with this chance a special one, `large` among those of floats."""
+    special = rng.random() < chance
+    if dtype == "bool":
+        return rng.random() < 0.5
+    if dtype.startswith("uint"):
+        return rng.choice([200, 255, 127]) if special else rng.randint(0, 9)
+    if dtype.startswith("int"):
+        edges = [127, -128, 100] if dtype == "int8" else [1000, -32768, 32767]
+        edges += [16777217, 2147483647] if dtype in ("int32", "int64") else []
+        return rng.choice(edges) if special else rng.randint(-5, 9)
+    if dtype.startswith("complex"):
+        return complex(round(rng.uniform(-2, 2), 3), round(rng.uniform(-2, 2), 3))
+    values = [float("inf"), float("nan"), -0.0, 0.0, 300.0, 1e-6, large, -1e4]
+    return rng.choice(values) if special else round(rng.gauss(0.3, 1.5), 4)

@@ -16,7 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .drawn_programs import Program, Statement, render_marks
+from .drawn_programs import (
+    Program,
+    Statement,
+    draw_number,
+    render_marks,
+    split_table,
+    substitute,
+)
 
 HEADER = """import jax
 import jax.numpy as jnp
@@ -110,24 +117,6 @@ jnp.linspace(0, 1, 3)|jnp.zeros(3)|jnp.ones((2, 3), D)|jnp.full((3,), 0.9)|jnp.f
 jnp.full((), S)|jnp.eye(3, dtype=D)|jnp.array(S)|jnp.asarray(S, D)|jnp.array([1, 2, 3])
 jnp.array([0.5, 1, 2], D)|lax.iota(jnp.int32, 3)|jnp.array([True, False, True])
 jnp.array(0.9, D)|jnp.logspace(0, 1, 3)|jnp.tri(3)"""
-
-
-def split_table(table: str) -> list[str]:
-    entries = table.replace("\\|", "\0").replace("\n", "|").split("|")
-    return [entry.replace("\0", "|").strip() for entry in entries if entry.strip()]
-
-
-def substitute(template: str, **texts: str) -> str:
-    """Replace the capitals X, Y, A, D, S that stand alone."""
-    for letter, text in texts.items():
-        pieces: list[str] = []
-        for index, char in enumerate(template):
-            before = template[index - 1] if index else " "
-            after = template[index + 1] if index + 1 < len(template) else " "
-            alone = char == letter and not (before.isalnum() or before in "._" or after.isalnum())
-            pieces.append("\1" if alone else char)
-        template = "".join(pieces).replace("\1", text)
-    return template
 
 
 _TABLES = [
@@ -282,7 +271,7 @@ def draw_argument(drawing: Drawing, mode: str) -> str:
     shapes = {(3,): 8, (2, 3): 6, (): 5, (4,): 2, (1, 3): 1, (3, 3): 2, (2, 1): 1, (0,): 0.3}
     shape = drawing.choose(shapes)
     values = np.array(
-        [_draw_number(rng, dtype) for _ in range(int(np.prod(shape)))], object
+        [draw_number(rng, dtype, 0.06, 70000.0) for _ in range(int(np.prod(shape)))], object
     ).reshape(shape)
     text = repr(values.tolist()).replace("inf", "np.inf").replace("nan", "np.nan")
     kind = {"bfloat16": "ml_dtypes.bfloat16", "bool": "np.bool_"}.get(dtype, f"np.{dtype}")
@@ -290,22 +279,6 @@ def draw_argument(drawing: Drawing, mode: str) -> str:
     if shape == (0,):
         source = f"np.zeros((0,), {kind})"
     return f"jnp.asarray({source})" if rng.random() < 0.3 else source
-
-
-def _draw_number(rng: random.Random, dtype: str) -> Any:
-    special = rng.random() < 0.06
-    if dtype == "bool":
-        return rng.random() < 0.5
-    if dtype.startswith("uint"):
-        return rng.choice([200, 255, 127]) if special else rng.randint(0, 9)
-    if dtype.startswith("int"):
-        large = [127, -128, 100] if dtype == "int8" else [1000, -32768, 32767]
-        large += [16777217, 2147483647] if dtype in ("int32", "int64") else []
-        return rng.choice(large) if special else rng.randint(-5, 9)
-    if dtype.startswith("complex"):
-        return complex(round(rng.uniform(-2, 2), 3), round(rng.uniform(-2, 2), 3))
-    values = [float("inf"), float("nan"), -0.0, 0.0, 300.0, 1e-6, 70000.0, -1e4]
-    return rng.choice(values) if special else round(rng.gauss(0.3, 1.5), 4)
 
 
 def draw_program(seed: int) -> Program:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import resource
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from tests.support.batches import Row, batch_rows, described, feature_table, share
 
 from .drawn_programs import Outcome, Program, shrink
 
@@ -28,7 +27,6 @@ SILENCE = 120.0  # seconds without an answer after which a process is ended
 MEMORY = 12 << 30  # bytes of address space of a process
 SHRUNK_PER_IDENTITY = 2  # reproductions of one identity of failures, in a batch
 STATUSES = ("equal", "refused", "differ", "crashed", "invalid")
-Row = dict[str, Any]
 Draw = Callable[[int], Program]
 Run = Callable[[Program, str, str], Outcome]  # program, front end, folder
 
@@ -69,70 +67,20 @@ def _run_worker(draw: Draw, run: Run, options: argparse.Namespace) -> None:
             print(json.dumps(run_seed(draw, run, options, seen)), flush=True)
 
 
-def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
-    """The lines that a process prints, until it ends or is silent for too long."""
-    lines: queue.Queue[str | None] = queue.Queue()
-
-    def read() -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        try:
-            line = lines.get(timeout=SILENCE)
-        except queue.Empty:
-            process.kill()
-            return
-        if line is None:
-            return
-        yield line
-
-
 def _run_batch(module: str, seeds: range, front_end: str) -> Iterator[Row]:
-    """Rows of all seeds of a batch, with a new process after each crash."""
-    first = seeds.start
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    while first < seeds.stop:
-        command = [sys.executable, "-m", module, "--worker", "--front-end", front_end]
-        process = subprocess.Popen(
-            [*command, "--seed", str(first), "--programs", str(seeds.stop - first)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
-        begun = first
-        for line in _lines(process):
-            if not line.startswith("{"):
-                continue  # what a program or a library prints
-            row = json.loads(line)
-            if "begins" in row:
-                begun = row["begins"]
-                continue
-            first = row["seed"] + 1
-            yield row
-        status = process.wait()
-        if first < seeds.stop:
-            row = _lost_row(begun, f"process ended with status {status}")
-            if front_end != "none":
-                alone = next(iter(_run_batch(module, range(begun, begun + 1), "none")))
-                if alone["status"] == "crashed":  # the library's own crash
-                    kind = "the library ends the process"
-                    row |= {"status": "invalid", "kind": kind, "identity": ["invalid", kind, ""]}
-            yield row
-            first = begun + 1
+    worker = ["-m", module, "--worker", "--front-end", front_end]
+    return batch_rows(worker, seeds, SILENCE, partial(_lost_row, module, front_end))
 
 
-def _lost_row(seed: int, kind: str) -> Row:
-    fields: Row = {"seed": seed, "status": "crashed", "kind": kind, "detail": "", "tags": []}
-    return {**fields, "identity": ["crashed", kind, ""], "library_refuses": False}
-
-
-def _share(part: int, total: int) -> str:
-    return f"{part} of {total} ({100 * part / max(total, 1):.1f} %)"
+def _lost_row(module: str, front_end: str, seed: int, kind: str) -> Row:
+    """The row of a program that ends its process: invalid if it does so in the library alone."""
+    status = "crashed"
+    if front_end != "none":
+        (alone,) = _run_batch(module, range(seed, seed + 1), "none")
+        if alone["status"] == "crashed":
+            status, kind = "invalid", "the library ends the process"
+    fields: Row = {"seed": seed, "status": status, "kind": kind, "detail": "", "tags": []}
+    return {**fields, "identity": [status, kind, ""], "library_refuses": False}
 
 
 def summarize(rows: list[Row]) -> str:
@@ -144,7 +92,7 @@ def summarize(rows: list[Row]) -> str:
     parts = [
         f"{len(rows)} programs: " + ", ".join(f"{counts[one]} {one}" for one in STATUSES),
         f"of the equal, {both} are refused by the library too",
-        f"refused of the programs that the library runs: {_share(refused, len(valid))}",
+        f"refused of the programs that the library runs: {share(refused, len(valid))}",
         "",
         "## Kinds",
         "",
@@ -154,24 +102,8 @@ def summarize(rows: list[Row]) -> str:
         if row["status"] != "equal":
             groups[tuple(row["identity"])].append(row)
     for (status, kind, message), group in sorted(groups.items(), key=lambda one: -len(one[1])):
-        parts.append(f"### {len(group)} x {status}: {kind}{f' - {message}' if message else ''}")
-        smallest = min(group, key=lambda row: len(row.get("reproduction", " " * 9999)))
-        parts.append(f"\nseed {smallest['seed']}: {smallest['detail']}")
-        if "reproduction" in smallest:
-            parts.append(f"\n```python\n{smallest['reproduction']}\n```")
-        parts.append("")
-    return "\n".join([*parts, "## Features", "", _feature_table(rows)])
-
-
-def _feature_table(rows: list[Row]) -> str:
-    features: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        for tag in row["tags"]:
-            features[tag][row["status"]] += 1
-    lines = [f"| feature | {' | '.join(STATUSES)} |", f"|---|{'---|' * len(STATUSES)}"]
-    for tag in sorted(features):
-        lines.append(f"| {tag} | {' | '.join(str(features[tag][one]) for one in STATUSES)} |")
-    return "\n".join(lines)
+        parts += described(f"{status}: {kind}{f' - {message}' if message else ''}", group)
+    return "\n".join([*parts, "## Features", "", feature_table(rows, STATUSES)])
 
 
 def run_command_line(

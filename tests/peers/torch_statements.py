@@ -15,8 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from .drawn_programs import Program, Statement, render_marks
-from .jax_statements import split_table, substitute
+from .drawn_programs import (
+    Program,
+    Statement,
+    draw_number,
+    render_marks,
+    split_table,
+    substitute,
+)
 
 HEADER = """import numpy as np
 import torch
@@ -338,28 +344,12 @@ def draw_argument(drawing: Drawing) -> str:
     }
     shape = drawing.choose(shapes)
     values = np.array(
-        [_draw_number(rng, dtype) for _ in range(int(np.prod(shape)))], object
+        [draw_number(rng, dtype, 0.04, 60000.0) for _ in range(int(np.prod(shape)))], object
     ).reshape(shape)
     text = repr(values.tolist()).replace("inf", "torch.inf").replace("nan", "torch.nan")
     if shape == (0,):
         text = "[]"
     return f"torch.tensor({text}, dtype=torch.{dtype})"
-
-
-def _draw_number(rng: random.Random, dtype: str) -> Any:
-    special = rng.random() < 0.04
-    if dtype == "bool":
-        return rng.random() < 0.5
-    if dtype.startswith("uint"):
-        return rng.choice([200, 255, 127]) if special else rng.randint(0, 9)
-    if dtype.startswith("int"):
-        large = [127, -128, 100] if dtype == "int8" else [1000, -32768, 32767]
-        large += [16777217, 2147483647] if dtype in ("int32", "int64") else []
-        return rng.choice(large) if special else rng.randint(-5, 9)
-    if dtype.startswith("complex"):
-        return complex(round(rng.uniform(-2, 2), 3), round(rng.uniform(-2, 2), 3))
-    values = [float("inf"), float("nan"), -0.0, 0.0, 300.0, 1e-6, 60000.0, -1e4]
-    return rng.choice(values) if special else round(rng.gauss(0.3, 1.5), 4)
 
 
 def draw_program(seed: int) -> Program:

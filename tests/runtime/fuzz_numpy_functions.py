@@ -21,20 +21,21 @@ import json
 import os
 import queue
 import resource
-import subprocess
 import sys
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from tests.support.batches import Row, batch_rows, described, feature_table, share
 
 BATCH = 200  # programs of one process
 SILENCE = 90.0  # seconds without an answer after which a process is ended
 MEMORY = 8 << 30  # bytes of address space of a process
 SHRUNK_PER_MESSAGE = 2  # reproductions of each message of refusals and crashes, in a batch
-Row = dict[str, Any]
+STATUSES = ("equal", "refused", "differ", "crashed")
 
 
 def run_seed(seed: int, front_end: str, messages: Counter[Any] | None = None) -> Row:
@@ -84,59 +85,7 @@ def _run_worker(first: int, last: int, front_end: str) -> None:
         print(json.dumps(run_seed(seed, front_end, messages)), flush=True)
 
 
-def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
-    """The lines that a process prints, until it ends or is silent for too long."""
-    lines: queue.Queue[str | None] = queue.Queue()
-
-    def read() -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        try:
-            line = lines.get(timeout=SILENCE)
-        except queue.Empty:
-            process.kill()
-            return
-        if line is None:
-            return
-        yield line
-
-
-def _run_batch(first: int, last: int, front_end: str) -> Iterator[Row]:
-    """Rows of all seeds of a batch, with a new process after each crash."""
-    command = [sys.executable, "-m", "tests.runtime.fuzz_numpy_functions", "--worker"]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    while first < last:
-        arguments = ["--seed", str(first), "--programs", str(last - first)]
-        process = subprocess.Popen(
-            [*command, *arguments, "--front-end", front_end],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
-        begun = first
-        for line in _lines(process):
-            if not line.startswith("{"):
-                continue  # what a program or a front end prints
-            row = json.loads(line)
-            if "begins" in row:
-                begun = row["begins"]
-                continue
-            first = row["seed"] + 1
-            yield row
-        status = process.wait()
-        if first < last:
-            yield _lost_row(begun, front_end, status)
-            first = begun + 1
-
-
-def _lost_row(seed: int, front_end: str, status: int) -> Row:
-    kind = f"process ended with status {status}"
+def _lost_row(front_end: str, seed: int, kind: str) -> Row:
     return {
         "seed": seed,
         "front_end": front_end,
@@ -159,9 +108,12 @@ def run_seeds(seeds: range, front_end: str, processes: int) -> Iterator[Row]:
         return
     rows: queue.Queue[Row | None] = queue.Queue()
 
+    worker = ["-m", "tests.runtime.fuzz_numpy_functions", "--worker", "--front-end", front_end]
+
     def run(first: int) -> None:
+        batch = range(first, min(first + BATCH, seeds.stop))
         try:
-            for row in _run_batch(first, min(first + BATCH, seeds.stop), front_end):
+            for row in batch_rows(worker, batch, SILENCE, partial(_lost_row, front_end)):
                 rows.put(row)
         finally:
             rows.put(None)
@@ -189,10 +141,6 @@ def kinds_of_failures(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[R
     return sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole} ({100 * part / max(whole, 1):.1f} %)"
-
-
 def score(rows: list[Row]) -> str:
     """Counts of outcomes, and the share of refusals among programs that raise nothing in NumPy."""
     counts = Counter(row["status"] for row in rows)
@@ -202,24 +150,12 @@ def score(rows: list[Row]) -> str:
     lines = [
         f"{len(rows)} programs: {counts['equal']} equal, {counts['refused']} refused,"
         f" {counts['differ']} differ, {counts['crashed']} crashed",
-        f"refused of the programs that raise nothing in NumPy: {_share(len(refused), len(plain))}",
-        f"refusals that do not name the program's file: {_share(unnamed, counts['refused'])}",
+        f"refused of the programs that raise nothing in NumPy: {share(len(refused), len(plain))}",
+        f"refusals that do not name the program's file: {share(unnamed, counts['refused'])}",
     ]
     if any(row["front_end"].startswith("record") for row in rows):
         noted = sum(row["noted"] for row in rows)
-        lines.append(f"recordings with notes, without a replay: {_share(noted, len(rows))}")
-    return "\n".join(lines)
-
-
-def feature_table(rows: Iterable[Row]) -> str:
-    features: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        for tag in row["tags"]:
-            features[tag][row["status"]] += 1
-    statuses = ("equal", "refused", "differ", "crashed")
-    lines = [f"| feature | {' | '.join(statuses)} |", "|---|---|---|---|---|"]
-    for tag in sorted(features):
-        lines.append(f"| {tag} | {' | '.join(str(features[tag][one]) for one in statuses)} |")
+        lines.append(f"recordings with notes, without a replay: {share(noted, len(rows))}")
     return "\n".join(lines)
 
 
@@ -228,14 +164,8 @@ def summary(rows: list[Row]) -> str:
     parts = [score(rows), "", "## Kinds", ""]
     for (status, kind, message, used), group in kinds_of_failures(rows):
         about = ", ".join(part for part in (message, used) if part)
-        parts.append(f"### {len(group)} x {status}: {kind}{f' - {about}' if about else ''}")
-        shown = [row for row in group if "reproduction" in row]
-        smallest = min(shown, key=lambda row: len(row["reproduction"]), default=group[0])
-        parts.append(f"\nseed {smallest['seed']}: {smallest['detail']}")
-        if "reproduction" in smallest:
-            parts.append(f"\n```python\n{smallest['reproduction']}\n```")
-        parts.append("")
-    return "\n".join([*parts, "## Features", "", feature_table(rows)])
+        parts += described(f"{status}: {kind}{f' - {about}' if about else ''}", group)
+    return "\n".join([*parts, "## Features", "", feature_table(rows, STATUSES)])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

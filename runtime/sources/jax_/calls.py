@@ -29,7 +29,7 @@ class BoundPrimitive:
                 return tuple([self._array(result) for result in self.run(*args)])
         except GraphirError:
             raise
-        except Exception as error:
+        except Exception as error:  # XLA has exceptions of its own, and rules raise any
             text = str(error).partition("\n")[0] or type(error).__name__
             raise ExecutionError(f"{name}: JAX does not compute it; {text}") from error
 
@@ -40,7 +40,7 @@ class BoundPrimitive:
         types = [self._jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in self._avals]
         try:
             self._jax.jit(self._bind).lower(*types)
-        except Exception as error:
+        except Exception as error:  # JAX says so by NotImplementedError, and rules raise any
             raise GraphError(
                 f"the primitive {self._primitive.name} has neither an op here nor an "
                 "implementation in JAX",

@@ -67,7 +67,7 @@ class BoundNode:
         """Return the function of an engine; one that raises, where it does not take the node."""
         try:
             return engine(self._node, self._whole(inf if inside else 0))
-        except Exception as error:
+        except Exception as error:  # each engine has exceptions of its own
             return partial(_raise, error)
 
     @property
@@ -88,12 +88,12 @@ class BoundNode:
         elements = dict(onnx.TensorProto.DataType.items())
         try:
             session = _session(self._whole(LARGE))
-        except Exception:
+        except Exception:  # onnxruntime has exceptions of its own
             try:  # with large constants inside, which kernels of quantized weights ask for
                 session = _session(self._whole())
             except ImportError:
                 raise GraphError("onnxruntime is missing", fix="install onnxruntime") from None
-            except Exception as error:  # onnxruntime has exceptions of its own
+            except Exception as error:
                 raise GraphError(str(error).partition("\n")[0][:300]) from None
         for result in session.get_outputs():
             name = result.type.removeprefix("tensor(").removesuffix(")").upper()
