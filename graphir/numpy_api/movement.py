@@ -13,7 +13,7 @@ from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.attributes import axis as axis_of
-from graphir.ops.attributes import new_axis, several
+from graphir.ops.attributes import axis_within, several
 from graphir.ops.dims import Shape
 from graphir.ops.op import Op
 from graphir.ops.shape_rules import broadcast_shapes
@@ -169,9 +169,8 @@ def squeeze(a: Symbol, axis: Any = None) -> Symbol:
 def _expand_dims(a: Symbol, axis: Any) -> Symbol:
     axes = several(axis)
     rank = a.rank + len(axes)
-    places = [each % rank if -rank <= each < rank else each for each in axes]
-    for each in sorted(_distinct(axis, places)):
-        a = ops.unsqueeze(a, new_axis(each, (a.type,)))
+    for each in sorted(_distinct(axis, [axis_within(each, rank) for each in axes])):
+        a = ops.unsqueeze(a, each)
     return a
 
 
@@ -277,12 +276,12 @@ def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") 
 def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
     if axis is None:
         return ops.take_along(flat(arr), indices, axis=0)
-    at = axis if axis >= 0 else axis + len(arr.shape)
+    at = axis_within(axis, len(arr.shape))
     rest = broadcast_shapes([(*x.shape[:at], 1, *x.shape[at + 1 :]) for x in (arr, indices)])
     arr, indices = (
         broadcast_to(x, (*rest[:at], x.shape[at], *rest[at + 1 :])) for x in (arr, indices)
     )
-    return ops.take_along(arr, indices, axis=axis)
+    return ops.take_along(arr, indices, axis=at)
 
 
 # -- diagonals

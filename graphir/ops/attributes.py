@@ -135,7 +135,8 @@ def shape(value: ShapeLike, types: Types = ()) -> Shape:
     return shape_of(value)
 
 
-def _axis(value: Any, rank: int) -> int:
+def axis_within(value: Any, rank: int) -> int:
+    """Return an axis of an array of this rank, counted from 0; raise AxisError for another one."""
     axis_ = integer(value)
     if not -rank <= axis_ < rank:
         raise AxisError(
@@ -147,7 +148,7 @@ def _axis(value: Any, rank: int) -> int:
 
 def axis(value: Int, types: Types) -> int:
     """An axis of the first operand, counted from 0."""
-    return _axis(value, types[0].rank)
+    return axis_within(value, types[0].rank)
 
 
 def optional_axis(value: Int | None, types: Types) -> int | None:
@@ -157,7 +158,7 @@ def optional_axis(value: Int | None, types: Types) -> int | None:
 
 def new_axis(value: Int, types: Types) -> int:
     """The position of the new axis in the result."""
-    return _axis(value, types[0].rank + 1)
+    return axis_within(value, types[0].rank + 1)
 
 
 def _integers(value: Any) -> tuple[int, ...]:
@@ -171,7 +172,7 @@ def axes(value: Ints | None, types: Types) -> tuple[int, ...]:
     rank = types[0].rank
     if value is None:
         return tuple(range(rank))
-    axes_ = tuple(_axis(v, rank) for v in _integers(value))
+    axes_ = tuple(axis_within(v, rank) for v in _integers(value))
     if len(set(axes_)) != len(axes_):
         raise ShapeError("an axis is repeated", got=f"axis={value!r}")
     return tuple(sorted(axes_))
@@ -180,7 +181,7 @@ def axes(value: Ints | None, types: Types) -> tuple[int, ...]:
 def permutation(value: Ints, types: Types) -> tuple[int, ...]:
     """Every axis of the first operand, each exactly once."""
     rank = types[0].rank
-    order = tuple(_axis(v, rank) for v in _integers(value))
+    order = tuple(axis_within(v, rank) for v in _integers(value))
     if sorted(order) != list(range(rank)):
         raise ShapeError(f"the axes are a permutation of range({rank})", got=repr(value))
     return order
@@ -241,8 +242,8 @@ def contracted(value: Pairs, types: Types) -> tuple[tuple[int, ...], tuple[int, 
         if len(both) != 2:
             raise ShapeError("axes are an int or a pair of axis lists", got=f"{value!r}")
         return (
-            tuple(_axis(v, left) for v in _integers(both[0])),
-            tuple(_axis(v, right) for v in _integers(both[1])),
+            tuple(axis_within(v, left) for v in _integers(both[0])),
+            tuple(axis_within(v, right) for v in _integers(both[1])),
         )
     count = natural(cast("Int", value))
     if count > min(left, right):

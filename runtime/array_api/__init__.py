@@ -1,4 +1,4 @@
-"""The Array API standard 2024.12 as a namespace of lazy arrays.
+"""The Array API standard 2025.12 as a namespace of lazy arrays.
 
 `from runtime import array_api as xp`. The functions record ops, and infer dtypes and shapes at
 once; the arrays compute when the program asks for a value. A combination of dtypes that the
@@ -18,7 +18,7 @@ from runtime.array_api.functions import *  # noqa: F403
 from runtime.array_api.functions import fft, linalg
 from runtime.array_api.info import __array_namespace_info__
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 

@@ -23,12 +23,13 @@ from runtime.array_api.wording import no_method
 if TYPE_CHECKING:
     from runtime.array_api.views import ArrayView
 
-_SCALARS = tuple(WEAK)
+SCALARS = tuple(WEAK)
+"""The types of Python scalars, which take the dtype of an array beside them."""
 _NONE: Mapping[str, Any] = {}
 
 
 class Array(ArrayOperators):
-    """An array of the Array API standard 2024.12, created by the functions of the namespace.
+    """An array of the Array API standard 2025.12, created by the functions of the namespace.
 
     An op records a lazy symbol and infers its dtype and shape at once. The array computes its value
     for bool(), int(), float(), complex(), NumPy, printing, and ops whose result shape depends on
@@ -262,10 +263,10 @@ class Array(ArrayOperators):
         return self
 
 
-_OPERAND_TYPES = (Array, *_SCALARS, np.ndarray, np.generic)
+_OPERAND_TYPES = (Array, *SCALARS, np.ndarray, np.generic)
 """The operand types that ops accept or refuse; for others Python asks the reflected operator."""
 
-_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """The released versions of the standard up to the one that the namespace follows."""
 _HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 """Whether NumPy supports DLPack versions; the read-only mark needs them."""
@@ -287,7 +288,7 @@ def record(op: Op, *operands: Any, **attrs: Any) -> Array:
 def _symbol(operand: Any, op: Op) -> Any:
     if operand.__class__ is Array:
         return operand.symbol
-    if isinstance(operand, _SCALARS):
+    if isinstance(operand, SCALARS):
         return operand
     raise TypeError(
         f"{op.name} takes arrays of this namespace and Python scalars, not "

@@ -43,7 +43,7 @@ def dtype_of(dtype: Any, default: DType | None = None) -> DType:
         return default
     try:
         dtype_ = DType(dtype)
-    except GraphirError:
+    except (GraphirError, TypeError, ValueError):  # an array is compared with the names of dtypes
         raise PromotionError(f"{dtype!r} is not a dtype", fix=f"use one of {_names()}") from None
     if dtype_ not in ALL:
         raise PromotionError(

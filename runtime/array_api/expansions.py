@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Graph, Op, Symbol, TensorType, ops
+from graphir import Graph, GraphirError, Op, Symbol, TensorType, ops
+from graphir.errors import OperandInfo
 from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operators.indexing import index
 from graphir.numpy_api.functions import FUNCTIONS
@@ -30,7 +31,8 @@ _MANY = 1 << 12
 """The most expansions in the cache; a further expansion clears the cache."""
 
 _VIEWING = frozenset(
-    (np.broadcast_arrays, np.diff, np.moveaxis, np.squeeze, getattr(np, "unstack", None), index)
+    (np.broadcast_arrays, np.diff, np.expand_dims, np.moveaxis, np.squeeze, index)
+    + ((np.unstack,) if hasattr(np, "unstack") else ())
 )
 """The functions whose results are views where they lie in the first array; others copy."""
 
@@ -48,7 +50,7 @@ class Step(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The steps of a function, and its results; a list of them if there are `several`.
+    """The steps of a function, and its results; a tuple of them if there are `several`.
 
     A result is its position, and the moves from the first operand if it is a view, else None.
     """
@@ -61,8 +63,8 @@ class Expansion(NamedTuple):
 def expanded(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     """Return the result of a NumPy function, or of a function of symbols, on arrays.
 
-    Arrays may stand in lists; other arguments are settings. Several results are a list. Where NumPy
-    has views, a result whose elements lie in the first array is a view of it.
+    Arrays may stand in lists; other arguments are settings. Several results are a tuple. Where
+    NumPy has views, a result whose elements lie in the first array is a view of it.
     """
     operands: list[Array] = []
     key = (function, *[_entry(arg, operands) for arg in args])
@@ -86,7 +88,13 @@ def recorded(
     if expansion is None:
         if len(_EXPANSIONS) >= _MANY:
             _EXPANSIONS.clear()
-        expansion = _EXPANSIONS[key] = _expansion(function, symbols, args, settings)
+        try:
+            expansion = _expansion(function, symbols, args, settings)
+        except GraphirError as error:
+            site = TAPE.builder.locate(_getframe(1))
+            infos = [OperandInfo("x", symbol.type, symbol.location) for symbol in symbols]
+            raise error.at(site, function.__name__, infos) from None
+        _EXPANSIONS[key] = expansion
     site = TAPE.builder.locate(_getframe(1))
     for op, places, attrs, type_, value in expansion.steps:
         if len(places) == 1:
@@ -98,7 +106,7 @@ def recorded(
     for place, moves in expansion.results:
         symbol = bounded(symbols[place])
         results.append(Array(symbol) if moves is None else viewed(operands[0], symbol, moves))
-    return results if expansion.several else results[0]
+    return tuple(results) if expansion.several else results[0]
 
 
 def _entry(value: Any, operands: list[Array]) -> Any:

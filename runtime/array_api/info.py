@@ -25,9 +25,9 @@ class Info:
         device_of(device)
         return dict(DEFAULTS)
 
-    def devices(self) -> list[str]:
-        """Return the list of devices, which has the CPU alone."""
-        return [CPU]
+    def devices(self) -> tuple[str, ...]:
+        """Return the devices: the CPU alone."""
+        return (CPU,)
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         """Return the dtypes of a kind, or of a tuple of kinds, by name; None means all dtypes."""

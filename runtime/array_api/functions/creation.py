@@ -208,14 +208,14 @@ zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
 empty_like = _like("empty_like", 0)
 
 
-def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     """Return the coordinate arrays of vectors, in matrix order ("ij") or Cartesian order ("xy").
 
     "xy" exchanges the first two axes of "ij".
     """
     if indexing not in ("xy", "ij"):
         raise GraphError('indexing must be "xy" or "ij"', got=repr(indexing))
-    return expanded(np.meshgrid, *map(array_of, arrays), indexing=indexing)
+    return expanded(np.meshgrid, *map(array_of, arrays), indexing=indexing) if arrays else ()
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:

@@ -27,10 +27,17 @@ from runtime.array_api.functions.reductions import sum as sum_of
 from runtime.array_api.views import viewed
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet",
-    "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr",
+    "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+class EigResult(NamedTuple):
+    """The eigenvalues, and the eigenvectors as columns, both complex."""
+
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
@@ -113,6 +120,29 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
 def det(x: Array, /) -> Array:
     """Return the determinants of square matrices."""
     return _of(np.linalg.det, _squares, x)
+
+
+def eig(x: Array, /) -> EigResult:
+    """Return the complex eigenvalues and eigenvectors of square matrices, in LAPACK's order."""
+    return EigResult(*_of(_eig, _squares, x))
+
+
+def _eig(x: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    # NumPy gives real arrays where all eigenvalues of the stack are real.
+    return tuple([_complex(part) for part in np.linalg.eig(x)])
+
+
+def eigvals(x: Array, /) -> Array:
+    """Return the complex eigenvalues of square matrices, in LAPACK's order."""
+    return _of(_eigvals, _squares, x)
+
+
+def _eigvals(x: NDArray[Any]) -> NDArray[Any]:
+    return _complex(np.linalg.eigvals(x))
+
+
+def _complex(x: NDArray[Any]) -> NDArray[Any]:
+    return x.astype(np.result_type(x.dtype, np.complex64), copy=False)
 
 
 def eigh(x: Array, /) -> EighResult:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from graphir import GraphError, ops
-from graphir.ops.attributes import several
+from graphir.ops import shape_rules
+from graphir.ops.attributes import natural, several
 from runtime.array_api.array import Array, array_of, eager, record
 from runtime.array_api.expansions import expanded
 from runtime.array_api.views import view
 
 __all__ = [
-    "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matrix_transpose",
-    "moveaxis", "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "take",
-    "take_along_axis", "tile", "unstack",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",
+    "matrix_transpose", "moveaxis", "permute_dims", "repeat", "reshape", "roll", "squeeze",
+    "stack", "take", "take_along_axis", "tile", "unstack",
 ]  # fmt: skip
 
 
@@ -24,9 +25,15 @@ def broadcast_to(x: Array, /, shape: Any) -> Array:
     return view(ops.broadcast_to, array_of(x), shape=several(shape))
 
 
-def broadcast_arrays(*arrays: Array) -> list[Array]:
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Broadcast arrays to their common shape."""
-    return expanded(np.broadcast_arrays, *map(array_of, arrays))
+    return expanded(np.broadcast_arrays, *map(array_of, arrays)) if arrays else ()
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the common shape of shapes, () for none; ShapeError, a ValueError, without one."""
+    sizes = [tuple(map(natural, several(shape))) for shape in shapes]
+    return cast("tuple[int, ...]", shape_rules.broadcast_shapes(sizes))
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
@@ -48,12 +55,15 @@ def _arrays(arrays: Any) -> list[Array]:
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Return the slices along an axis, each without that axis."""
-    return tuple(expanded(np.unstack, array_of(x), axis=axis))
+    return expanded(np.unstack, array_of(x), axis=axis)
 
 
-def expand_dims(x: Array, /, axis: int = 0) -> Array:
-    """Insert an axis of size 1; raise AxisError, an IndexError, for an invalid position."""
-    return view(ops.unsqueeze, array_of(x), axis=axis)
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
+    """Insert an axis of size 1 at each position of the result; return a view.
+
+    Raises AxisError, an IndexError, for an invalid position, GraphError for a repeated one.
+    """
+    return expanded(np.expand_dims, array_of(x), axis)
 
 
 def squeeze(x: Array, /, axis: Any) -> Array:

@@ -7,10 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import ShapeError, ops
-from runtime.array_api.array import Array, array_of, array_of_values, eager, record, values
+from runtime.array_api.array import (
+    SCALARS,
+    Array,
+    array_of,
+    array_of_values,
+    eager,
+    record,
+    values,
+)
+from runtime.array_api.dtypes import result_type
+from runtime.array_api.functions.creation import asarray
 
 __all__ = [
-    "argsort", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
+    "argsort", "isin", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
     "unique_inverse", "unique_values", "where",
 ]  # fmt: skip
 
@@ -26,12 +36,15 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 
 def searchsorted(
-    x1: Array, x2: Array, /, *, side: str = "left", sorter: Array | None = None
+    x1: Array, x2: Array | float, /, *, side: str = "left", sorter: Array | None = None
 ) -> Array:
-    """Return the insertion indices of x2 in the sorted vector x1, or in x1[sorter]."""
+    """Return the insertion indices of x2, an array or a number, in the sorted vector x1[sorter].
+
+    Without `sorter`, x1 itself is sorted.
+    """
     if sorter is not None:
         x1 = record(ops.gather, array_of(x1), array_of(sorter), axis=0)
-    return record(ops.searchsorted, array_of(x1), array_of(x2), side=side)
+    return record(ops.searchsorted, array_of(x1), x2, side=side)
 
 
 def where(condition: Array, x1: Any, x2: Any, /) -> Array:
@@ -44,6 +57,17 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     if not array_of(x).ndim:
         raise ShapeError("a 0-d array has no indices", op="nonzero", fix="use reshape(x, (1,))")
     return eager(np.nonzero, x)
+
+
+def isin(x1: Array | complex, x2: Array | complex, /, *, invert: bool = False) -> Array:
+    """Return whether each element of x1 equals an element of x2, or with `invert` none of them.
+
+    One of the two may be a Python scalar. NaN equals nothing. TypeError without a common dtype.
+    """
+    if not [array_of(x) for x in (x1, x2) if not isinstance(x, SCALARS)]:
+        raise TypeError("isin of Python scalars alone; asarray(...) makes one an array")
+    dtype = result_type(x1, x2)
+    return eager(np.isin, asarray(x1, dtype=dtype), asarray(x2, dtype=dtype), invert=invert)
 
 
 class unique_all_result(NamedTuple):  # noqa: N801 -- the standard's name

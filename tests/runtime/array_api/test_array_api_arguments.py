@@ -118,6 +118,34 @@ def test_an_axis_that_is_not_there_is_an_index_error_as_well(axis: int) -> None:
                 call()
 
 
+def test_broadcast_shapes() -> None:
+    assert xp.broadcast_shapes() == xp.broadcast_shapes(()) == ()
+    assert xp.broadcast_shapes((2, 1), (), (3,), (1, 1, 1)) == (1, 2, 3)
+    assert xp.broadcast_shapes((0, 1), (1, 4)) == (0, 4)
+    many = [(1,) * i for i in range(70)]
+    assert xp.broadcast_shapes(*many, (2,)) == (*(1,) * 68, 2)
+    for wrong in ([(2, 3), (4,)], [(0,), (2,)], [(-1,)], [(None,)], ["n"], [(1.0,)]):
+        with pytest.raises(ValueError):
+            xp.broadcast_shapes(*wrong)
+
+
+def test_axes_of_expand_dims_are_distinct_ints_and_the_error_says_where() -> None:
+    for axis in ((0, 0), (0, -4), (1.0,), "a"):
+        with pytest.raises(ValueError, match=r"\.py:\d+:\d+: expand_dims\(x: float64\[2, 3\]"):
+            xp.expand_dims(xp.ones((2, 3)), axis=axis)
+
+
+def test_an_axis_that_an_expansion_refuses_is_said_with_the_function_and_the_line() -> None:
+    x = xp.ones((2, 3))
+    for name, call in {
+        "moveaxis": lambda: xp.moveaxis(x, 0, 2),
+        "diff": lambda: xp.diff(x, axis=2),
+        "take_along_axis": lambda: xp.take_along_axis(x, xp.asarray([[0]]), axis=2),
+    }.items():
+        with pytest.raises(IndexError, match=rf"\.py:\d+:\d+: {name}\(x: float64\[2, 3\]"):
+            call()
+
+
 @every("function", [xp.tril, xp.triu])
 @every("shape", [(), (3,)])
 def test_triangles_are_of_matrices(function: Any, shape: tuple[int, ...]) -> None:

@@ -99,6 +99,26 @@ def test_slogdet_of_a_singular_matrix_is_zero_and_minus_infinity() -> None:
 
 @floats
 @stacks
+@every("size", range(4))
+def test_eig(dtype: DType, stack: tuple[int, ...], size: int) -> None:
+    x = array((*stack, size, size), dtype)
+    found = linalg.eig(x)
+    values, vectors = map(plain, found)
+    complex_dtype = xp.result_type(dtype, xp.complex64)
+    assert found.eigenvalues.dtype is found.eigenvectors.dtype is complex_dtype
+    near(plain(x) @ vectors, vectors * values[..., None, :], dtype)
+    near(linalg.eigvals(x), values, dtype)
+    assert linalg.eigvals(x).dtype is complex_dtype
+    near(values.prod(-1), determinant(plain(x)), dtype)
+
+
+def test_real_eigenvalues_are_complex_numbers() -> None:
+    for found in (linalg.eigvals(xp.eye(2)), *linalg.eig(xp.eye(2, dtype=xp.float32))):
+        assert found.dtype.is_complex and not np.asarray(found).imag.any()
+
+
+@floats
+@stacks
 def test_eigh(dtype: DType, stack: tuple[int, ...]) -> None:
     x = hermitian(stack, 3, dtype)
     found = linalg.eigh(xp.asarray(x))

@@ -129,6 +129,40 @@ def test_searchsorted(both: Any, data: st.DataObject, side: str, sorter: bool) -
     ]
 
 
+@given(st.sampled_from(ALL), st.data(), st.booleans())
+def test_isin(dtype: DType, data: st.DataObject, invert: bool) -> None:
+    (value, x), (among, y) = (data.draw(arrays([dtype])) for _ in range(2))
+    found = xp.isin(x, y, invert=invert)
+    others = among.ravel().tolist()
+    expected = [any(one == other for other in others) != invert for one in value.ravel().tolist()]
+    assert (found.dtype, found.shape) == (xp.bool, value.shape)
+    assert plain(found).ravel().tolist() == expected
+
+
+def test_isin_beside_numbers_promotes_as_other_functions_do() -> None:
+    x = xp.asarray([1, 2], dtype="int8")
+    assert plain(xp.isin(x, xp.asarray([1, 300], dtype="int16"))).tolist() == [True, False]
+    assert bool(xp.isin(2, x)) and not bool(xp.isin(2, x, invert=True))
+    for wrong in (True, 1.5, 300, xp.asarray([1.0]), [1], np.ones(1), xp.asarray([True])):
+        with pytest.raises(TypeError):
+            xp.isin(x, wrong)
+        with pytest.raises(TypeError):
+            xp.isin(wrong, x)
+    with pytest.raises(TypeError, match="scalars alone"):
+        xp.isin(1, 2)
+
+
+def test_a_number_is_searched_in_the_dtype_of_the_array() -> None:
+    for dtype in ("int8", "float32"):
+        x = xp.asarray([1, 3, 5], dtype=dtype)
+        for side in ("left", "right"):
+            found = xp.searchsorted(x, 3, side=side)
+            assert (found.shape, found.dtype, int(found)) == ((), xp.int64, 1 + (side == "right"))
+    for wrong in (True, 300, 2.5, 1j, "a", None):
+        with pytest.raises(TypeError):
+            xp.searchsorted(xp.asarray([1], dtype="int8"), wrong)
+
+
 @given(arrays())
 def test_nonzero_and_count_nonzero(both: Any) -> None:
     value, x = both
