@@ -99,7 +99,12 @@ def kind_of(kind: str) -> tuple[DType, ...]:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """Return the join of arrays, dtypes and Python scalars; raise TypeError if there is none."""
+    """Return the join of arrays, dtypes and Python scalars; raise TypeError if there is none.
+
+    Raises ValueError unless one of them is an array or a dtype.
+    """
+    if all(type(operand) in WEAK for operand in arrays_and_dtypes):
+        raise GraphError("an array or a dtype is needed beside Python scalars", op="result_type")
     try:
         return TAPE.rules.promote(*map(_promotion_operand, arrays_and_dtypes))
     except PromotionError as error:
