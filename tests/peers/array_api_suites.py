@@ -54,6 +54,10 @@ SUITES: dict[str, dict[str, Row]] = {
         "decomposition.PCA": ("decomposition/tests/test_pca.py", "array_api_compliance"),
         "linear_model.Ridge": ("linear_model/tests/test_ridge.py", "test_ridge_array_api"),
         "metrics.accuracy_score": ("metrics/tests/test_common.py", "[accuracy_score"),
+        "metrics.balanced_accuracy_score": (
+            "metrics/tests/test_common.py",
+            "[balanced_accuracy_score",
+        ),
         "metrics.confusion_matrix": (
             "metrics/tests/test_classification.py",
             "test_confusion_matrix_array_api",

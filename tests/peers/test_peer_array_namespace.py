@@ -184,6 +184,18 @@ def test_several_results_and_devices_are_tuples():
         assert type(xp.__array_namespace_info__().devices()) is tuple
 
 
+def test_array_api_compat_finds_the_namespace():
+    reason = "array-api-compat is not installed: no comparison"
+    compat: Any = pytest.importorskip("array_api_compat", reason=reason)
+    x = array_api.ones((2, 3))
+    for version in (None, "2021.12", "2024.12", "2025.12"):
+        assert compat.array_namespace(x, 1.0, None, api_version=version) is array_api
+    with pytest.raises(ValueError, match="2026"):
+        compat.array_namespace(x, api_version="2026.12")
+    assert (compat.device(x), compat.size(x), compat.to_device(x, "cpu")) == ("cpu", 6, x)
+    assert compat.is_array_api_obj(x) and not compat.is_lazy_array(x)
+
+
 # -- a standard of tomorrow
 
 
