@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.ir.operators.indexing import index
 from graphir.promotion.scalars import WEAK
-from runtime.array_api.array import Array, eager, record, values
+from runtime.array_api.array import Array, array_of_values, eager, record, values
 from runtime.array_api.evaluation.lazy import TAPE
 from runtime.array_api.expansions import recorded
 from runtime.array_api.views import write
@@ -109,7 +110,15 @@ def _bound(bound: Any) -> int | None:
 
 
 def _view_at(x: Array, keys: tuple[Any, ...]) -> Array:
-    """Return x[keys] for ints, slices, ... and None: a view, or a copy for a single element."""
+    """Return x[keys] for ints, slices, ... and None: a view, or a copy for a single element.
+
+    An element of a computed array is taken at once: a recorded op would be another one for each
+    index, with its own inference, and a loop over the elements would make thousands of them.
+    """
+    value = x.symbol.value
+    if value is not None and len(keys) == x.ndim and all(type(key) is int for key in keys):
+        with suppress(IndexError):  # the op refuses the index in the words of the others
+            return array_of_values(np.array(value[keys]))
     part = _part(x, keys)
     return Array(part.symbol) if not part.shape and ... not in keys else part
 

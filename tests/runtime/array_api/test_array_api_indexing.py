@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime import array_api as xp
+from runtime.array_api import expansions
 from tests.support.tables import every
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
@@ -208,3 +209,18 @@ def test_iteration_len_and_membership():
     for wrong in (len, iter):
         with pytest.raises(TypeError, match="0-d"):
             wrong(xp.asarray(1))
+
+
+def test_elements_of_a_computed_array_are_taken_without_an_op_for_each_index():
+    x = xp.real(xp.asarray([[1j, 5 - 1j, 3]]))
+    assert float(xp.max(x)) == 5.0
+    known = len(expansions._EXPANSIONS)
+    assert [float(x[0, i]) for i in (0, 1, -1)] == [0.0, 5.0, 3.0]
+    row = xp.asarray([2.0, 7.0, 4.0])
+    assert float(max(row)) == 7.0 and len(expansions._EXPANSIONS) == known
+    taken = row[1]
+    row[1] = 0.0
+    assert (float(taken), taken.shape, taken.dtype) == (7.0, (), xp.float64)
+    for key in (3, -4):
+        with pytest.raises(IndexError, match=rf"index {key} is out of range"):
+            row[key]
