@@ -68,7 +68,8 @@ def _splitting(axis: int) -> Function:
     return split
 
 
-def _unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
+def unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
+    """Return the slices along an axis of known size, each without that axis."""
     size = x.shape[axis_of(axis, (x.type,))]
     if not isinstance(size, int):
         raise ShapeError("unstack needs an axis of known size", got=str(size))
@@ -299,7 +300,7 @@ def _polyval(p: Any, x: Any) -> Symbol:
     """Return the polynomial's value by Horner's rule, started from 0 as in NumPy."""
     p, x = as_symbols(p, x)
     y = x.graph.full(0, x.shape, x.dtype)
-    for coefficient in _unstack(p):
+    for coefficient in unstack(p):
         y = y * x + coefficient
     return y
 
@@ -309,7 +310,7 @@ PIECES: dict[str, Function] = {
     "vsplit": _splitting(0),
     "hsplit": _splitting(1),
     "dsplit": _splitting(2),
-    "unstack": _unstack,
+    "unstack": unstack,
     "split": _split,
     "diff": diff,
     "compress": _compress,

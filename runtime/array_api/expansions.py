@@ -19,6 +19,7 @@ from graphir.errors import OperandInfo
 from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operators.indexing import index
 from graphir.numpy_api.functions import FUNCTIONS
+from graphir.numpy_api.pieces import unstack
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from runtime.array_api.array import Array
 from runtime.array_api.evaluation.forcing import bounded
@@ -31,8 +32,7 @@ _MANY = 1 << 12
 """The most expansions in the cache; a further expansion clears the cache."""
 
 _VIEWING = frozenset(
-    (np.broadcast_arrays, np.diff, np.expand_dims, np.moveaxis, np.squeeze, index)
-    + ((np.unstack,) if hasattr(np, "unstack") else ())
+    (np.broadcast_arrays, np.diff, np.expand_dims, np.moveaxis, np.squeeze, index, unstack)
 )
 """The functions whose results are views where they lie in the first array; others copy."""
 

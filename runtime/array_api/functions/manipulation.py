@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import GraphError, ops
+from graphir.numpy_api.pieces import unstack as unstacked
 from graphir.ops import shape_rules
 from graphir.ops.attributes import natural, several
 from runtime.array_api.array import Array, array_of, eager, record
@@ -55,7 +56,7 @@ def _arrays(arrays: Any) -> list[Array]:
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Return the slices along an axis, each without that axis."""
-    return expanded(np.unstack, array_of(x), axis=axis)
+    return expanded(unstacked, array_of(x), axis=axis)
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
