@@ -289,9 +289,11 @@ class Importer:
         name, params = equation.primitive.name, equation.params
         self._site = site
         with self.graph.at(site.location):
-            if name in INLINED and _is_jaxpr(params.get(INLINED[name])):
+            jaxpr = params.get(INLINED.get(name, ""))
+            if name == "call_hi_primitive":
+                jaxpr = self._expansion(equation)
+            if _is_jaxpr(jaxpr):
                 operands = [self._operand(variable, environment) for variable in equation.invars]
-                jaxpr = params[INLINED[name]]
                 if name in ("jit", "pjit") and not self.sites.traced_function(jaxpr.jaxpr):
                     operands = [
                         x if isinstance(x, ClosedConstant) else Value(self._symbol(x))
@@ -312,6 +314,20 @@ class Importer:
                 types = [array_type(variable.aval) for variable in equation.outvars]
                 results = [Value(symbol) for symbol in self._applied(equation, values, types)]
         environment.update(zip(equation.outvars, results, strict=True))
+
+    def _expansion(self, equation: Any) -> Any:
+        """Return the jaxpr of a primitive that JAX composes of others; None if it cannot."""
+        jax, composed = self.jax, equation.params["_prim"]
+
+        def expanded(*leaves: Any) -> Any:
+            args = jax.tree.unflatten(composed.in_tree, leaves)
+            return jax.tree.leaves(composed.expand(*args))
+
+        avals = [variable.aval for variable in equation.invars]
+        try:
+            return jax.make_jaxpr(expanded)(*[_argument(jax, aval) for aval in avals])
+        except Exception:  # of a stranger's class; JAX then says why as it computes the call
+            return None
 
     def _conversion(self, value: Value, type_: TensorType, site: EquationSite) -> Value:
         """Return a conversion: pending if it is implicit, since the rules may imply it."""
@@ -532,7 +548,7 @@ def _scan(
     types: Sequence[TensorType],
 ) -> Sequence[Symbol]:
     """JAX's operands are constants, carries, what is scanned."""
-    constants, carries = params["num_consts"], params["num_carry"]
+    constants, carries = _scan_counts(params)
     jaxpr = params["jaxpr"]
     inner = [array_type(variable.aval) for variable in jaxpr.jaxpr.invars]
     carry_types = inner[constants : constants + carries]
@@ -548,6 +564,15 @@ def _scan(
     }
     results = importer.control(ops.control.scan, operands, attrs)
     return importer.conformed_all(results, types)
+
+
+def _scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the numbers of constants and carries; since JAX 0.12 trees of operands say them."""
+    if "ft_in" not in params:
+        return params["num_consts"], params["num_carry"]
+    params["ft_out"]  # read: it has the carries and the results of the rounds
+    constants, carries, _ = map(list[Any], params["ft_in"].unpack())
+    return len(constants), len(carries)
 
 
 def _carry_types(jaxpr: Any, constants: int, carries: int) -> list[TensorType]:
@@ -573,6 +598,12 @@ _RAW = (
     *(TypeError, ValueError, NotImplementedError),
 )
 """The errors of code that meets a primitive with other parameters than it knows."""
+
+
+def _argument(jax: Any, aval: Any) -> Any:
+    """Return what stands for a value of this type among the arguments of make_jaxpr."""
+    weak = getattr(aval, "weak_type", False)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=weak)
 
 
 def _is_jaxpr(value: Any) -> bool:
