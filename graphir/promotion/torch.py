@@ -9,7 +9,7 @@ layer_norm.cpp. The tests measure every op (tests/peers/test_peer_torch.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -110,6 +110,8 @@ class Torch(LibraryRules):
             ),
         }
     )
+
+    releases: Mapping[str, Mapping[str, object]] = {"2.13": {}}
 
     cell = LibraryRules.cell
 

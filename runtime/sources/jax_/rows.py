@@ -84,8 +84,8 @@ class Equation:
 Row: TypeAlias = "Op | Callable[[Equation], Any]"
 
 _ALIKE = """
-    abs exp expm1 log log1p log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt
-    cbrt atan2 pow erf sign floor ceil square real imag conj is_finite nextafter
+    abs exp expm1 log log1p log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt
+    rsqrt cbrt atan2 pow erf sign floor ceil square real imag conj is_finite nextafter
 """
 """The primitives with the names of their ops."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from graphir import (
     GraphirError,
     Op,
     Origin,
+    PromotionRules,
     Symbol,
     TensorType,
     ops,
+    rules,
 )
 from graphir.gc_pause import uncollected
 from graphir.location import CALLERS, INTERMEDIATE
@@ -59,8 +61,9 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
 
     The arguments are arrays, jax.ShapeDtypeStructs, Python scalars, and pytrees of these. Inputs
     have the names of the parameters; outputs are the leaves of the result, in the order of
-    jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says; if
-    jax_explicit_x64_dtypes is "allow", they are "jax", and no dtype is weak. A note counts the
+    jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says, of
+    the installed release, such as `jax@0.12`; if jax_explicit_x64_dtypes is "allow", they are
+    "jax", and no dtype is weak. A note counts the
     values of arguments that JAX changes as it cuts 64 bits to 32. A primitive that has no op, or a
     parameter that its row does not know, becomes the op `call`. Leaves that are no arrays of
     numbers, such as texts and float0, are no outputs, as a note says; typed PRNG keys are given as
@@ -87,9 +90,10 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     return graph
 
 
-def _rules(jax: Any) -> Literal["jax", "jax_x32"]:
-    """Return the name of the rules of JAX's present settings."""
-    return "jax" if jax.config.jax_enable_x64 or has_explicit_dtypes(jax) else "jax_x32"
+def _rules(jax: Any) -> PromotionRules:
+    """Return the rules of JAX's release and its present settings."""
+    wide = jax.config.jax_enable_x64 or has_explicit_dtypes(jax)
+    return rules("jax" if wide else "jax_x32").of_release(jax.__version__)
 
 
 def _cut_arguments(
