@@ -16,11 +16,12 @@ import torch
 
 import runtime
 from graphir import DType, Graph, GraphirError, TensorType, ops
-from graphir.promotion.torch import TORCH
+from graphir.promotion.torch import TORCH as NEWEST
 from tests.peers import CALLS, Deviation, Operand, any_complex, differences, ours, unexplained
 from tests.peers import torch_ as peer
 from tests.support.tables import every
 
+TORCH = NEWEST.of_release(torch.__version__)
 DTYPES = tuple(peer.DTYPES)
 FLOAT8 = tuple(dtype for dtype in DTYPES if dtype.narrow)
 UNSIGNED = (DType.uint16, DType.uint32, DType.uint64)

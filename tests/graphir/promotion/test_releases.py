@@ -24,6 +24,7 @@ FIND = PromotionRules.find
         ("numpy", "2.1.3", "2.4"),
         ("numpy", "2.5.5", "2.5"),
         ("torch", "2.13.0+cpu", "2.13"),
+        ("torch", "2.15.0", "2.14"),
     ],
 )
 def test_a_version_has_the_rules_of_a_release(name: str, version: str, release: str) -> None:
@@ -75,3 +76,8 @@ def test_numpy_since_2_0(release: str) -> None:
             ops.clip(x, 0, 300)
     else:
         assert ops.clip(x, 0, 300).dtype is DType.int8
+
+
+def test_bfloat16_beside_complex_numbers_of_torch() -> None:
+    assert FIND("torch@2.13").answer("bfloat16", 1j) is DType.complex64
+    assert FIND("torch").answer("bfloat16", 1j) is None
