@@ -1,9 +1,9 @@
 """The rules of jax.numpy: with 64 bits, without them, and with strict promotion.
 
-Sources: JAX documentation, "Type promotion semantics", and JEP 9407; of JAX 0.10.2 and 0.12.0
+Sources: JAX documentation, "Type promotion semantics", and JEP 9407; of JAX 0.10.2 to 0.12.0
 jax/_src: dtypes.py (the lattices, to_inexact_dtype, to_numeric_dtype), numpy/ufuncs.py,
 numpy/reductions.py, nn/functions.py, lax/lax.py (naryop_dtype_rule). The tests measure every rule
-on both (tests/peers/test_peer_jax.py).
+on each (tests/peers/test_peer_jax.py).
 """
 
 from __future__ import annotations
@@ -129,6 +129,7 @@ class Jax(LibraryRules):
 
     releases: Mapping[str, Mapping[str, object]] = {
         "0.10": {"strong": strong | {"log2"}, "strong_hypot": True},
+        "0.11": {"strong_hypot": True},
         "0.12": {},
     }
 

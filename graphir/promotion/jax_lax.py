@@ -63,7 +63,7 @@ class JaxLax(Jax):
         }
     )
     strong = frozenset[str]()
-    releases: Mapping[str, Mapping[str, object]] = {"0.10": {}, "0.12": {}}
+    releases: Mapping[str, Mapping[str, object]] = {"0.10": {}, "0.11": {}, "0.12": {}}
     unordered = frozenset({"argmax", "argmin", "less", "less_equal", "greater", "greater_equal"})
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:

@@ -571,7 +571,7 @@ def _scan(
 
 
 def _scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the numbers of constants and carries; since JAX 0.12 trees of operands say them."""
+    """Return the numbers of constants and carries; since JAX 0.11 trees of operands say them."""
     if "ft_in" not in params:
         return params["num_consts"], params["num_carry"]
     params["ft_out"]  # read: it has the carries and the results of the rounds

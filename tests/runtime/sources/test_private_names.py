@@ -23,7 +23,7 @@ JAX = {
     "jax.config.jax_enable_x64": "graphs have 64 bits always",
 }
 SCAN = ("num_consts num_carry", "ft_in ft_out")
-"""How scan counts its operands, to 0.11 and since 0.12; a scan with other names is a call."""
+"""How scan counts its operands, to 0.10 and since 0.11; a scan with other names is a call."""
 
 TORCH = {
     "torch._ops.HigherOrderOperator": "control flow fails without its name",
