@@ -1,9 +1,9 @@
 """The rules of jax.numpy: with 64 bits, without them, and with strict promotion.
 
-Sources: JAX documentation, "Type promotion semantics", and JEP 9407; of JAX 0.10.2 jax/_src:
-dtypes.py (the lattices, to_inexact_dtype, to_numeric_dtype), numpy/ufuncs.py, numpy/reductions.py,
-nn/functions.py, lax/lax.py (naryop_dtype_rule). The tests measure every rule
-(tests/peers/test_peer_jax.py).
+Sources: JAX documentation, "Type promotion semantics", and JEP 9407; of JAX 0.10.2 to 0.12.0
+jax/_src: dtypes.py (the lattices, to_inexact_dtype, to_numeric_dtype), numpy/ufuncs.py,
+numpy/reductions.py, nn/functions.py, lax/lax.py (naryop_dtype_rule). The tests measure every rule
+on each (tests/peers/test_peer_jax.py).
 """
 
 from __future__ import annotations
@@ -118,25 +118,33 @@ class Jax(LibraryRules):
 
     strong = frozenset(
         {
-            *("log2", "log10", "deg2rad", "heaviside", "gelu", "softmax", "logsoftmax"),
+            *("log10", "deg2rad", "heaviside", "gelu", "softmax", "logsoftmax"),
             *("mean", "var", "std", "max", "min"),
         }
     )
     """The ops that give a weak operand's default dtype instead of a weak dtype."""
 
+    strong_hypot = False
+    """Whether hypot with an n-d operand gives the default dtype instead of a weak one."""
+
+    releases: Mapping[str, Mapping[str, object]] = {
+        "0.10": {"strong": strong | {"log2"}, "strong_hypot": True},
+        "0.11": {"strong_hypot": True},
+        "0.12": {},
+    }
+
     unordered = frozenset({"clip", "argmax", "argmin"})
     """The ops that refuse complex numbers; all other ordering ops accept them."""
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """Return the join; two ops replace a weak join by its default dtype.
+        """Return the join; the power of a weak base with an integer of INTS is not weak.
 
-        These ops are hypot with an n-d operand, and the power of a weak base with an integer
-        exponent of INTS. The ops of UPDATES return the dtype of the array that they update.
+        The ops of UPDATES return the dtype of the array that they update.
         """
         dtype = self.common(operands)
         if op in UPDATES:
             return self.updated_dtype(op, *operands)
-        if op == "hypot" and any(operand.rank for operand in operands):
+        if op == "hypot" and self.strong_hypot and any(operand.rank for operand in operands):
             return self.concrete_dtype(dtype)
         if op == "pow" and operands[0].dtype.weak and operands[1].dtype in INTS:
             return self.concrete_dtype(dtype)

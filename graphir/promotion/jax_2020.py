@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -23,6 +23,7 @@ class Jax2020(Jax):
     (result_type) and jax/numpy/lax_numpy.py (_to_inexact_dtype) of 2020.
     """
 
+    releases: Mapping[str, Mapping[str, object]] = {}
     of_numbers = True
     inexact = dict.fromkeys((DType.bool, *INTS), DType.float64)
 

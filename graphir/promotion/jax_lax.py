@@ -5,7 +5,7 @@ Source: jax/_src/lax/lax.py of 0.10.2, measured (tests/peers/test_peer_jax.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphir.dtypes import DType
@@ -63,6 +63,7 @@ class JaxLax(Jax):
         }
     )
     strong = frozenset[str]()
+    releases: Mapping[str, Mapping[str, object]] = {"0.10": {}, "0.11": {}, "0.12": {}}
     unordered = frozenset({"argmax", "argmin", "less", "less_equal", "greater", "greater_equal"})
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:

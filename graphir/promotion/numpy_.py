@@ -9,7 +9,7 @@ NumPy 2.0.0, 2.4.6 and 2.5.5; test_peer_numpy.py lists where 2.0.0 and 2.5.5 dif
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphir.dtypes import DType
@@ -60,6 +60,9 @@ class Numpy(LibraryRules):
     as NumPy does since 2.5 (numpy/numpy#30803). `/` and functions of floats accept any int literal,
     and comparisons with int literals are exact.
 
+    The rules of NumPy 2.0 differ in ints beyond 64 bits, whose truth its logical ops take, in
+    bounds of clip, which must fit, and in floor, ceil and trunc, which make floats of integers.
+
     An int beyond 64 bits becomes a float where NumPy converts it to one. In a comparison with
     integers it becomes an infinity, which compares alike with all of them. Everywhere else the
     rules refuse it.
@@ -73,6 +76,26 @@ class Numpy(LibraryRules):
     in_place = IN_PLACE | {"matmul"}
     has_scalars = True
     exceptions = by_op(FACTS)
+
+    wraps_in_where = False
+    """Whether `where` wraps an int that does not fit."""
+
+    takes_truth_of_ints = False
+    """Whether the logical ops take an int beyond 64 bits."""
+
+    has_idle_bounds = True
+    """Whether clip takes an int bound beyond the integers that it clips."""
+
+    releases: Mapping[str, Mapping[str, object]] = {
+        "2.0": {
+            "has_idle_bounds": False,
+            "wraps_in_where": True,
+            "takes_truth_of_ints": True,
+            "exceptions": by_op({**FACTS, "floor ceil trunc": {**FLOATS}}),
+        },
+        "2.4": {"wraps_in_where": True},
+        "2.5": {},
+    }
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """Return the answer of np.result_type; the result is never weak."""
@@ -153,9 +176,17 @@ class Numpy(LibraryRules):
         if op in _COMPARISONS and any(operand.dtype.is_integer for operand in partners):
             return own
         dtype = self._literal_dtype(join, op)
-        if not self.fits(value, dtype):
+        if not self.fits(value, dtype) and self._wrapped(value, place) == value:
             raise self.misfit(value, dtype)
         return dtype
+
+    def _wrapped(self, value: int, place: Place) -> int:
+        """Return the int that `where` makes of one that does not fit, in releases that wrap it."""
+        wraps = place.op == "where" and self.wraps_in_where and -(2**63) <= value < 2**64
+        dtype = self.common(place.operands)
+        if not wraps or dtype not in (*SIGNED, *UNSIGNED):
+            return value
+        return (value - int(dtype.min)) % 2**dtype.bits + int(dtype.min)
 
     def literal_value(self, value: Any, place: Place) -> Any:
         """Return NumPy's replacement of a literal: True for the exponent 2 of n-d bools.
@@ -168,6 +199,9 @@ class Numpy(LibraryRules):
             return value
         if place.op == "clip" and self.omits_bound(value, place):
             return self._idle_bound(place)
+        if self.takes_truth_of_ints and place.op in LOGICAL:
+            return bool(value)
+        value = self._wrapped(value, place)
         if not -(2**63) <= value < 2**64:
             return self._beyond(value, place)
         squares = place.op == "pow" and place.at and self.shortcut(value, place)
@@ -177,6 +211,8 @@ class Numpy(LibraryRules):
         """Whether `value` is a Python int that clips none of the integers of the first operand."""
         first = place.operands[0].dtype
         if place.op != "clip" or not place.at or type(value) is not int:
+            return False
+        if not self.has_idle_bounds:
             return False
         if not first.is_integer or first.weak:
             return False

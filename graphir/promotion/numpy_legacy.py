@@ -9,7 +9,7 @@ numpy/core/src/umath/ufunc_type_resolution.c; NEP 50, "Current status". Measured
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -66,6 +66,7 @@ class NumpyLegacy(Numpy):
     every possible value.
     """
 
+    releases: Mapping[str, Mapping[str, object]] = {}
     library = "NumPy 1"
     of_numbers = False  # no dtype is weak
     by_value = True

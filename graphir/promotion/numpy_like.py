@@ -7,6 +7,7 @@ the values of 0-d arrays.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from graphir.dtypes import DType
@@ -23,6 +24,7 @@ class Cupy(Numpy):
     CuPy has no scalars, and no operator `@=` (cupy/_core/core.pyx).
     """
 
+    releases: Mapping[str, Mapping[str, object]] = {}
     library = "CuPy"
     roots = False
     in_place = IN_PLACE
@@ -59,6 +61,7 @@ class Dask(Numpy):
     never change.
     """
 
+    releases: Mapping[str, Mapping[str, object]] = {}
     library = "Dask"
     in_place = frozenset[str]()
     exceptions = by_op({**FACTS, "tensordot": WIDE, "positive": {DType.bool: DType.bool}})

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 RulesLike: TypeAlias = "PromotionRules | RuleSetName"
 
 _REGISTRY: dict[str, PromotionRules] = {}
+_RELEASED: dict[str, PromotionRules] = {}
+"""The rule sets of measured releases that were asked for, such as `jax@0.10`."""
 
 
 def register(new: PromotionRules) -> PromotionRules:
@@ -27,6 +29,8 @@ def register(new: PromotionRules) -> PromotionRules:
     """
     if not isinstance(new, DefaultInside):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError("register() takes a PromotionRules", got=repr(new))
+    if is_registered(new):
+        return new
     present = _REGISTRY.setdefault(new.name, new)
     if present is not new and not present.is_same_lattice(new):
         raise GraphError(
@@ -46,6 +50,7 @@ def rules(which: RulesLike | None = None) -> PromotionRules:
     (graphir.entry_points). GraphError names similar rule sets if none has the name.
 
     A rule set as the argument is registered, so that text and reports can find it by its name.
+    `jax@0.10` is the rule set of a measured release of a library; `jax` is that of the newest.
     `with rules("max_strict"):` makes a rule set the default inside the block.
 
     Type checkers know the names of the project's rule sets alone; `PromotionRules.find(name)` is
@@ -63,6 +68,8 @@ def require_rules(name: str) -> PromotionRules:
     matches = find_rules(name)
     if matches is None:
         names = [*_REGISTRY, *declared_names("graphir.rules")]
+        base = _REGISTRY.get(str(name).partition("@")[0])
+        names += [f"{base.name}@{release}" for release in base.releases] if base else []
         near = difflib.get_close_matches(str(name), names, n=3) or names
         raise GraphError(
             f"no rule set is named {name!r}",
@@ -74,10 +81,20 @@ def require_rules(name: str) -> PromotionRules:
 def find_rules(name: str) -> PromotionRules | None:
     """Return the rule set of that name, registered or declared by a distribution, or None."""
     try:
-        return _REGISTRY[name]
-    except (KeyError, TypeError):
+        return _REGISTRY.get(name) or _RELEASED[name]
+    except TypeError:
+        return None
+    except KeyError:
+        base, _, release = name.partition("@")
+        if base in _REGISTRY and release in _REGISTRY[base].releases:
+            return _RELEASED.setdefault(name, _REGISTRY[base].with_release(release))
         declared = load_declared("graphir.rules", name)
         return None if declared is None else register(declared)
+
+
+def is_registered(which: PromotionRules) -> bool:
+    """Whether the registry returns this rule set for its name."""
+    return which in (_REGISTRY.get(which.name), _RELEASED.get(which.name))
 
 
 def rules_in_force(otherwise: PromotionRules) -> PromotionRules:

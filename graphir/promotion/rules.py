@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
@@ -28,7 +29,7 @@ from graphir.promotion.operands import (
     instead_of,
     smallest_holding,
 )
-from graphir.promotion.registry import require_rules, rule_sets, rules
+from graphir.promotion.registry import is_registered, require_rules, rules
 from graphir.promotion.scalars import fits, identity_key, misfit, number_text
 
 if TYPE_CHECKING:
@@ -76,13 +77,25 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     instead: str = ""
     """The rule set that refusals suggest as an alternative."""
 
+    releases: Mapping[str, Mapping[str, object]] = {}
+    """By measured release of the library, oldest first: the attributes that differ from the newest.
+
+    The values that a library computes differ between releases too; these are dtypes and refusals.
+    """
+
     def __init__(
         self, name: str, doc: str, lattice: Lattice[Any] | None = None, source: str = ""
     ) -> None:
         self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
+        self.base_name = name  # the name without a release
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
-        # Caches of `promote`, keyed by dtype codes. Pairs have a nested dict, because it is
-        # faster to read.
+        self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        """Empty the caches of `promote`, keyed by dtype codes.
+
+        Pairs have a nested dict, because it is faster to read.
+        """
         self._promote_dtypes: dict[tuple[int, ...] | None, DType] = {}
         self._pairs: dict[int, dict[int, DType]] = {dtype.code: {} for dtype in DType}
 
@@ -93,6 +106,26 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         Raises GraphError that names similar rule sets if none has the name.
         """
         return require_rules(name)
+
+    def of_release(self, version: str) -> PromotionRules:
+        """Return the rules of the library's release with this version, named such as `jax@0.10`.
+
+        A version between two measured releases has the rules of the newer one, and a version after
+        the last has those of the last. Rules without measured releases return themselves.
+        """
+        if not self.releases:
+            return self
+        newer = (each for each in self.releases if minor_version(each) >= minor_version(version))
+        release = next(newer, [*self.releases][-1])
+        return require_rules(f"{self.name}@{release}")
+
+    def with_release(self, release: str) -> PromotionRules:
+        """Return a copy of the rules that has the attributes of a measured release."""
+        new = object.__new__(type(self))  # copy.copy returns registered rules themselves
+        new.__dict__.update(vars(self), **self.releases[release], releases={})
+        new.name = f"{self.name}@{release}"
+        new._forget_answers()
+        return new
 
     @classmethod
     def from_lattice(
@@ -457,7 +490,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return self.lattice.edges == other.lattice.edges
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return (rules, (self.name,)) if self in rule_sets() else super().__reduce_ex__(protocol)
+        return (rules, (self.name,)) if is_registered(self) else super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
         return f"<PromotionRules {printable(self.name)}, {len(self.dtypes)} dtypes>"
@@ -487,3 +520,8 @@ class PromotionTable(dict[DType, dict[DType, DType | None]]):
 
 _USUAL = (DType.int32, DType.float32, DType.bool, DType.int64)
 _CONCRETE = {dtype.code: DType.from_numpy(dtype.storage) for dtype in DType if dtype.weak}
+
+
+def minor_version(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple([int(part) for part in re.findall(r"\d+", version)[:2]])

@@ -1,6 +1,6 @@
 """The rules of PyTorch: a ladder of n-d tensors, 0-d tensors and Python numbers.
 
-Sources, all of 2.13: c10/core/ScalarType.cpp (promoteTypes, toComplexType), c10/core/Scalar.h;
+Sources, of 2.13 and 2.14: c10/core/ScalarType.cpp (promoteTypes, toComplexType), c10/core/Scalar.h;
 aten/src/ATen/native: TypeProperties.cpp (combine_categories, result_type), BinaryOps.cpp and .h,
 UnaryOps.cpp, ReduceOps.cpp, TensorCompare.cpp, TensorAdvancedIndexing.cpp, LinearAlgebra.cpp,
 layer_norm.cpp. The tests measure every op (tests/peers/test_peer_torch.py).
@@ -9,7 +9,7 @@ layer_norm.cpp. The tests measure every op (tests/peers/test_peer_torch.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -48,7 +48,7 @@ TORCH_LATTICE = Lattice(
 
 _COMPLEX = {
     DType.float16: None,  # ComplexHalf, complex32
-    DType.bfloat16: DType.complex64,
+    DType.bfloat16: None,  # BComplex32, which few ops compute in
     DType.float32: DType.complex64,
     DType.float64: DType.complex128,
 }
@@ -111,6 +111,13 @@ class Torch(LibraryRules):
         }
     )
 
+    complex_dtypes: Mapping[DType, DType | None] = _COMPLEX
+
+    releases: Mapping[str, Mapping[str, object]] = {
+        "2.13": {"complex_dtypes": {**_COMPLEX, DType.bfloat16: DType.complex64}},
+        "2.14": {},
+    }
+
     cell = LibraryRules.cell
 
     def entering(self, scalar: Any) -> Any:
@@ -160,13 +167,15 @@ class Torch(LibraryRules):
             dtype_found = self._combine_categories(dtype_found, higher)
         if dtype_found is None:
             dtypes = [operand.dtype for operand in operands]
-            raise self.refusal(dtypes, "they meet in complex32, which graphir does not have")
+            raise self.refusal(
+                dtypes, "they meet in complex32 or bcomplex32, which graphir does not have"
+            )
         return dtype_found
 
     def _combine_categories(self, lower: DType | None, higher: DType) -> DType | None:
         """combine_categories of PyTorch.
 
-        None stands for complex32, which a higher rung may outweigh.
+        None stands for complex32 or bcomplex32, which a higher rung may outweigh.
         """
         if lower is not None and _category(lower) <= _category(higher):
             return higher
@@ -174,7 +183,13 @@ class Torch(LibraryRules):
             return self.join((higher, lower))
         if higher.narrow:
             raise self.refusal((higher, lower or DType.weak_complex), "8 bits have no complex form")
-        return higher if higher.is_complex else _COMPLEX[higher] if higher.is_float else lower
+        return (
+            higher
+            if higher.is_complex
+            else self.complex_dtypes[higher]
+            if higher.is_float
+            else lower
+        )
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """Return the left fold by promoteTypes.

@@ -21,8 +21,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, GraphError, explain, ops, rule_sets, rules
+from graphir import Graph, GraphError, PromotionRules, explain, ops, rule_sets, rules
 from graphir.entry_points import Group, declared_names, load_declared
+from graphir.promotion.rules import minor_version
 from graphir.rule_reports.tables import aligned
 from runtime.cli.output import add_output, output_format, write_text
 from runtime.cli.statuses import Status
@@ -47,6 +48,13 @@ USES = {
     "pytest": "pytest --casts",
 }
 """The optional packages, and what needs each."""
+
+ADDED = {
+    "numpy": "a function or keyword that it adds is refused by its name",
+    "jax": "a primitive that it adds is computed by JAX as a call, or refused by its name",
+    "torch": "an operator or dtype that it adds is refused by its name",
+}
+"""The libraries whose rules have releases, and what becomes of what a newer release adds."""
 
 _ROOT = Path(__file__).parents[2]
 
@@ -122,6 +130,14 @@ def _package(name: str, use: str, otherwise: Verdict) -> Diagnosis:
         line = f"pip install '{name}{bound}'" if bound else f"pip install {name}"
         need = f", for {use}" if use else ""
         return Diagnosis(otherwise, name, f"not installed{need}: {line}")
+    if name in ADDED:
+        measured = [*PromotionRules.find(name).releases]
+        followed = PromotionRules.find(name).of_release(version).name
+        if minor_version(version) > minor_version(measured[-1]):
+            text = f"{version}, newer than {measured[-1]}, the newest that was measured"
+            return Diagnosis("note", name, f"{text}: graphs have rules {followed}; {ADDED[name]}")
+        if minor_version(version) >= minor_version(measured[0]):
+            return Diagnosis("ok", name, f"{version}, rules {followed}")
     if not _is_within(version, bound):
         return Diagnosis(otherwise, name, f"{version}; measured with {name}{bound}")
     return Diagnosis("ok", name, version)

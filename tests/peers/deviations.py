@@ -65,7 +65,7 @@ class Deviation(NamedTuple):
         return ["jax", "jax_x32"] if self.libraries == "jitted" else self.libraries.split()
 
     def explains(self, case: Case) -> Any:
-        names = {case.library.rules.name, "jitted" if case.jitted else ""}
+        names = {case.library.rules.base_name, "jitted" if case.jitted else ""}
         refused = [one is None for one in (self.ours, self.theirs)]
         mine = case.op in self.ops and names & {*self.libraries.split()}
         if mine and refused == [dtype is None for dtype in case.dtypes]:

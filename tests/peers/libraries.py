@@ -6,20 +6,22 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from graphir import DType, rules
+from graphir import DType, PromotionRules
 from tests.peers.graphs import Array, Library
 from tests.peers.steps import IN_PLACE, LITERALS, OPERATORS, REFUSALS, SCALARS
 
 
 def _library(name: str, peer: Any, cast: Callable[[Any, Any], Any], **more: Any) -> Library:
     """A library by its adapter here; `cast` takes the library's own dtype."""
+    which = PromotionRules.find(name)
     names = {theirs: ours for ours, theirs in peer.DTYPES.items()}
     settings: dict[str, Any] = {
-        "rules": rules(name),
+        "rules": which.of_release(version(name.partition("_")[0])) if which.releases else which,
         "functions": {**peer.OPS, "cast": lambda x, to: cast(x, peer.DTYPES[to])},
         "dtypes": tuple(peer.DTYPES),
         "make": lambda x, dtype: x.copy()[()],

@@ -1,12 +1,12 @@
 """What NumPy answers, cell by cell: joins, every op on every pair of dtypes, literals and values.
 
-It runs on NumPy 2.0 to 2.5; the rules are those of 2.1 to 2.4, and what others do else is named.
+The rules are those of the installed release: `numpy@2.0`, `numpy@2.4` or `numpy@2.5`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -31,8 +31,7 @@ from tests.support.tables import every
 DTYPES = list(numpy.DTYPES)
 INTEGERS = [dtype for dtype in DTYPES if dtype.is_integer]
 KINDS = [True, 1, 1.5, 1j]
-VERSION = np.lib.NumpyVersion(np.__version__)
-OF_2_0 = VERSION < "2.1.0"
+RULES = NUMPY.of_release(np.__version__)
 SHAPES = [(2,), ()]
 
 
@@ -45,39 +44,39 @@ def typed(operand: Any) -> Any:
 
 def test_every_pair_of_any_ranks_joins_as_there():
     for a, b in product(product(DTYPES, SHAPES), repeat=2):
-        answer = NUMPY.promote(typed(a), typed(b))
-        assert answer is numpy.result_type(a, b) is ours(NUMPY, "add", a, b), (a, b)
+        answer = RULES.promote(typed(a), typed(b))
+        assert answer is numpy.result_type(a, b) is ours(RULES, "add", a, b), (a, b)
         assert answer is numpy.result("add", a, b), (a, b)
 
 
 def test_every_literal_on_either_side_joins_as_there():
     for array, literal in product(product(DTYPES, SHAPES), KINDS):
         for pair in ((array, literal), (literal, array)):
-            answer = NUMPY.promote(*map(typed, pair))
-            assert answer is numpy.result_type(*pair) is ours(NUMPY, "add", *pair), pair
+            answer = RULES.promote(*map(typed, pair))
+            assert answer is numpy.result_type(*pair) is ours(RULES, "add", *pair), pair
             assert answer is numpy.result("add", *pair), pair
     for pair in product(KINDS, repeat=2):
-        assert NUMPY.promote(*pair) is numpy.result_type(*pair)
+        assert RULES.promote(*pair) is numpy.result_type(*pair)
 
 
 def test_three_join_at_once():
     """All triples of dtypes and kinds of literals, in every order; no fold of pairs answers so."""
     folds = 0
     for three in product([*((dtype, (2,)) for dtype in DTYPES), *KINDS[1:]], repeat=3):
-        answer = NUMPY.promote(*map(typed, three))
+        answer = RULES.promote(*map(typed, three))
         assert answer is numpy.result_type(*three), three
         if all(isinstance(one, tuple) for one in three):
             a, b, c = (one[0] for one in three)
-            folds += answer is not NUMPY.promote(NUMPY.promote(a, b), c)
+            folds += answer is not RULES.promote(RULES.promote(a, b), c)
     assert folds == 14
 
 
 def test_clip_and_concat_join_three_at_once():
     for three in product(DTYPES, repeat=3):
         operands = [(dtype, (2,)) for dtype in three]
-        answer = NUMPY.promote(*three)
-        assert ours(NUMPY, "clip", *operands) is numpy.result("clip", *operands) is answer, three
-        assert ours(NUMPY, "concat", *operands) is numpy.result("concat", *operands) is answer
+        answer = RULES.promote(*three)
+        assert ours(RULES, "clip", *operands) is numpy.result("clip", *operands) is answer, three
+        assert ours(RULES, "concat", *operands) is numpy.result("concat", *operands) is answer
 
 
 # -- ops
@@ -85,7 +84,7 @@ def test_clip_and_concat_join_three_at_once():
 DEVIATIONS = [
     Deviation(
         "nextafter",
-        lambda dtypes: {NUMPY.floating(dtype, "") for dtype in dtypes} == {DType.float16},
+        lambda dtypes: {RULES.floating(dtype, "") for dtype in dtypes} == {DType.float16},
         "graphir steps through float32 and float64 alone",
     ),
     Deviation(
@@ -94,19 +93,11 @@ DEVIATIONS = [
         "NumPy warns (ComplexWarning) that imaginary parts are lost; graphir's casts keep them",
     ),
 ]
-if OF_2_0:
-    DEVIATIONS.append(
-        Deviation(
-            "floor ceil trunc",
-            lambda dtypes: not (dtypes[0].is_float or dtypes[0].is_complex),
-            "NumPy 2.0 makes a float of bool and integers first; since 2.1 they stay what they are",
-        )
-    )
 
 
 def test_every_op_on_every_pair_of_dtypes():
     names = [name for name in numpy.OPS if name in CALLS]
-    found = differences(NUMPY, numpy.result, names, DTYPES)
+    found = differences(RULES, numpy.result, names, DTYPES)
     assert unexplained(found, DEVIATIONS) == ([], [])
 
 
@@ -119,14 +110,14 @@ def test_ops_that_numpy_does_not_have():
     )
     for name in ("rsqrt", "erf", "softmax"):
         for dtype in [*INTEGERS, DType.bool]:
-            assert ours(NUMPY, name, (dtype, (2,))) is numpy.result("sqrt", (dtype, (2,)))
+            assert ours(RULES, name, (dtype, (2,))) is numpy.result("sqrt", (dtype, (2,)))
 
 
 @every("op", ["divide", "pow", "atan2", "equal", "bitwise_and", "left_shift"])
 def test_rank_never_counts(op: str):
     for a, b in product(DTYPES, repeat=2):
         for pair in (((a, (2,)), (b, ())), ((a, ()), (b, (2,))), ((a, ()), (b, ()))):
-            assert ours(NUMPY, op, *pair) is numpy.result(op, *pair), (op, pair)
+            assert ours(RULES, op, *pair) is numpy.result(op, *pair), (op, pair)
 
 
 # -- literals: which are taken, the dtype that results, and the values
@@ -144,37 +135,6 @@ TAKES_LITERALS = [
     and CALLS[name].shapes[0] == (2, 2)
     and name not in ("matmul", "tensordot", "concat", "stack", "scatter", "nextafter")
 ]
-
-
-def wide(case: Sequence[Any]) -> bool:
-    """Whether a literal needs more than the 64 bits of a signed int."""
-    return isinstance(case[1], int) and case[1] >= 2**63
-
-
-def beyond(case: Sequence[Any]) -> bool:
-    """Whether an int literal is out of the range of the integer dtype beside it."""
-    dtype, literal = case
-    integers = dtype.is_integer and isinstance(literal, int)
-    return integers and not dtype.min <= literal <= dtype.max
-
-
-LITERAL_DEVIATIONS: list[Deviation] = []
-if VERSION < "2.5.0":
-    LITERAL_DEVIATIONS.append(
-        Deviation(
-            "where",
-            lambda case: beyond(case) or (wide(case) and case[0] is DType.bool),
-            "np.where wraps an int that does not fit; since 2.5 it refuses it (numpy/numpy#30803)",
-        )
-    )
-if OF_2_0:
-    LITERAL_DEVIATIONS.append(
-        Deviation(
-            "logical_and logical_or logical_xor",
-            wide,
-            "NumPy 2.0 takes the truth of any int; since 2.1 of those of int64 alone",
-        )
-    )
 
 
 def calls(op: str, x: Any, literal: Any) -> Iterator[list[Any]]:
@@ -203,7 +163,7 @@ def by_numpy(op: str, operands: list[Any]) -> Any:
 
 def by_graphir(op: str, operands: list[Any]) -> Any:
     """The array that a graph computes; None where it is refused."""
-    g = Graph(rules=NUMPY)
+    g = Graph(rules=RULES)
     arrays = [one for one in operands if isinstance(one, np.ndarray)]
     made = [
         g.input(DType(one.dtype), one.shape) if isinstance(one, np.ndarray) else one
@@ -220,6 +180,16 @@ def equal(a: Any, b: Any) -> bool:
     return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
 
+def near(op: str, a: Any, b: Any) -> bool:
+    """Whether arrays are equal; powers of floats may be one ulp off.
+
+    Where NumPy has no AVX512, its float32 loop gives one base other bits than an array of bases.
+    """
+    if op != "pow" or a.dtype != np.float32 or a.dtype != b.dtype:
+        return equal(a, b)
+    return np.allclose(a, b, rtol=2**-23, atol=0, equal_nan=True)
+
+
 def literal_differences() -> Iterator[Difference]:
     for op, dtype, literal in product(TAKES_LITERALS, DTYPES, LITERALS):
         x = np.array([0, 1, 2, 100, 127], numpy.DTYPES[dtype])
@@ -227,13 +197,13 @@ def literal_differences() -> Iterator[Difference]:
             mine, theirs = by_graphir(op, operands), by_numpy(op, operands)
             if mine is None and theirs is None:
                 continue
-            if mine is None or theirs is None or not equal(mine, theirs):
+            if mine is None or theirs is None or not near(op, mine, theirs):
                 yield op, (dtype, literal), mine, theirs
 
 
 @pytest.mark.exhaustive
 def test_literals_are_taken_as_there_and_give_the_same_values():
-    assert unexplained(literal_differences(), LITERAL_DEVIATIONS) == ([], [])
+    assert list(literal_differences()) == []
 
 
 @every("low", [-300, -128, -1, 300, True, -1.5])
@@ -244,7 +214,7 @@ def test_a_bound_of_clip_beyond_the_dtype_counts_for_nothing(low: Any, high: Any
         operands = [np.array([0, 5, 100], dtype), low, high]
         mine, theirs = by_graphir("clip", operands), by_numpy("clip", operands)
         if theirs is None:
-            assert mine is None or OF_2_0, dtype
+            assert mine is None, dtype
         else:
             assert mine is not None and equal(mine, theirs), (dtype, mine, theirs)
 
@@ -252,7 +222,7 @@ def test_a_bound_of_clip_beyond_the_dtype_counts_for_nothing(low: Any, high: Any
 def test_literals_are_arrays_to_functions_that_make_arrays():
     for dtype, literal in product(DTYPES, KINDS):
         x = np.ones((), numpy.DTYPES[dtype])
-        g = Graph(rules=NUMPY)
+        g = Graph(rules=RULES)
         assert ops.stack([g.input(dtype), literal]).dtype.storage == np.stack([x, literal]).dtype
 
 

@@ -16,11 +16,12 @@ import torch
 
 import runtime
 from graphir import DType, Graph, GraphirError, TensorType, ops
-from graphir.promotion.torch import TORCH
+from graphir.promotion.torch import TORCH as NEWEST
 from tests.peers import CALLS, Deviation, Operand, any_complex, differences, ours, unexplained
 from tests.peers import torch_ as peer
 from tests.support.tables import every
 
+TORCH = NEWEST.of_release(torch.__version__)
 DTYPES = tuple(peer.DTYPES)
 FLOAT8 = tuple(dtype for dtype in DTYPES if dtype.narrow)
 UNSIGNED = (DType.uint16, DType.uint32, DType.uint64)
@@ -194,13 +195,14 @@ def _divides_by_0(one: Asked) -> bool:
     return integer and one.op in ("floor_divide", "remainder") and one.literal % 2**bits == 0
 
 
+WITHOUT_COMPLEX = {dtype for dtype, parts in TORCH.complex_dtypes.items() if parts is None}
 LITERAL_DEVIATIONS: dict[str, Callable[[Asked], bool]] = {
     "x // 0 and x % 0 of ints raise in PyTorch and are 0 here": (
         lambda one: _divides_by_0(one) and not one.first
     ),
-    "float16 and a complex number compare in complex32, which gives bool all the same": (
+    "a half and a complex number compare in complex32 or bcomplex32, which gives bool": (
         lambda one: (
-            one.op == "equal" and one.dtype is DType.float16 and isinstance(one.literal, complex)
+            one.op == "equal" and one.dtype in WITHOUT_COMPLEX and isinstance(one.literal, complex)
         )
     ),
     "an int from 2**63 on is a 0-d uint64 here, which mixes with 0-d floats alone": (
@@ -260,8 +262,8 @@ WITH_SCALARS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _compared_in_halves(name: str, dtype: DType, scalar: Any) -> bool:
-    """float16 and a complex number compare in complex32, which gives bool all the same."""
-    return name == "eq" and dtype is DType.float16 and isinstance(scalar, complex)
+    """A half and a complex number compare in complex32 or bcomplex32, which gives bool."""
+    return name == "eq" and dtype in WITHOUT_COMPLEX and isinstance(scalar, complex)
 
 
 @every("name", WITH_SCALARS)

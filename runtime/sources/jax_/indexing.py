@@ -187,7 +187,7 @@ class _Windows(NamedTuple):
 
 
 def _places_dtype(e: Equation) -> DType:
-    return DType.int64 if e.graph.rules.name == "jax" else DType.int32
+    return DType.int64 if e.graph.rules.base_name == "jax" else DType.int32
 
 
 def _counting(e: Equation, size: Any, dtype: DType) -> Symbol:

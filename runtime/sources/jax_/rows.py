@@ -2,7 +2,8 @@
 
 A row is the op itself, or a function that emits ops for an equation and returns their results. It
 returns None for parameters that it does not cover: such an equation becomes the op `call`, as do
-all primitives without a row. Sources: the operation semantics of XLA and jax/_src/lax of JAX 0.10.
+all primitives without a row. Sources: the operation semantics of XLA and jax/_src/lax of JAX 0.10
+and 0.12.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class Equation:
 Row: TypeAlias = "Op | Callable[[Equation], Any]"
 
 _ALIKE = """
-    abs exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt
-    cbrt atan2 pow erf sign floor ceil square real imag conj is_finite nextafter
+    abs exp expm1 log log1p log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt
+    rsqrt cbrt atan2 pow erf sign floor ceil square real imag conj is_finite nextafter
 """
 """The primitives with the names of their ops."""
 
@@ -187,6 +188,24 @@ def same(e: Equation) -> Any:
 @row("mul")
 def _multiply(e: Equation) -> Any:
     return None if e.params.get("out_dtype") else e.emit(ops.multiply, *e.args)
+
+
+@row("one_minus_square")
+def _one_minus_square(e: Equation) -> Any:
+    """(1 + x) * (1 - x), as JAX lowers it."""
+    (x,) = e.args
+    one = e.number(1, x)
+    return e.emit(ops.multiply, e.emit(ops.add, one, x), e.emit(ops.subtract, one, x))
+
+
+@row("polynomial")
+def _polynomial(e: Equation) -> Any:
+    """The rule of Horner: the coefficients follow x, from the lowest degree on."""
+    x, *coefficients, value = e.args
+    e.params.get("unroll")
+    for coefficient in reversed(coefficients):
+        value = e.emit(ops.add, e.emit(ops.multiply, value, x), coefficient)
+    return value
 
 
 @row("div")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from graphir import (
     GraphirError,
     Op,
     Origin,
+    PromotionRules,
     Symbol,
     TensorType,
     ops,
+    rules,
 )
 from graphir.gc_pause import uncollected
 from graphir.location import CALLERS, INTERMEDIATE
@@ -59,8 +61,9 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
 
     The arguments are arrays, jax.ShapeDtypeStructs, Python scalars, and pytrees of these. Inputs
     have the names of the parameters; outputs are the leaves of the result, in the order of
-    jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says; if
-    jax_explicit_x64_dtypes is "allow", they are "jax", and no dtype is weak. A note counts the
+    jax.tree.leaves. The rules are "jax" with 64 bits and "jax_x32" without, as jax.config says, of
+    the installed release, such as `jax@0.12`; if jax_explicit_x64_dtypes is "allow", they are
+    "jax", and no dtype is weak. A note counts the
     values of arguments that JAX changes as it cuts 64 bits to 32. A primitive that has no op, or a
     parameter that its row does not know, becomes the op `call`. Leaves that are no arrays of
     numbers, such as texts and float0, are no outputs, as a note says; typed PRNG keys are given as
@@ -87,9 +90,10 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     return graph
 
 
-def _rules(jax: Any) -> Literal["jax", "jax_x32"]:
-    """Return the name of the rules of JAX's present settings."""
-    return "jax" if jax.config.jax_enable_x64 or has_explicit_dtypes(jax) else "jax_x32"
+def _rules(jax: Any) -> PromotionRules:
+    """Return the rules of JAX's release and its present settings."""
+    wide = jax.config.jax_enable_x64 or has_explicit_dtypes(jax)
+    return rules("jax" if wide else "jax_x32").of_release(jax.__version__)
 
 
 def _cut_arguments(
@@ -289,9 +293,11 @@ class Importer:
         name, params = equation.primitive.name, equation.params
         self._site = site
         with self.graph.at(site.location):
-            if name in INLINED and _is_jaxpr(params.get(INLINED[name])):
+            jaxpr = params.get(INLINED.get(name, ""))
+            if name == "call_hi_primitive":
+                jaxpr = self._expansion(equation)
+            if _is_jaxpr(jaxpr):
                 operands = [self._operand(variable, environment) for variable in equation.invars]
-                jaxpr = params[INLINED[name]]
                 if name in ("jit", "pjit") and not self.sites.traced_function(jaxpr.jaxpr):
                     operands = [
                         x if isinstance(x, ClosedConstant) else Value(self._symbol(x))
@@ -312,6 +318,20 @@ class Importer:
                 types = [array_type(variable.aval) for variable in equation.outvars]
                 results = [Value(symbol) for symbol in self._applied(equation, values, types)]
         environment.update(zip(equation.outvars, results, strict=True))
+
+    def _expansion(self, equation: Any) -> Any:
+        """Return the jaxpr of a primitive that JAX composes of others; None if it cannot."""
+        jax, composed = self.jax, equation.params["_prim"]
+
+        def expanded(*leaves: Any) -> Any:
+            args = jax.tree.unflatten(composed.in_tree, leaves)
+            return jax.tree.leaves(composed.expand(*args))
+
+        avals = [variable.aval for variable in equation.invars]
+        try:
+            return jax.make_jaxpr(expanded)(*[_argument(jax, aval) for aval in avals])
+        except Exception:  # of a stranger's class; JAX then says why as it computes the call
+            return None
 
     def _conversion(self, value: Value, type_: TensorType, site: EquationSite) -> Value:
         """Return a conversion: pending if it is implicit, since the rules may imply it."""
@@ -532,7 +552,7 @@ def _scan(
     types: Sequence[TensorType],
 ) -> Sequence[Symbol]:
     """JAX's operands are constants, carries, what is scanned."""
-    constants, carries = params["num_consts"], params["num_carry"]
+    constants, carries = _scan_counts(params)
     jaxpr = params["jaxpr"]
     inner = [array_type(variable.aval) for variable in jaxpr.jaxpr.invars]
     carry_types = inner[constants : constants + carries]
@@ -548,6 +568,15 @@ def _scan(
     }
     results = importer.control(ops.control.scan, operands, attrs)
     return importer.conformed_all(results, types)
+
+
+def _scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the numbers of constants and carries; since JAX 0.11 trees of operands say them."""
+    if "ft_in" not in params:
+        return params["num_consts"], params["num_carry"]
+    params["ft_out"]  # read: it has the carries and the results of the rounds
+    constants, carries, _ = map(list[Any], params["ft_in"].unpack())
+    return len(constants), len(carries)
 
 
 def _carry_types(jaxpr: Any, constants: int, carries: int) -> list[TensorType]:
@@ -573,6 +602,12 @@ _RAW = (
     *(TypeError, ValueError, NotImplementedError),
 )
 """The errors of code that meets a primitive with other parameters than it knows."""
+
+
+def _argument(jax: Any, aval: Any) -> Any:
+    """Return what stands for a value of this type among the arguments of make_jaxpr."""
+    weak = getattr(aval, "weak_type", False)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=weak)
 
 
 def _is_jaxpr(value: Any) -> bool:

@@ -567,7 +567,11 @@ class OnnxImporter:
         """Return the attributes of a node, with the defaults of the schema."""
         attrs = {name: self._python(value) for name, value in _defaults(schema).items()}
         for attribute in node.attribute:
-            attrs[text_of(attribute.name)] = self._python(attribute)
+            name, value = text_of(attribute.name), self._python(attribute)
+            if name in _TYPE_ATTRIBUTES and isinstance(value, int) and value not in _ELEMENTS:
+                what = f"onnx {self.onnx.__version__} has no element type {value}"
+                raise GraphError(f"{what}, which the attribute {name} names")
+            attrs[name] = value
         return attrs
 
     def _python(self, attribute: Any) -> Any:
@@ -853,6 +857,10 @@ STRING = 8
 
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""
+
+_ELEMENTS = {0, STRING, *DTYPES}
+_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "stash_type"})
+"""The attributes, of ONNX's ops and of com.microsoft's, whose numbers are element types."""
 
 
 def _param_of(dim: Any) -> str:

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import DType, Graph, GraphError, GraphirError, Origin, Symbol, ops
+from graphir import DType, Graph, GraphError, GraphirError, Origin, Symbol, ops, rules
 from graphir.gc_pause import uncollected
 from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN, AUTOCAST, CALLERS, INTERMEDIATE
@@ -116,7 +116,7 @@ class TorchRecorder:
 
     def __init__(self, torch: Any, name: str) -> None:
         self.torch = torch
-        self.graph = Graph(identifier(name), rules="torch")
+        self.graph = Graph(identifier(name), rules=rules("torch").of_release(torch.__version__))
         self.graph.library = "torch"
         self.sites = TorchSites(torch)
         self.tensors = Tensors(self.graph, self._unmet)

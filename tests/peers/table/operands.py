@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
@@ -24,3 +26,6 @@ SVML = not {"AVX512_SKX", "X86_V4"}.isdisjoint(
 )
 """Whether NumPy computes by Intel's vector library of mathematical functions."""
 NUMPY_VERSION = tuple(map(int, np.__version__.split(".")[:2]))
+JAX_VERSION = (0, 0)
+with suppress(PackageNotFoundError):
+    JAX_VERSION = tuple(map(int, version("jax").split(".")[:2]))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import metadata
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from graphir import rules
 from runtime.cli import doctor
 from runtime.native import probe
 from tests.support.commands import cli
@@ -24,7 +26,8 @@ def lines() -> tuple[int, dict[str, tuple[str, str]]]:
 def test_each_thing_has_a_line() -> None:
     status, found = lines()
     assert status == 0
-    assert found["numpy"] == ("ok", np.__version__)
+    followed = rules("numpy").of_release(np.__version__).name
+    assert found["numpy"] == ("ok", f"{np.__version__}, rules {followed}")
     assert found["NumPy tier"] == ("ok", "a region of 3 ops has the values of NumPy")
     expected = {"graphir", "Python", *doctor.CORE, *doctor.USES, "native tier", "cache", "terminal"}
     assert expected <= found.keys()
@@ -55,6 +58,18 @@ def test_versions_are_compared_with_those_of_the_extras(monkeypatch: pytest.Monk
     assert status == 1  # numpy 1.4
     assert found["torch"] == ("note", f"1.4.0+local; measured with torch{wanted['torch']}")
     assert found["ipython"] == ("ok", "1.4.0+local")
+
+
+def test_a_library_newer_than_what_was_measured_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: "99.1.0")
+    _, found = lines()
+    for name, added in doctor.ADDED.items():
+        newest = list(rules(cast("Any", name)).releases)[-1]
+        assert found[name] == (
+            "note",
+            f"99.1.0, newer than {newest}, the newest that was measured: graphs have rules "
+            f"{name}@{newest}; {added}",
+        )
 
 
 def test_without_machine_code_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
