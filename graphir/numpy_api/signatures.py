@@ -39,77 +39,12 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 _SETTINGS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _PLACED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
-_METHODS = {
-    **dict.fromkeys(("all", "any"), "axis=None, out=None, keepdims=False, *, where=True"),
-    **dict.fromkeys(("argmax", "argmin"), "axis=None, out=None, *, keepdims=False"),
-    **dict.fromkeys(("max", "min"), "axis=None, out=None, **kwargs"),
-    **dict.fromkeys(("mean", "prod", "sum"), "axis=None, dtype=None, out=None, **kwargs"),
-    **dict.fromkeys(("std", "var"), "axis=None, dtype=None, out=None, ddof=0, **kwargs"),
-    **dict.fromkeys(("cumprod", "cumsum"), "axis=None, dtype=None, out=None"),
-    **dict.fromkeys(("conj", "conjugate", "dumps", "nonzero", "tolist"), ""),
-    **dict.fromkeys(("copy", "flatten", "ravel", "tobytes"), "order='C'"),
-    **dict.fromkeys(("item", "transpose"), "*args"),
-    **dict.fromkeys(("argsort", "sort"), "axis=-1, kind=None, order=None, *, stable=None"),
-    "astype": "dtype, order='K', casting='unsafe', subok=True, copy=True",
-    "byteswap": "inplace=False",
-    "choose": "choices, out=None, mode='raise'",
-    "clip": "min=None, max=None, out=None, **kwargs",
-    "compress": "condition, axis=None, out=None",
-    "diagonal": "offset=0, axis1=0, axis2=1",
-    "dot": "other, out=None",
-    "fill": "value",
-    "put": "indices, values, mode='raise'",
-    "repeat": "repeats, axis=None",
-    "reshape": "*shape, order='C', copy=None",
-    "resize": "*new_shape, refcheck=True",
-    "round": "decimals=0, out=None",
-    "searchsorted": "v, side='left', sorter=None",
-    "setflags": "write=None, align=None, uic=None",
-    "squeeze": "axis=None",
-    "swapaxes": "axis1, axis2",
-    "take": "indices, axis=None, out=None, mode='raise'",
-    "trace": "offset=0, axis1=0, axis2=1, dtype=None, out=None",
-    "view": "*args, **kwargs",
-    **dict.fromkeys(("argpartition", "partition"), "kth, axis=-1, kind='introselect', order=None"),
-}
-"""The parameters of ndarray's methods in NumPy 2.0 to 2.4, without `self`."""
-_UFUNC_METHODS = {
-    "reduce": "array, /, axis=0, dtype=None, out=None, **kwargs",
-    "accumulate": "array, /, axis=0, dtype=None, out=None",
-    "reduceat": "array, /, indices, axis=0, dtype=None, out=None",
-    "outer": "A, B, /, **kwargs",
-    "at": "a, indices, b=None, /",
-}
-_FUNCTIONS = {
-    "where": "condition, x=None, y=None, /",
-    "concatenate": "arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind'",
-    "dot": "a, b, out=None",
-    "bincount": "x, /, weights=None, minlength=0",
-    "lexsort": "keys, axis=-1",
-    "copyto": "dst, src, casting='same_kind', where=True",
-    "putmask": "a, /, mask, values",
-    "empty_like": "prototype, /, dtype=None, order='K', subok=True, shape=None, *, device=None",
-    "array": "object, dtype=None, *, copy=True, order='K', subok=False, ndmin=0, like=None",
-    "arange": "start_or_stop, /, stop=None, step=1, *, dtype=None, device=None, like=None",
-    "fromstring": "string, dtype=float, count=-1, *, sep, like=None",
-    "fromiter": "iter, dtype, count=-1, *, like=None",
-    **dict.fromkeys(("inner", "vdot"), "a, b, /"),
-    **dict.fromkeys(
-        ("asarray", "asanyarray"), "a, dtype=None, order=None, *, device=None, copy=None, like=None"
-    ),
-    **dict.fromkeys(("ascontiguousarray", "asfortranarray"), "a, dtype=None, *, like=None"),
-    **dict.fromkeys(("zeros", "empty"), "shape, dtype=None, order='C', *, device=None, like=None"),
-}
-"""The parameters of compiled functions, which have no signature before NumPy 2.4."""
+_UNSIGNED = {"fromstring": "string, dtype=float, count=-1, *, sep, like=None"}
+"""The parameters of compiled functions that have no signature."""
 
 
 def _of_text(text: str) -> Signature:
     return inspect.signature(eval(f"lambda {text}: None"))
-
-
-def method_signature(name: str) -> Signature:
-    """Return the signature of a method of ndarray in the releases of NumPy that handlers know."""
-    return _of_text(f"self, {_METHODS[name]}")
 
 
 @cache
@@ -118,17 +53,8 @@ def signature_of(function: Any) -> Signature | None:
     try:
         return inspect.signature(function)
     except (ValueError, TypeError):
-        pass
-    if isinstance(function, np.ufunc):
-        names = ", ".join(f"x{i + 1}" for i in range(function.nin))
-        settings = "out=None, *, where=True, casting='same_kind', order='K', dtype=None, subok=True"
-        return _of_text(f"{names}, /, {settings}, signature=None, **kwargs")
-    name: str = getattr(function, "__name__", "")
-    if isinstance(getattr(function, "__self__", None), np.ufunc):
-        return _of_text(_UFUNC_METHODS[name])
-    if getattr(function, "__objclass__", None) is np.ndarray:
-        return method_signature(name) if name in _METHODS else None
-    return _of_text(_FUNCTIONS[name]) if name in _FUNCTIONS else None
+        name: str = getattr(function, "__name__", "")
+        return _of_text(_UNSIGNED[name]) if name in _UNSIGNED else None
 
 
 class _Names(NamedTuple):

@@ -192,10 +192,9 @@ COMPOUNDS: dict[np.ufunc, Compound] = {
     np.fmin: _known_of(ops.minimum),
     np.float_power: _float_power,
     np.vecdot: _product((-2,), (-1,)),
+    np.matvec: _product((), (-1,), conjugate=False),
+    np.vecmat: _product((-2,), (), conjugate=True),
 }
-for _name, _axes in (("matvec", ((), (-1,))), ("vecmat", ((-2,), ()))):
-    if hasattr(np, _name):  # since NumPy 2.2
-        COMPOUNDS[getattr(np, _name)] = _product(*_axes, conjugate=_name == "vecmat")
 
 
 # -- Python's operators, each with its function and NumPy's ufunc

@@ -188,7 +188,9 @@ class Case:
         ]
         to = f", to={self.step.to}" if self.step.to else ""
         answers = " | ".join(map(str, self.dtypes))
-        return f"{self.library.rules.base_name}: {self.step.op}({', '.join(shown)}{to}) -> {answers}"
+        return (
+            f"{self.library.rules.base_name}: {self.step.op}({', '.join(shown)}{to}) -> {answers}"
+        )
 
 
 class Run:

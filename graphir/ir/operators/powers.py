@@ -2,8 +2,7 @@
 
 NumPy computes `x ** 0.5` as sqrt(x) and `x ** -1` as 1 / x. The bits of these differ from those of
 a power in some 5 % of elements. NumPy takes the short cut for every 0-d exponent of that value,
-after the conversion of x to a float: since 2.3 in the loops of np.power, before 2.3 in the operator
-alone. For complex x the operator alone takes short cuts, for Python's -1, 2 and 0.5. NumPy 1 takes
+after the conversion of x to a float, in the loops of np.power too. For complex x the operator alone takes short cuts, for Python's -1, 2 and 0.5. NumPy 1 takes
 its short cuts for NumPy's scalars and 0-d arrays too, for -1, 0, 0.5, 1 and 2, and keeps the dtype
 of x. The kernel of pow squares floats itself; float16 has the same bits either way. Sources:
 fast_scalar_power in numpy/_core/src/multiarray/number.c of 2.4;
@@ -26,9 +25,6 @@ from graphir.promotion.rules import PromotionRules
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
-
-IN_UFUNC = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
-"""Whether np.power takes the short cuts for real bases, as the operator does."""
 
 
 class Shortcut(NamedTuple):
@@ -70,7 +66,7 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
     graph = base.graph
     if not (isinstance(graph.rules, LibraryRules) and graph.rules.roots):
         return None
-    if not operator and (base.dtype.is_complex or not IN_UFUNC):
+    if not operator and base.dtype.is_complex:
         return None
     if isinstance(exponent, np.ndarray) and not exponent.ndim:
         exponent = graph.entering(exponent)

@@ -194,8 +194,8 @@ def _multiply(e: Equation) -> Any:
 def _one_minus_square(e: Equation) -> Any:
     """(1 + x) * (1 - x), as JAX lowers it."""
     (x,) = e.args
-    one = e.number(1, x)
-    return e.emit(ops.multiply, e.emit(ops.add, one, x), e.emit(ops.subtract, one, x))
+    unit = e.number(1, x)
+    return e.emit(ops.multiply, e.emit(ops.add, unit, x), e.emit(ops.subtract, unit, x))
 
 
 @row("polynomial")
