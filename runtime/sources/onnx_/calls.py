@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from importlib import import_module
@@ -45,14 +45,17 @@ class BoundNode:
         engines = _onnxruntime, _reference
         self._engines = engines[::-1] if _is_by_reference(node) else engines
         self._places = [(i, name) for i, name in enumerate(types) if name in constants]
-        self._feeds = [(i, name) for i, name in enumerate(types) if name not in constants]
+        self._unsigned = _signed_factor(node, types)
+        self._feeds = self._forms({*types} - {*constants})
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the results of the node."""
         inside = all(self._is_own(arrays[i], name) for i, name in self._places)
-        feeds = {name: arrays[i] for i, name in self._feeds}
-        if not inside:
-            feeds = dict(zip(self._types, arrays, strict=True))
+        operands = dict(zip(self._types, arrays, strict=True))
+        feeds = {
+            name: _as_unsigned(operands[own]) if is_unsigned else operands[own]
+            for name, own, is_unsigned in (self._feeds if inside else self._forms({*operands}))
+        }
         problems: list[str] = []
         for engine in self._engines:
             try:
@@ -129,7 +132,7 @@ class BoundNode:
         if not node.domain and self._opsets[""] != opset:
             converter = import_module("onnx.version_converter")
             try:
-                model = converter.convert_version(self._whole(0), opset)
+                model = converter.convert_version(self._whole(0, is_exact=False), opset)
             except Exception as error:  # it has exceptions of its own
                 raise GraphError(f"{node.op_type}: {error}".partition("\n")[0]) from None
             if len(model.graph.node) != 1 or model.graph.initializer:
@@ -150,18 +153,42 @@ class BoundNode:
         name = domain_of(self._node)
         return name, self._opsets[name]
 
-    def _whole(self, most: float = inf) -> Any:
+    def _forms(self, names: Container[str], is_exact: bool = True) -> list[tuple[str, str, bool]]:
+        """Return the operands of some names in the form that an engine takes.
+
+        A form is the name in the model of the node, the own name, and whether signed bytes become
+        unsigned ones of `_signed_factor`, which they do if products have to be exact.
+        """
+        new = self._unsigned if is_exact else {}
+        places = [*self._node.input]
+        kept = {name for place, name in enumerate(places) if place not in new}
+        forms = [(name, name, False) for name in self._types if name in kept or not new]
+        forms += [(name, places[place], True) for place, name in new.items() if name != _ZERO]
+        return [form for form in forms if form[1] in names]
+
+    def _whole(self, most: float = inf, is_exact: bool = True) -> Any:
         """Return a model of the node alone, with constants of fewer bytes than `most` inside it."""
         onnx, helper = self._model.onnx, self._model.onnx.helper
-        constants = {name: each for name, each in self._constants.items() if each.nbytes < most}
-        inputs = [
-            helper.make_value_info(name, type_)
-            for name, type_ in self._types.items()
-            if name not in constants
-        ]
-        outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
-        tensors = [onnx.numpy_helper.from_array(each, name) for name, each in constants.items()]
+        constants = {name for name, each in self._constants.items() if each.nbytes < most}
+        inputs, tensors = list[Any](), list[Any]()
+        for name, own, is_unsigned in self._forms({*self._types}, is_exact):
+            if own in constants:
+                array = self._constants[own]
+                array = _as_unsigned(array) if is_unsigned else array
+                tensors.append(onnx.numpy_helper.from_array(array, name))
+                continue
+            type_ = self._types[own]
+            if is_unsigned:
+                type_ = onnx.TypeProto.FromString(type_.SerializeToString())
+                type_.tensor_type.elem_type = onnx.TensorProto.UINT8
+            inputs.append(helper.make_value_info(name, type_))
         node = self._model.whole(self._node)
+        for place, name in self._unsigned.items() if is_exact else ():
+            node.input.extend([""] * (place + 1 - len(node.input)))
+            node.input[place] = name
+            if name == _ZERO:
+                tensors.append(onnx.numpy_helper.from_array(np.array(128, np.uint8), name))
+        outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
         graph = helper.make_graph([node], "call", inputs, outputs, tensors)
         opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
         functions = self._model.proto.functions if any(graphs_of(self._node)) else ()
@@ -175,6 +202,42 @@ class BoundNode:
 
 _COMPARED = 1 << 12
 """The most bytes of an operand that each call compares with a constant."""
+
+
+def _as_unsigned(array: Any) -> Any:
+    """Return signed bytes as unsigned ones, which are 128 larger."""
+    return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape) ^ np.uint8(128)
+
+
+def _signed_factor(node: Any, types: Mapping[str, Any]) -> dict[int, str]:
+    """Return new names for a signed factor of an unsigned one, and for its zero point, by place.
+
+    On processors without an instruction for sums of four products of bytes, onnxruntime saturates
+    the sums of two products of an unsigned and a signed byte. It is exact for unsigned bytes: those
+    that are 128 larger, as the zero point is.
+    """
+    places = () if domain_of(node) else _FACTORS.get(node.op_type, ())
+    kinds = [types[node.input[place]].tensor_type.elem_type for place, _ in places]
+    if sorted(kinds) != [_UINT8, _INT8]:
+        return {}
+    factor, zero = places[kinds.index(_INT8)]
+    has_zero = zero < len(node.input) and node.input[zero]
+    return {factor: "unsigned", zero: "unsigned_zero" if has_zero else _ZERO}
+
+
+_ZERO = "unsigned_0"
+"""The name of the zero point of a signed factor that has none: 128."""
+
+_UINT8, _INT8 = 2, 3
+"""ONNX's numbers of these dtypes (TensorProto.DataType)."""
+
+_FACTORS = {
+    "ConvInteger": ((0, 2), (1, 3)),
+    "MatMulInteger": ((0, 2), (1, 3)),
+    "QLinearConv": ((0, 2), (3, 5)),
+    "QLinearMatMul": ((0, 2), (3, 5)),
+}
+"""The place of each factor, and of its zero point, among the operands of products of bytes."""
 
 
 def _raise(error: Exception, *_: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, helper, numpy_helper
 
@@ -117,3 +118,53 @@ def test_dynamic_quantization(shape: Any, low: float, high: float) -> None:
         runs += [Program(imported, native=tier)(x) for tier in TIERS]
         for results in runs:
             assert all(same(a, np.asarray(b)) for a, b in zip(results, expected, strict=True))
+
+
+def convolved(x: Any, w: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
+    return np.einsum("nchwij,ocij->nohw", windows, w)
+
+
+@every("dtypes", [("uint8", "int8"), ("int8", "uint8"), ("uint8", "uint8"), ("int8", "int8")])
+@every("op", ["ConvInteger", "QLinearConv"])
+@every("zeros", ["none", "one", "each"])
+@every("constant", [True, False])
+def test_convolutions_do_not_saturate(
+    dtypes: tuple[str, str], op: str, zeros: str, constant: bool
+) -> None:
+    """onnxruntime, which computes them, saturates sums of two products on some processors."""
+    if op == "QLinearConv" and dtypes == ("int8", "uint8"):
+        return  # no kernel
+    random = np.random.default_rng(0)
+    x, w = (draw(random, *pair) for pair in zip(dtypes, ((1, 9, 7, 8), (6, 9, 3, 3)), strict=True))
+    x[0, 0], w[0] = np.iinfo(dtypes[0]).max, np.iinfo(dtypes[1]).max
+    drawn = [draw(random, dtype, ()) for dtype in dtypes] if zeros != "none" else [0, 0]
+    xz, wz = (np.asarray(zero, dtype) for zero, dtype in zip(drawn, dtypes, strict=True))
+    whole = convolved(x.astype(np.int64) - xz, w.astype(np.int64) - wz)
+    each = np.full(6, wz) if zeros == "each" else wz
+    if op == "ConvInteger":
+        arrays = {"x": x, "w": w} | ({"xz": xz, "wz": each} if zeros != "none" else {})
+        names, expected = [*arrays], whole.astype(np.int32)
+    else:
+        one, scale = np.float32(1), np.float32(1 / 4096)
+        point = np.asarray(7, x.dtype)
+        arrays = {"x": x, "one": one, "xz": xz, "w": w, "scale": scale, "wz": each, "yz": point}
+        names = ["x", "one", "xz", "w", "scale", "wz", "one", "yz"]
+        limits = np.iinfo(x.dtype)
+        rounded = np.rint(whole.astype(np.float32) * scale) + 7
+        expected = np.clip(rounded, limits.min, limits.max).astype(x.dtype)
+    inside = {name: array for name, array in arrays.items() if name != "x" and constant}
+    inputs = {name: array for name, array in arrays.items() if name not in inside}
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for name, a in inputs.items()
+    ]
+    kind = helper.np_dtype_to_tensor_dtype(expected.dtype)
+    outputs = [helper.make_tensor_value_info("y", kind, None)]
+    tensors = [numpy_helper.from_array(np.asarray(a), name) for name, a in inside.items()]
+    node = helper.make_node(op, names, ["y"])
+    graph = helper.make_graph([node], "convolution", infos, outputs, tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    imported = from_onnx(model)
+    for result in (interpret(imported, *inputs.values()), Program(imported)(*inputs.values())):
+        assert same(result, expected)
