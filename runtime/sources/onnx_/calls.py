@@ -349,6 +349,9 @@ def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tupl
     The order stays where it can. `is_known` answers for the values from outside, which a later node
     does not make. Raises GraphError, with a node, for nodes that form a cycle.
     """
+    order = [*enumerate(nodes, 1)]
+    if _are_in_order(nodes, is_known):
+        return order
     makers = {name: i for i, node in reversed([*enumerate(nodes)]) for name in node.output if name}
     needs = [
         {
@@ -365,7 +368,7 @@ def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tupl
             users[maker].append(i)
         if not each:
             ready.append(i)
-    order: list[tuple[int, Any]] = []
+    order = []
     while ready:  # a heap: the first node that can come next
         i = heappop(ready)
         order.append((i + 1, nodes[i]))
@@ -376,6 +379,18 @@ def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tupl
     if len(order) < len(nodes):
         _refuse_cycle(nodes, needs, {i for i, count in enumerate(counts) if count})
     return order
+
+
+def _are_in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> bool:
+    """Whether each node uses values from outside, and results of nodes before it, alone."""
+    results = set[str]()
+    for node in nodes:
+        graphs = [*graphs_of(node)]
+        names = [*node.input, *outer_names(graphs)] if graphs else node.input
+        if any(name and name not in results and not is_known(text_of(name)) for name in names):
+            return False
+        results.update(node.output)
+    return True
 
 
 def _refuse_cycle(nodes: Sequence[Any], needs: Sequence[set[int]], stuck: set[int]) -> None:
