@@ -8,8 +8,8 @@ on inputs of a fixed seed, `graphir casts FILE` with sizes, then `from_onnx` and
 Outputs are right if each element is off by at most 1e-4 of it and 1e-5 of the output's largest
 magnitude, or 1e-2 in files of float16; integers and booleans are equal. A row also has the seconds
 of the import and the milliseconds of processor time of a warm call: of `Program`, of onnxruntime
-without and with its optimisations, all with one thread. Calls are warm after two seconds, in which a
-`Program` compiles in the background.
+without and with its optimisations, all with one thread. Calls are warm after two seconds, in which
+a `Program` compiles in the background.
 
 `--converted` runs what onnxruntime's float16 converter and its dynamic quantiser make of six of the
 files. `--front-end none` only runs onnxruntime, and so checks the inputs.
