@@ -385,9 +385,10 @@ def _are_in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> bool
     """Whether each node uses values from outside, and results of nodes before it, alone."""
     results = set[str]()
     for node in nodes:
-        graphs = [*graphs_of(node)]
-        names = [*node.input, *outer_names(graphs)] if graphs else node.input
-        if any(name and name not in results and not is_known(text_of(name)) for name in names):
+        names = [name for name in node.input if name and name not in results]
+        if node.attribute and (graphs := [*graphs_of(node)]):
+            names += [name for name in outer_names(graphs) if name not in results]
+        if not all(is_known(text_of(name)) for name in names):
             return False
         results.update(node.output)
     return True

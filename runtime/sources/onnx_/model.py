@@ -216,7 +216,7 @@ class OnnxModel:
         total, most = 0, max(_NODES, 4 * len(self.proto.graph.node))
         names = {name for _, name, _ in self.functions}
         for place, node in enumerate(self.proto.graph.node, 1):
-            if node.op_type not in names and not any(graphs_of(node)):
+            if node.op_type not in names and not (node.attribute and any(graphs_of(node))):
                 total += 1
                 continue
             with self.place((node, place)):
@@ -464,7 +464,8 @@ def graphs_of(node: Any) -> Iterator[Any]:
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
-        yield from attribute.graphs
+        if attribute.graphs:
+            yield from attribute.graphs
 
 
 def require_distinct(names: Sequence[str], what: str) -> None:

@@ -870,16 +870,18 @@ NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 
 def _param_of(dim: Any) -> str:
     """Return the name of a size; "" for texts that exporters write of an unknown size."""
-    text = text_of(dim.dim_param)
+    return _name_in(text_of(dim.dim_param))
+
+
+@lru_cache(4096)
+def _name_in(text: str) -> str:
     return "" if text == "None" or not re.search(r"\w", text) else text
 
 
 def _is_complete(type_: Any) -> bool:
     """Whether an inferred type is that of an array whose sizes all have a number or a name."""
     tensor = type_.tensor_type
-    return tensor.HasField("shape") and all(
-        dim.HasField("dim_value") or dim.HasField("dim_param") for dim in tensor.shape.dim
-    )
+    return tensor.HasField("shape") and all(x.WhichOneof("value") for x in tensor.shape.dim)
 
 
 @lru_cache(4096)
