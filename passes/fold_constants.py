@@ -35,7 +35,7 @@ def fold_constants(graph: Graph, limit: int = LIMIT, creations: Collection[Op] =
         for symbol in graph.symbols:
             args = [rewriter.values[arg.index] for arg in symbol.args]
             is_foldable = _foldable(symbol, args, limit, creations)
-            constant_ = _fold(rewriter.new, symbol, args) if is_foldable else None
+            constant_ = folded(rewriter.new, symbol, args) if is_foldable else None
             if constant_ is None:
                 rewriter.copy(symbol)
             else:
@@ -55,7 +55,8 @@ def _foldable(
     return isinstance(size, int) and size <= limit and not symbol.weak
 
 
-def _fold(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
+def folded(graph: Graph, symbol: Symbol, args: Sequence[Symbol]) -> Symbol | None:
+    """Append the value of a symbol for constant `args`, and return it; None if the op raises."""
     inference = graph.infer(symbol.op, args, symbol.attrs)
     values = [arg.attrs["value"] for arg in args]
     try:

@@ -336,7 +336,7 @@ def new_shape(value: ShapeLike, types: Types) -> Shape:
 
 def constant(value: object, types: Types = ()) -> np.ndarray[Any, Any]:
     """The values of a constant: a contiguous, read-only array."""
-    if type(value) is np.ndarray and value.base is not None and _is_frozen(value):
+    if type(value) is np.ndarray and value.base is not None and is_frozen(value):
         return value
     array = np.asarray(value)
     if array.nbytes > _LARGE:  # then no later check copies it
@@ -361,7 +361,7 @@ class FrozenFile(mmap.mmap):
     """A file in memory that nobody changes while a graph has constants in it."""
 
 
-def _is_frozen(array: Any) -> bool:
+def is_frozen(array: Any) -> bool:
     """Answer whether an array is in order, in memory that is never written, and needs no copy."""
     if not (array.flags.c_contiguous and array.flags.aligned):
         return False

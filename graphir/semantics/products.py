@@ -29,7 +29,7 @@ def matmul(x: Array, y: Array, layout: Layout | None = None, out: Array | None =
     """
     if layout is None:
         if x.dtype == y.dtype and integer_products.pays(x.shape, y.shape, x.dtype):
-            exact = integer_products.product(x, y)
+            exact = integer_products.product(x, y, x.dtype)
             if exact is not None:
                 return exact
         return np.matmul(x, y, out, casting="no")

@@ -6,7 +6,7 @@ An entry calls a kernel on all elements; threads call a kernel on ranges of elem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
 from functools import partial
@@ -239,14 +239,18 @@ class Kernels:
         reads: Sequence[Symbol],
         writes: Sequence[Symbol],
         values: Sequence[Any],
+        constants: Container[int],
         empty: Callable[..., Any],
+        copies: bool,
     ) -> Callable[..., Any] | None:
-        """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
+        """Return a function that maps arrays of `reads` to arrays of `writes`.
 
         The arrays have the shapes of the step. `values` are the cells with their constants, whose
-        memory must live as long as the function, and with arrays of the strides of views. `empty`
-        makes the memory of large results. The answer is None if there is no kernel yet, if threads
-        would have to add up parts of rows, or if NumPy has to compute some rows.
+        memory must live as long as the function, and with arrays of the strides of views;
+        `constants` are the cells of constants. `empty` makes the memory of large results. The
+        function is built in, unless the kernel reads copies of operands, which it may with
+        `copies`. The answer is None if there is no kernel yet, if threads would have to add up
+        parts of rows, or if NumPy has to compute some rows.
         """
         if not (self.worth and step.size and self.code.alone):
             return None
@@ -254,25 +258,45 @@ class Kernels:
         if step.threads > 1 and self.price(step) > COST.SECOND_THREAD and not shared:
             return None  # threads that Python starts pay
         arrays, layout = self._read(step, values)
-        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
+        if not layout or (layout.copies and not copies):
             return None
-        both = zip(self.code.inputs.values(), arrays, strict=True)
+        if not (kernel := self.kernel(layout.kinds)):
+            return None
+        inputs, lies = [*self.code.inputs.values()], layout.read(arrays)
+        copied = {
+            symbol: own
+            for symbol, array, own in zip(inputs, arrays, lies, strict=True)
+            if layout.copies and (own.shape != array.shape or not array.flags.c_contiguous)
+        }
+        both = zip(inputs, lies, strict=True)
         strides = {symbol: x.strides for symbol, x in both if not x.flags.c_contiguous}
         # A read that the kernel does not use goes to the word after the record.
         places = dict.fromkeys(reads, len(layout.record))
         places |= {symbol: i for i, symbol in enumerate(self.code.places)}
+        kept = [symbol for symbol in copied if step.cells[symbol.index] in constants]
+        places |= dict.fromkeys(kept, len(layout.record))
+        moved = {symbol: copied[symbol] for symbol in copied.keys() - set(kept)}
         specs = [
             Spec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
-                step.operand_shape(symbol),
+                moved[symbol].shape if symbol in moved else step.operand_shape(symbol),
                 places[symbol],
                 strides.get(symbol),
             )
             for symbol in (*reads, *writes)
         ]
-        record = [*[array.ctypes.data for array in arrays], *layout.record[len(arrays) :]]
+        record = [*[array.ctypes.data for array in lies], *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
-        return kernel.entry(specs, len(reads), record, step.size, long, shared or NOT_SHARED, empty)
+        threads = shared or NOT_SHARED
+        entry = kernel.entry(specs, len(reads), record, step.size, long, threads, empty)
+        if not copied or entry is None:
+            return entry
+        changes = [
+            (i, step.operand_shape(symbol), moved[symbol].shape, moved[symbol].dtype)
+            for i, symbol in enumerate(reads)
+            if symbol in moved
+        ]
+        return CopyingEntry(entry, changes, [copied[symbol] for symbol in kept])
 
     def placed(
         self,
@@ -494,6 +518,30 @@ class Kernels:
         """The estimated nanoseconds per row that is shorter than a vector."""
         loops = [function for function, *_ in self.code.instructions if function not in CHEAP]
         return COST.NATIVE_ROW + COST.NATIVE_ROW_LOOP * len(loops)
+
+
+@dataclass
+class CopyingEntry:
+    """An entry whose kernel reads copies of some operands, in which several rows are one.
+
+    `changes` have, for each such operand, its number, its shape, the shape to which its copy is
+    broadcast, and its dtype. `kept` are the copies of constants, which the kernel reads.
+    """
+
+    entry: Callable[..., Any]
+    changes: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]]
+    kept: Sequence[Array]
+
+    def __call__(self, *operands: Any) -> Any:
+        """Return the results of the entry; None for operands of other types."""
+        arrays = [*operands]
+        for i, own, shape, dtype in self.changes:
+            array = operands[i] if i < len(operands) else None
+            if type(array) is not np.ndarray or array.shape != own or array.dtype is not dtype:
+                return None
+            arrays[i] = np.empty(shape, dtype)
+            arrays[i][...] = array
+        return self.entry(*arrays)
 
 
 @dataclass

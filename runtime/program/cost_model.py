@@ -272,6 +272,14 @@ class CostModel:
     """The most elements of ranges that a program keeps from planning, and of each value that
     follows from them: updates, cyclic_reduction."""
 
+    HOISTED_GROWTH: Rate = 8
+    """The most bytes of a value that follows from constants alone, for each byte of its operands,
+    that a program keeps from planning. A cast of int8 to float64 has eight."""
+
+    HOISTED_BYTES: Bytes = 1 << 28
+    """The most bytes of all these values, such as weights that a model has quantized: memory that
+    a call would read anyway."""
+
     COPIED_RUNS: Count = 16
     """The most runs of rows of which the copy of an updated array is made: updates, thomas_rows."""
 
@@ -282,6 +290,10 @@ class CostModel:
     SCALAR_KERNELS: Count = 64
     """The most steps of a plan whose regions of 0-d values become machine code. In longer plans a
     call of a kernel costs more than the Python expressions: updates, thomas."""
+
+    SCALARS: Count = 8
+    """The fewest 0-d values of a region that become machine code in such a plan too: the scale and
+    the zero point of a dynamic quantization are twelve."""
 
     SCALAR_BODY: Count = 16
     """The fewest 0-d values of a region in a graph of control flow that become machine code. The
@@ -347,6 +359,9 @@ class CostModel:
     STEPWISE: Nanoseconds = 50_000
     """Nanoseconds of a call in NumPy above which machine code pays even step by step; steps take
     any strides: native, the grids."""
+
+    STEPWISE_CALLS: Count = 4
+    """The calls step by step after which the least time of one counts, not an estimate."""
 
     STEP: Nanoseconds = 20_000
     """Nanoseconds that each further step costs when a plan runs step by step: updates,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +115,7 @@ class Plan:
         self.price = self._time = 0.0
         self._looks = self._tries = 0
         self._stepwise_price = max(COST.STEPWISE, COST.STEP * (len(steps) - 1))
+        self._step_calls, self._least_steps = 0, inf
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._values = sizes, list[Any]()
         self._views: dict[int, View] = {}
@@ -192,11 +194,14 @@ class Plan:
                 [symbols[indices[self.origins.get(cell, cell)]] for cell in cells]
                 for cells in (reads, writes)
             ]
-            entry = step.native.entry(step, *both, values, self._empty)
+            options = values, program.constants, self._empty, not single
+            entry = step.native.entry(step, *both, *options)
             entries |= {step: entry} if entry else {}
         self._entries |= entries
         if entries and not self._is_single:
             self.straight = self._write_straight(program)
+            self.price, self._apart = 0.0, False
+            self._step_calls, self._least_steps = 0, inf
         elif entries:
             self.native = entries[self.bound[0]]
 
@@ -285,9 +290,17 @@ class Plan:
     def stepwise(self) -> bool:
         """Whether to run the plan step by step, because only its steps can call machine code.
 
-        Steps pay if a `straight` call takes longer than STEPWISE, and than the steps' own cost.
+        Steps pay if a `straight` call takes longer than STEPWISE, and than the steps' own cost: an
+        estimate first, and the least time of a call once there have been STEPWISE_CALLS.
         """
+        if self._step_calls >= COST.STEPWISE_CALLS and self._least_steps > self.price:
+            return False
         return self.price > self._stepwise_price and (self.native is not None or self._apart)
+
+    def spend_stepwise(self, time: float) -> None:
+        """Take the nanoseconds of a call step by step."""
+        self._step_calls += 1
+        self._least_steps = min(self._least_steps, time)
 
     def _write_straight(self, program: Program) -> Straight:
         types, scalars = None, set[int]()

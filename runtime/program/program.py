@@ -363,12 +363,14 @@ class Program:
     ) -> tuple[Any, ...]:
         values = self.values(inputs, len(plan.origins))
         run = PlanRun(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
+        start = perf_counter_ns()
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
             run.blocks_done += step.blocks
             run.tell(0)
             for cell in dead:
                 values[cell] = None
+        plan.spend_stepwise(perf_counter_ns() - start)
         outputs = tuple([values[cell] for cell in self.exit])
         self._check(plan, outputs)
         return outputs
@@ -475,7 +477,7 @@ class Program:
             return ControlStep(step.symbol, self.cells, sizes, bodies, self._free, loop)
         if not step.shape and not step.rows:
             scalars = self._scalar(number, step)
-            pays = len(self.steps) <= COST.SCALAR_KERNELS
+            pays = len(self.steps) <= COST.SCALAR_KERNELS or len(step.symbols) >= COST.SCALARS
             pays &= self._outside is None or len(step.symbols) >= COST.SCALAR_BODY
             return ScalarStep(scalars, self.cells, sizes, self.kernels(number) if pays else None)
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)

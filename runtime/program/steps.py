@@ -180,7 +180,7 @@ class CallStep:
         self.shape = shape_of(symbol, sizes)
         self._sizes, self.most_threads = sizes, threads
         if self.is_large_product:
-            self.kernel = partial(_call_in, self.kernel, symbol.dtype.storage)
+            self.kernel = partial(_integer_product, symbol.dtype.storage)
             if tier:
                 self.kernel = tier.product(self.kernel, symbol.dtype.storage, threads)
         elif tier and self.is_large_search:
@@ -318,9 +318,12 @@ _ORDERLESS = frozenset({ops.max, ops.min, ops.any, ops.all})
 """The reductions whose results do not depend on the order of the elements."""
 
 
-def _call_in(kernel: Callable[..., Array], dtype: Storage, *operands: Array) -> Array:
-    """Return the result of a kernel for operands converted to a dtype."""
-    return kernel(*[operand.astype(dtype, copy=False) for operand in operands])
+def _integer_product(dtype: Storage, x: Array, y: Array) -> Array:
+    """Return the product of operands of integer dtypes in a dtype that holds them."""
+    exact = integer_products.product(x, y, dtype)
+    if exact is not None:
+        return exact
+    return np.matmul(x.astype(dtype, copy=False), y.astype(dtype, copy=False))
 
 
 class LayoutStep:

@@ -6,7 +6,7 @@ imported. Without a tier every region runs in NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -359,12 +359,15 @@ class CompiledRegion(Protocol):
         reads: Sequence[Symbol],
         writes: Sequence[Symbol],
         values: Sequence[Any],
+        constants: Container[int],
         empty: Callable[..., Any],
+        copies: bool,
     ) -> Callable[..., Any] | None:
-        """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
+        """Return a function that maps arrays of `reads` to arrays of `writes`, or None.
 
-        `empty` makes the memory of large results. The answer is None if the tier has not compiled
-        this function yet.
+        `constants` are the cells of constants among `values`. `empty` makes the memory of large
+        results. With `copies`, the function may copy operands, and is not built in then. The answer
+        is None if the tier has not compiled this function yet.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.semantics.integer_products import magnitude
+from graphir.semantics.integer_products import magnitude_of
 from runtime.native.calls.paid import PaidKernels
 from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
 from runtime.native.probe import engine
@@ -48,6 +48,9 @@ class Products(PaidKernels[ProductKind, ProductCode]):
 
         `multiply` computes the product where there is no machine code. No operand may be empty.
         """
+        if x.ndim > y.ndim == 2:  # all matrices by one
+            rows = self.product(multiply, dtype, threads, x.reshape(-1, x.shape[-1]), y)
+            return rows.reshape(*x.shape[:-1], y.shape[-1])
         kind = product_kind(x, y, dtype)
         if entry := self.kernel(kind):
             return self._run(*entry, x, y, dtype, threads)
@@ -94,8 +97,8 @@ def products(now: bool) -> Products:
 
 def product_kind(x: Array, y: Array, dtype: np.dtype[Any]) -> ProductKind:
     """Return the kind of a product in a dtype."""
-    x, y = _signed(x, dtype), _signed(y, dtype)
     bits = element_bits(x, y, dtype)
+    x, y = _signed(x, dtype), _signed(y, dtype)
     by_columns = y.strides[-1] != y.itemsize and _is_by_columns(y) and x.shape[-1] >= _GROUP
     unsigned = bits == _BYTE and x.dtype.kind != "i"
     right = np.dtype(np.uint8) if y.dtype.kind == "b" else y.dtype
@@ -114,10 +117,13 @@ _GROUP = 4
 def element_bits(x: Array, y: Array, dtype: np.dtype[Any]) -> int:
     """Return the fewest bits of elements with which a product of x and y is right in a dtype."""
     is_narrow = all(
-        each.itemsize == 1 or each.dtype == np.int16 or magnitude(each) < 1 << 15 for each in (x, y)
+        each.itemsize == 1
+        or _signed(each, dtype).dtype == np.int16
+        or magnitude_of(each, dtype) < 1 << 15
+        for each in (x, y)
     )
     if is_narrow and dtype.itemsize > 4:
-        is_narrow = magnitude(x) * magnitude(y) * x.shape[-1] < 1 << 31
+        is_narrow = magnitude_of(x, dtype) * magnitude_of(y, dtype) * x.shape[-1] < 1 << 31
     if not is_narrow:
         return max(32, 8 * dtype.itemsize)
     return _BYTE if x.itemsize == y.itemsize == 1 else 16

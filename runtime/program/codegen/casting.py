@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from graphir import DType
 from graphir.conversions import convert, has_range_of_float32, round_fraction
 from graphir.semantics.evaluation import machine
-from runtime.program.codegen.tracing import KernelTrace, trace
+from runtime.program.codegen.tracing import KernelTrace, Whole, trace
 
 _FRACTION = DType.float32.mantissa_bits
 _F32, _U32, _U16 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint16)
@@ -139,6 +139,18 @@ def _cast(x: Any, source: DType, target: DType, tf32: str, bits: bool, quiet: bo
         x = x if quiet else x.tracer.emit(_default_nan, [x], _F32)
         return rounded_in_register(target, x, tf32)
     return convert(convert(x, wide, target, tf32), target, target_wide)
+
+
+def cast_to_integer(function: Any) -> DType | None:
+    """Return the dtype of a function that casts to integers, which NumPy's cast cannot; or None.
+
+    Values that the dtype holds become their whole part.
+    """
+    kernel = function.kernel if isinstance(function, Whole) else None
+    if not isinstance(kernel, partial) or kernel.func is not _cast:
+        return None
+    target: DType = kernel.keywords["target"]
+    return target if target.is_integer and not target.narrow else None
 
 
 def _by_numpy(source: DType, target: DType) -> bool:

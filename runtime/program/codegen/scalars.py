@@ -13,7 +13,8 @@ import numpy as np
 
 from graphir import Symbol
 from runtime.program.codegen.assembly import FunctionWriter, prepared
-from runtime.program.codegen.instructions import Instruction, RegionCode, entering
+from runtime.program.codegen.casting import cast_to_integer
+from runtime.program.codegen.instructions import Instruction, Placed, RegionCode, entering
 from runtime.program.codegen.tracing import assign, select
 
 _REAL, _COMPLEX, _WHOLE, _TRUTH = "iuf", "iufc", "iu", "b"
@@ -90,6 +91,13 @@ class Scalars:
             return (
                 f"{names[out]} = {operand_names[1]} if {operand_names[0]} else {operand_names[2]}"
             )
+        to = cast_to_integer(function.function if isinstance(function, Placed) else function)
+        if to and dtypes[args[0]].char in "fd":
+            low, high = int(to.min), int(to.max)
+            x, name = operand_names[0], writer.name(_returning(function, dtypes[out]))
+            whole = f"{writer.name(dtypes[out].type)}(int({x}))"
+            test = f"{float(low)} <= {x} < {float(high + 1)}"  # both are exact in a float32
+            return f"{names[out]} = {whole} if {test} else {name}({x})"
         # NumPy has other loops for complex scalars than for arrays: np.square differs by an ulp.
         of_complex = any(dtypes[arg].kind == "c" for arg in args)
         if of_complex or not isinstance(function, np.ufunc):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from importlib import import_module
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphir import ExecutionError, GraphError
+from graphir.ops.attributes import is_frozen
 from runtime.sources.onnx_.model import LARGE, OnnxModel, described, domain_of, graphs_of, text_of
 
 
@@ -38,30 +39,50 @@ class BoundNode:
     ) -> None:
         self._model, self._node, self._types, self._opsets = model, node, types, opsets
         self._constants = constants
+        self._equal = dict[str, Any]()  # the frozen arrays found equal to constants
         self._runs: dict[Any, Any] = {}  # by engine, and whether constants are inside
+        self._results = [*result_names(node)]
         engines = _onnxruntime, _reference
         self._engines = engines[::-1] if _is_by_reference(node) else engines
-        self._places = [i for i, name in enumerate(types) if name in constants]
-        self._feeds = [(i, name) for i, name in enumerate(types) if name not in constants]
+        self._places = [(i, name) for i, name in enumerate(types) if name in constants]
+        self._unsigned = _signed_factor(node, types)
+        self._feeds = self._forms({*types} - {*constants})
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the results of the node."""
-        own = self._constants.values()
-        pairs = zip([arrays[i] for i in self._places], own, strict=True)
-        inside = all(map(_is_same, pairs))
-        feeds = {name: arrays[i] for i, name in self._feeds}
-        if not inside:
-            feeds = dict(zip(self._types, arrays, strict=True))
+        inside = all(self._is_own(arrays[i], name) for i, name in self._places)
+        operands = dict(zip(self._types, arrays, strict=True))
+        feeds = {
+            name: _as_unsigned(operands[own]) if is_unsigned else operands[own]
+            for name, own, is_unsigned in (self._feeds if inside else self._forms({*operands}))
+        }
         problems: list[str] = []
         for engine in self._engines:
             try:
                 run = self._runs.get((engine, inside))
                 if run is None:
                     run = self._runs[engine, inside] = self._function_of(engine, inside)
-                return tuple(run(None, feeds))
+                return tuple(run(self._results, feeds))
             except Exception as error:  # each engine has exceptions of its own
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
         raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
+
+    def _is_own(self, array: Any, name: str) -> bool:
+        """Whether an operand has the bytes of the constant that it was; passes merge equal ones."""
+        own = self._constants[name]
+        if array is own or array is self._equal.get(name):
+            return True
+        if array.dtype != own.dtype or array.shape != own.shape:
+            return False
+        ours, theirs = (x.__array_interface__ for x in (array, own))
+        if ours["data"] == theirs["data"] and ours["strides"] == theirs["strides"]:
+            return True
+        if array.nbytes > _COMPARED and not is_frozen(array):
+            return False
+        is_equal = array.tobytes() == own.tobytes()
+        if is_equal and is_frozen(array):
+            self._equal[name] = array
+        return is_equal
 
     def _function_of(self, engine: Callable[..., Any], inside: bool) -> Callable[..., Any]:
         """Return the function of an engine; one that raises, where it does not take the node."""
@@ -111,7 +132,7 @@ class BoundNode:
         if not node.domain and self._opsets[""] != opset:
             converter = import_module("onnx.version_converter")
             try:
-                model = converter.convert_version(self._whole(0), opset)
+                model = converter.convert_version(self._whole(0, is_exact=False), opset)
             except Exception as error:  # it has exceptions of its own
                 raise GraphError(f"{node.op_type}: {error}".partition("\n")[0]) from None
             if len(model.graph.node) != 1 or model.graph.initializer:
@@ -132,18 +153,42 @@ class BoundNode:
         name = domain_of(self._node)
         return name, self._opsets[name]
 
-    def _whole(self, most: float = inf) -> Any:
+    def _forms(self, names: Container[str], is_exact: bool = True) -> list[tuple[str, str, bool]]:
+        """Return the operands of some names in the form that an engine takes.
+
+        A form is the name in the model of the node, the own name, and whether signed bytes become
+        unsigned ones of `_signed_factor`, which they do if products have to be exact.
+        """
+        new = self._unsigned if is_exact else {}
+        places = [*self._node.input]
+        kept = {name for place, name in enumerate(places) if place not in new}
+        forms = [(name, name, False) for name in self._types if name in kept or not new]
+        forms += [(name, places[place], True) for place, name in new.items() if name != _ZERO]
+        return [form for form in forms if form[1] in names]
+
+    def _whole(self, most: float = inf, is_exact: bool = True) -> Any:
         """Return a model of the node alone, with constants of fewer bytes than `most` inside it."""
         onnx, helper = self._model.onnx, self._model.onnx.helper
-        constants = {name: each for name, each in self._constants.items() if each.nbytes < most}
-        inputs = [
-            helper.make_value_info(name, type_)
-            for name, type_ in self._types.items()
-            if name not in constants
-        ]
-        outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
-        tensors = [onnx.numpy_helper.from_array(each, name) for name, each in constants.items()]
+        constants = {name for name, each in self._constants.items() if each.nbytes < most}
+        inputs, tensors = list[Any](), list[Any]()
+        for name, own, is_unsigned in self._forms({*self._types}, is_exact):
+            if own in constants:
+                array = self._constants[own]
+                array = _as_unsigned(array) if is_unsigned else array
+                tensors.append(onnx.numpy_helper.from_array(array, name))
+                continue
+            type_ = self._types[own]
+            if is_unsigned:
+                type_ = onnx.TypeProto.FromString(type_.SerializeToString())
+                type_.tensor_type.elem_type = onnx.TensorProto.UINT8
+            inputs.append(helper.make_value_info(name, type_))
         node = self._model.whole(self._node)
+        for place, name in self._unsigned.items() if is_exact else ():
+            node.input.extend([""] * (place + 1 - len(node.input)))
+            node.input[place] = name
+            if name == _ZERO:
+                tensors.append(onnx.numpy_helper.from_array(np.array(128, np.uint8), name))
+        outputs = [helper.make_empty_tensor_value_info(name) for name in self._node.output if name]
         graph = helper.make_graph([node], "call", inputs, outputs, tensors)
         opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
         functions = self._model.proto.functions if any(graphs_of(self._node)) else ()
@@ -155,13 +200,44 @@ class BoundNode:
         )
 
 
-def _is_same(pair: tuple[Any, Any]) -> bool:
-    """Whether the first of two arrays is the second, or a view of all of it."""
-    array, own = pair
-    if array is own:
-        return True
-    ours, theirs = (x.__array_interface__ for x in pair)
-    return all(ours[key] == theirs[key] for key in ("data", "shape", "strides", "typestr"))
+_COMPARED = 1 << 12
+"""The most bytes of an operand that each call compares with a constant."""
+
+
+def _as_unsigned(array: Any) -> Any:
+    """Return signed bytes as unsigned ones, which are 128 larger."""
+    return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape) ^ np.uint8(128)
+
+
+def _signed_factor(node: Any, types: Mapping[str, Any]) -> dict[int, str]:
+    """Return new names for a signed factor of an unsigned one, and for its zero point, by place.
+
+    On processors without an instruction for sums of four products of bytes, onnxruntime saturates
+    the sums of two products of an unsigned and a signed byte. It is exact for unsigned bytes: those
+    that are 128 larger, as the zero point is.
+    """
+    places = () if domain_of(node) else _FACTORS.get(node.op_type, ())
+    kinds = [types[node.input[place]].tensor_type.elem_type for place, _ in places]
+    if sorted(kinds) != [_UINT8, _INT8]:
+        return {}
+    factor, zero = places[kinds.index(_INT8)]
+    has_zero = zero < len(node.input) and node.input[zero]
+    return {factor: "unsigned", zero: "unsigned_zero" if has_zero else _ZERO}
+
+
+_ZERO = "unsigned_0"
+"""The name of the zero point of a signed factor that has none: 128."""
+
+_UINT8, _INT8 = 2, 3
+"""ONNX's numbers of these dtypes (TensorProto.DataType)."""
+
+_FACTORS = {
+    "ConvInteger": ((0, 2), (1, 3)),
+    "MatMulInteger": ((0, 2), (1, 3)),
+    "QLinearConv": ((0, 2), (3, 5)),
+    "QLinearMatMul": ((0, 2), (3, 5)),
+}
+"""The place of each factor, and of its zero point, among the operands of products of bytes."""
 
 
 def _raise(error: Exception, *_: Any) -> Any:
@@ -273,6 +349,9 @@ def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tupl
     The order stays where it can. `is_known` answers for the values from outside, which a later node
     does not make. Raises GraphError, with a node, for nodes that form a cycle.
     """
+    order = [*enumerate(nodes, 1)]
+    if _are_in_order(nodes, is_known):
+        return order
     makers = {name: i for i, node in reversed([*enumerate(nodes)]) for name in node.output if name}
     needs = [
         {
@@ -289,7 +368,7 @@ def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tupl
             users[maker].append(i)
         if not each:
             ready.append(i)
-    order: list[tuple[int, Any]] = []
+    order = []
     while ready:  # a heap: the first node that can come next
         i = heappop(ready)
         order.append((i + 1, nodes[i]))
@@ -300,6 +379,19 @@ def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tupl
     if len(order) < len(nodes):
         _refuse_cycle(nodes, needs, {i for i, count in enumerate(counts) if count})
     return order
+
+
+def _are_in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> bool:
+    """Whether each node uses values from outside, and results of nodes before it, alone."""
+    results = set[str]()
+    for node in nodes:
+        names = [name for name in node.input if name and name not in results]
+        if node.attribute and (graphs := [*graphs_of(node)]):
+            names += [name for name in outer_names(graphs) if name not in results]
+        if not all(is_known(text_of(name)) for name in names):
+            return False
+        results.update(node.output)
+    return True
 
 
 def _refuse_cycle(nodes: Sequence[Any], needs: Sequence[set[int]], stuck: set[int]) -> None:

@@ -149,15 +149,19 @@ class OnnxModel:
             self.functions = dict(zip(keys, proto.functions, strict=True))
 
     @contextmanager
-    def place(self, place: str = "") -> Generator[None]:
-        """Name the file, and a place in it, in the errors of a block; blocks may be nested."""
-        places = (place,) if place else ()
+    def place(self, place: str | tuple[Any, int] = "") -> Generator[None]:
+        """Name the file, and a place in it, in the errors of a block; blocks may be nested.
+
+        The place is a text, or a node and its number.
+        """
         try:
             yield
         except GraphirError as error:
+            places = _texts_of(place)
             inner = error.context[1:] if error.context[:1] == (self.name,) else error.context
             raise error.having(context=(self.name, *places, *inner[-_PLACES:])) from None
         except _RAW_ERRORS as error:  # of the onnx package, or a case that nobody foresaw
+            places = _texts_of(place)
             problem, got = "this has no import", f"{type(error).__name__}: {error}"
             raise GraphError(problem, got=brief(got), context=(self.name, *places)) from error
 
@@ -210,8 +214,12 @@ class OnnxModel:
         """
         memo: dict[FunctionKey, tuple[int, int] | None] = {}
         total, most = 0, max(_NODES, 4 * len(self.proto.graph.node))
+        names = {name for _, name, _ in self.functions}
         for place, node in enumerate(self.proto.graph.node, 1):
-            with self.place(described(node, place)):
+            if node.op_type not in names and not (node.attribute and any(graphs_of(node))):
+                total += 1
+                continue
+            with self.place((node, place)):
                 total += self._extent([node], 1, memo)[0]
                 if total > most:
                     problem = f"a model has at most {most} nodes, with those of its functions"
@@ -444,12 +452,20 @@ def described(node: Any, place: int) -> str:
     return f"node {text_of(node.name) or place!r} ({text_of(node.op_type)})"
 
 
+def _texts_of(place: str | tuple[Any, int]) -> tuple[str, ...]:
+    """Return a place of `OnnxModel.place` as text; none for no place."""
+    if isinstance(place, tuple):
+        return (described(*place),)
+    return (place,) if place else ()
+
+
 def graphs_of(node: Any) -> Iterator[Any]:
     """Yield the graphs among the attributes of a node."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
-        yield from attribute.graphs
+        if attribute.graphs:
+            yield from attribute.graphs
 
 
 def require_distinct(names: Sequence[str], what: str) -> None:

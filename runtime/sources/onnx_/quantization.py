@@ -82,6 +82,25 @@ def _requantize(e: NodeCall, x: Symbol, zero: Symbol | None, to: DType) -> Symbo
     return e.cast(e(ops.clip, whole, int(to.min), int(to.max)), to)
 
 
+@row("DynamicQuantizeLinear")
+def _quantize_dynamically(e: NodeCall, x: Symbol) -> Any:
+    """The function of the standard, whose extremes 0 is one of: the padding of x that may be empty.
+
+    The results are x in uint8, the scale and the zero point.
+    """
+    zero, most = e.number(0, x), e.number(255, x)
+    if all(isinstance(size, int) and size for size in x.shape):
+        low, high = (e(op, x, axis=None) if x.rank else x for op in (ops.min, ops.max))
+        low, high = e(ops.minimum, low, zero), e(ops.maximum, high, zero)
+    else:
+        padded = e(ops.pad, x, padding=[(0, 1)] * x.rank, value=0)
+        low, high = e(ops.min, padded, axis=None), e(ops.max, padded, axis=None)
+    scale = e(ops.divide, e(ops.subtract, high, low), most)
+    place = e(ops.clip, e(ops.subtract, zero, e(ops.divide, low, scale)), 0, 255)
+    point = e.cast(e(ops.round, place), DType.uint8)
+    return _requantize(e, e(ops.divide, x, scale), point, DType.uint8), scale, point
+
+
 @row("DequantizeLinear")
 def _dequantize(
     e: NodeCall,
@@ -106,7 +125,8 @@ def _dequantize(
 def _centred(e: NodeCall, x: Symbol, zero: Symbol | None, axis: int) -> Symbol:
     """Return x - zero as int32; a zero point may have an element for each place of an axis."""
     wide = e.cast(x, DType.int32)
-    if zero is None:
+    value = None if zero is None else e.static.of(zero)
+    if zero is None or (value is not None and not value.any()):
         return wide
     if zero.rank == 1 and axis == -2 and x.rank > 1:
         zero = e.shaped(zero, (*zero.shape, 1))

@@ -14,6 +14,7 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -50,7 +51,6 @@ from runtime.sources.onnx_.control import CONTROL
 from runtime.sources.onnx_.model import (
     DTYPES,
     OnnxModel,
-    described,
     domain_of,
     function_key,
     graphs_of,
@@ -439,7 +439,7 @@ class OnnxImporter:
         with self.model.nested(nodes):
             for place, node in in_order(nodes, is_known):
                 self._here = self._location or location_of(node, place, self._layer)
-                with self.graph.at(self._here), self.model.place(described(node, place)):
+                with self.graph.at(self._here), self.model.place((node, place)):
                     results = self._results(self._resolved(node))
                     names = map(text_of, node.output)
                     for name, result in zip(names, results, strict=False):
@@ -475,7 +475,8 @@ class OnnxImporter:
     def _results(self, node: Any) -> Sequence[Value]:
         """Return the results of a node: by its row, by its function, or as a call."""
         domain, op = domain_of(node), text_of(node.op_type)
-        function = self.model.functions.get(function_key(node))
+        functions = self.model.functions
+        function = functions.get(function_key(node)) if functions else None
         args = [self.value(text_of(name)) for name in node.input]
         if function is not None:
             return self._by_function(function, node, args, {})
@@ -491,7 +492,7 @@ class OnnxImporter:
         args = self._agreeing(call, schema, node, args)
         operands = dict(zip(map(text_of, node.input), args, strict=True))
         operands |= {name: self.value(name) for name in outer_names(graphs_of(node))}
-        types, problem = self._inference(schema, node, operands, attrs)
+        types, problem = self._inference(schema, node, operands, attrs, args)
         call.types = [type_ if type(type_) is TensorType else None for type_ in types]
         before = len(self.graph.symbols)
         for way in (self._by_row, self._by_body):
@@ -515,7 +516,7 @@ class OnnxImporter:
         attrs = {text_of(each.name): self._python(each) for each in node.attribute}
         operands = dict(zip(map(text_of, node.input), args, strict=True))
         operands |= {name: self.value(name) for name in outer_names(graphs_of(node))}
-        types = self._types(node, attrs, {})
+        types = self._types(node, attrs, {}, args)
         is_unknown = any(name and self._protos[name] is None for name in node.output)
         if is_unknown or self.model.is_defined(domain_of(node)):
             bound = self._bound(node, {name: x for name, x in operands.items() if x is not None})
@@ -524,7 +525,7 @@ class OnnxImporter:
             except GraphError as error:
                 reason, fixes = error.problem, error.fixes
                 raise self._no_op(node).having(reason=reason, fixes=fixes) from None
-            types = self._types(node, attrs, result_protos)
+            types = self._types(node, attrs, result_protos, args)
         return self._call(node, operands, types)
 
     def _no_op(self, node: Any) -> GraphError:
@@ -593,7 +594,12 @@ class OnnxImporter:
     # -- types
 
     def _inference(
-        self, schema: Any, node: Any, operands: Mapping[str, Value], attrs: Mapping[str, Any]
+        self,
+        schema: Any,
+        node: Any,
+        operands: Mapping[str, Value],
+        attrs: Mapping[str, Any],
+        args: Sequence[Value],
     ) -> tuple[list[TensorType | None], str]:
         """Return the types that ONNX infers for the results, and why it refuses the node, if so."""
         types: dict[str, Any] = {}
@@ -616,21 +622,28 @@ class OnnxImporter:
             problem = ""
         except Exception as error:  # such as InferenceError; the node is refused with it
             inference, problem = {}, str(error)
-        return self._types(node, attrs, inference), problem
+        return self._types(node, attrs, inference, args), problem
 
     def _types(
-        self, node: Any, attrs: Mapping[str, Any], inference: dict[str, Any]
+        self,
+        node: Any,
+        attrs: Mapping[str, Any],
+        inference: dict[str, Any],
+        args: Sequence[Value],
     ) -> list[TensorType | None]:
         """Return the types of a node's results: as inferred, stated by tables, or declared."""
         results: list[TensorType | None] = []
-        args = [self.value(text_of(name)) for name in node.input]
         stated: list[ResultType] = []
         if domain_of(node) and args and args[0] is not None:
             stated = result_types(text_of(node.op_type), attrs, self.onnx_type(args[0]))
         for name, (element, sizes) in zip(node.output, stated, strict=False):
             if name not in inference or not inference[name].tensor_type.HasField("shape"):
                 inference[name] = self.onnx.helper.make_tensor_type_proto(element, sizes)
-        sizes = None if domain_of(node) else self._known_sizes(text_of(node.op_type), attrs, args)
+        sizes = None
+        if not domain_of(node) and not all(
+            name in inference and _is_complete(inference[name]) for name in node.output
+        ):
+            sizes = self._known_sizes(text_of(node.op_type), attrs, args)
         for name in node.output:
             if sizes is not None and name in inference:
                 self._complete(inference[name].tensor_type, sizes)
@@ -865,10 +878,21 @@ _TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", 
 
 def _param_of(dim: Any) -> str:
     """Return the name of a size; "" for texts that exporters write of an unknown size."""
-    text = text_of(dim.dim_param)
+    return _name_in(text_of(dim.dim_param))
+
+
+@lru_cache(4096)
+def _name_in(text: str) -> str:
     return "" if text == "None" or not re.search(r"\w", text) else text
 
 
+def _is_complete(type_: Any) -> bool:
+    """Whether an inferred type is that of an array whose sizes all have a number or a name."""
+    tensor = type_.tensor_type
+    return tensor.HasField("shape") and all(x.WhichOneof("value") for x in tensor.shape.dim)
+
+
+@lru_cache(4096)
 def _dim_of(text: str) -> Size:
     """Return the dim of a text of a model; a text that is no expression becomes a name."""
     try:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphir import Graph
+from graphir.ops.attributes import constant
 from graphir.semantics import integer_products
 from runtime import Program, interpret
 from tests.graphir.semantics.kernel_cases import INTEGERS, run
@@ -23,7 +24,7 @@ def product(x: Array, y: Array) -> Array:
     """The product by BLAS, however small it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(integer_products, "_CALL", -1e12)
-        result = integer_products.product(x, y)
+        result = integer_products.product(x, y, x.dtype)
     assert result is not None and result.flags.c_contiguous
     return result
 
@@ -93,3 +94,27 @@ def test_products_without_terms_or_results_are_numpys() -> None:
         assert not integer_products.pays(x, y, np.dtype(np.int32))
         result = run("matmul", np.ones(x, np.int32), np.ones(y, np.int32))
         assert np.array_equal(result, np.matmul(np.ones(x, np.int32), np.ones(y, np.int32)))
+
+
+@every("dtypes", [("uint8", "int8"), ("int32", "int8"), ("int32", "int16"), ("int64", "bool")])
+@every("size", [3, 300])
+def test_constants_are_converted_once(dtypes: tuple[str, str], size: int) -> None:
+    """A constant keeps its magnitude and its floats, and only as long as it lives."""
+    left, right = map(np.dtype, dtypes)
+    random = np.random.default_rng(size)
+    to = np.dtype(np.int64 if left.itemsize == 8 else np.int32)
+    before = len(integer_products._kept)
+    y, wide = (constant(random.integers(-90, 90, (size, 70)).astype(right)) for _ in range(2))
+    for other in (y, wide):
+        for shape in ((5, size), (2, 3, size)):
+            x = random.integers(0, 99, shape).astype(left)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(integer_products, "_CALL", -1e12)
+                results = [integer_products.product(x, other, to) for _ in range(2)]
+            expected = np.matmul(x.astype(to), other.astype(to))
+            assert all(result is not None and result.dtype == to for result in results)
+            assert all(np.array_equal(result, expected) for result in results if result is not None)
+    is_large = y.nbytes > 4096
+    assert len(integer_products._kept) == before + 2 * is_large
+    del y, wide, other
+    assert len(integer_products._kept) == before

@@ -217,6 +217,17 @@ def test_what_takes_long_in_numpy_takes_steps() -> None:
     assert program(*given).tobytes() == wanted
 
 
+def test_steps_that_cost_more_than_one_function_are_given_up() -> None:
+    """The estimate decides first, and then the least time that calls step by step have taken."""
+    plan = Program(graph(), threads=1).plan({"n": 100})
+    plan.price, plan._apart = 100 * COST.STEPWISE, True
+    for count in range(1, 2 * COST.STEPWISE_CALLS):
+        assert plan.stepwise == (count <= COST.STEPWISE_CALLS)
+        plan.spend_stepwise(101 * COST.STEPWISE)
+    plan.spend_stepwise(99 * COST.STEPWISE)
+    assert plan.stepwise
+
+
 # -- threads
 
 

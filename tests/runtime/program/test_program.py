@@ -192,6 +192,21 @@ def _there_and_back(target: DType, x: Any) -> Any:
     return x.cast(target), x.cast(target).cast("float32")
 
 
+@every("target", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@every("source", ["float32", "float64"])
+def test_casts_of_scalars_to_integers(source: str, target: str) -> None:
+    """Values at both ends of the integers, beyond them, and no number."""
+    graph = Graph("scalars", rules="numpy")
+    x = graph.input(source, ())
+    graph.output((x * x.graph.scalar[source](1.0)).cast(target))
+    low, high = (float(each) for each in (DType(target).min, DType(target).max))
+    near = [end + part for end in (low, high, 0.0) for part in (-1, -0.5, -0.25, 0, 0.25, 0.5, 1)]
+    program = Program(graph, native="off")
+    for number in [*near, 2 * low, 2 * high, 1e30, -1e30, np.inf, -np.inf, np.nan, -0.0]:
+        given = np.asarray(number, source)
+        assert same(program(given), interpret(graph, given)), number
+
+
 @every("tf32", ["even", "away"])
 def test_casts_of_float32_are_those_of_convert(tf32: str) -> None:
     """The first 16 bits all there are, the last those of ties and their neighbours."""

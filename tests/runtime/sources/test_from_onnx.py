@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+import runtime
 from graphir import ExecutionError, Graph, GraphError, GraphirError, ops
 from passes import cast_report
 from runtime import from_onnx, interpret, targets
+from runtime.sources.onnx_.calls import BoundNode
 from runtime.targets import TargetError
 from tests.runtime.sources.onnx_node_tests import (
     generated_cases,
@@ -356,3 +359,40 @@ def test_a_function_of_another_version_is_a_note() -> None:
     model.opset_import.append(helper.make_opsetid("own", 1))
     (note,) = from_onnx(model).notes
     assert "imports version 11 of 'ai.onnx'" in note and note.endswith("another Softmax")
+
+
+def test_calls_keep_constants_that_passes_merge() -> None:
+    """Equal initializers become one constant; the session of a call still has its own inside."""
+    size = 64  # 16 KiB of weights, and small zero points
+    weights = np.random.default_rng(0).normal(size=(1, 4 * size, size)).astype("float32")
+    inside: list[bool] = []
+    function_of = BoundNode._function_of
+
+    def seen(self: Any, engine: Any, with_constants: bool) -> Any:
+        inside.append(with_constants)
+        return function_of(self, engine, with_constants)
+
+    nodes = [
+        helper.make_node("LSTM", [x, f"w{x}", f"r{x}", "", "", f"h{x}"], [y], hidden_size=size)
+        for x, y in (("x", "y"), ("z", "w"))
+    ]
+    nodes.insert(1, helper.make_node("Squeeze", ["y", "axes"], ["z"]))
+    initializers = [
+        helper.make_tensor(name, TensorProto.FLOAT, array.shape, array.ravel())
+        for x in "xz"
+        for name, array in (
+            (f"w{x}", weights),
+            (f"r{x}", weights),
+            (f"h{x}", np.full((1, 2, size), 0.5, "float32")),
+        )
+    ]
+    initializers.append(helper.make_tensor("axes", TensorProto.INT64, [1], [1]))
+    inputs, outputs = [value("x", 1, 3, 2, size)], [value("w", 1, 3, 1, 2, size)]
+    model = model_of(nodes, inputs, outputs, initializer=initializers)
+    graph = from_onnx(model)
+    given = np.random.default_rng(1).normal(size=(3, 2, size)).astype("float32")
+    with patch.object(BoundNode, "_function_of", seen):
+        program = runtime.Program(graph)
+        results = [program(given) for _ in range(2)]
+    assert inside == [True, True]
+    assert all(same(result, interpret(graph, given)) for result in results)
