@@ -2,11 +2,11 @@
 
 NumPy computes `x ** 0.5` as sqrt(x) and `x ** -1` as 1 / x. The bits of these differ from those of
 a power in some 5 % of elements. NumPy takes the short cut for every 0-d exponent of that value,
-after the conversion of x to a float, in the loops of np.power too. For complex x the operator alone takes short cuts, for Python's -1, 2 and 0.5. NumPy 1 takes
-its short cuts for NumPy's scalars and 0-d arrays too, for -1, 0, 0.5, 1 and 2, and keeps the dtype
-of x. The kernel of pow squares floats itself; float16 has the same bits either way. Sources:
-fast_scalar_power in numpy/_core/src/multiarray/number.c of 2.4;
-numpy/_core/src/umath/loops.c.src.
+after the conversion of x to a float, in the loops of np.power too. For complex x the operator alone
+takes short cuts, for Python's -1, 2 and 0.5. NumPy 1 takes its short cuts for NumPy's scalars and
+0-d arrays too, for -1, 0, 0.5, 1 and 2, and keeps the dtype of x. The kernel of pow squares floats
+itself; float16 has the same bits either way. Sources: fast_scalar_power in
+numpy/_core/src/multiarray/number.c of 2.4; numpy/_core/src/umath/loops.c.src.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Iterator
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
@@ -37,7 +38,7 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.writers import WRITERS
-from graphir.numpy_api.signatures import bind_methods, method_signature
+from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
 from graphir.numpy_api.views.steps import BitView, Pick
@@ -321,7 +322,7 @@ def _moving(name: str) -> Callable[..., Any]:
             symbol = Pick(getattr(places, name)(*args, **kwargs)).forward(memory, self.read())
         return memory.array(Cell(memory, real, symbol))
 
-    setattr(method, "__signature__", method_signature(name))  # noqa: B010 -- names its parameters
+    vars(method)["__signature__"] = inspect.signature(getattr(np.ndarray, name))
     return method
 
 
