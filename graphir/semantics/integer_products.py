@@ -168,17 +168,17 @@ def of_constant(array: Array, key: Hashable, make: Callable[[], Fact]) -> Fact:
     """
     if not is_frozen(array):
         return make()
-    kept = _kept.get(id(array))
-    if kept is None or kept[0]() is not array:
+    entry = _FACTS.get(id(array))
+    if entry is None or entry[0]() is not array:
         number = id(array)
-        kept = _kept[number] = ref(array, lambda _: _kept.pop(number, None)), {}
-    facts = kept[1]
+        entry = _FACTS[number] = ref(array, lambda _: _FACTS.pop(number, None)), {}
+    facts = entry[1]
     if key not in facts:
         facts[key] = make()
     return facts[key]
 
 
-_kept: dict[int, tuple[ref[Any], dict[Hashable, Any]]] = {}
+_FACTS: dict[int, tuple[ref[Any], dict[Hashable, Any]]] = {}
 """What products have computed of constants, by their ids."""
 
 

@@ -273,13 +273,13 @@ class Kernels:
         # A read that the kernel does not use goes to the word after the record.
         places = dict.fromkeys(reads, len(layout.record))
         places |= {symbol: i for i, symbol in enumerate(self.code.places)}
-        kept = [symbol for symbol in copied if step.cells[symbol.index] in constants]
-        places |= dict.fromkeys(kept, len(layout.record))
-        moved = {symbol: copied[symbol] for symbol in copied.keys() - set(kept)}
+        steady = [symbol for symbol in copied if step.cells[symbol.index] in constants]
+        places |= dict.fromkeys(steady, len(layout.record))
+        fresh = {symbol: copied[symbol] for symbol in copied.keys() - set(steady)}
         specs = [
             Spec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
-                moved[symbol].shape if symbol in moved else step.operand_shape(symbol),
+                fresh[symbol].shape if symbol in fresh else step.operand_shape(symbol),
                 places[symbol],
                 strides.get(symbol),
             )
@@ -292,11 +292,11 @@ class Kernels:
         if not copied or entry is None:
             return entry
         changes = [
-            (i, step.operand_shape(symbol), moved[symbol].shape, moved[symbol].dtype)
+            (i, step.operand_shape(symbol), fresh[symbol].shape, fresh[symbol].dtype)
             for i, symbol in enumerate(reads)
-            if symbol in moved
+            if symbol in fresh
         ]
-        return CopyingEntry(entry, changes, [copied[symbol] for symbol in kept])
+        return CopyingEntry(entry, changes, [copied[symbol] for symbol in steady])
 
     def placed(
         self,
@@ -525,12 +525,12 @@ class CopyingEntry:
     """An entry whose kernel reads copies of some operands, in which several rows are one.
 
     `changes` have, for each such operand, its number, its shape, the shape to which its copy is
-    broadcast, and its dtype. `kept` are the copies of constants, which the kernel reads.
+    broadcast, and its dtype. `constants` are the copies of constants, which the kernel reads.
     """
 
     entry: Callable[..., Any]
     changes: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]]
-    kept: Sequence[Array]
+    constants: Sequence[Array]
 
     def __call__(self, *operands: Any) -> Any:
         """Return the results of the entry; None for operands of other types."""

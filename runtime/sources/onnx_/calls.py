@@ -161,8 +161,8 @@ class BoundNode:
         """
         new = self._unsigned if is_exact else {}
         places = [*self._node.input]
-        kept = {name for place, name in enumerate(places) if place not in new}
-        forms = [(name, name, False) for name in self._types if name in kept or not new]
+        same = {name for place, name in enumerate(places) if place not in new}
+        forms = [(name, name, False) for name in self._types if name in same or not new]
         forms += [(name, places[place], True) for place, name in new.items() if name != _ZERO]
         return [form for form in forms if form[1] in names]
 
