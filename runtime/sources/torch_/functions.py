@@ -98,7 +98,7 @@ class Replacements:
         torch = self._torch
         rows, columns = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1], 1)
         half = torch.matmul(rows, weight).unsqueeze(-2)
-        result = torch.matmul(half, columns).squeeze(-1).squeeze(-1).T
+        result = torch.matmul(half, columns).squeeze(-1).squeeze(-1).T.contiguous()
         result = result.to(weight.dtype).reshape(*x.shape[:-1], -1)
         return result if bias is None else result + bias
 
