@@ -71,8 +71,9 @@ def square(p: Any, x: Any) -> Any:
 
 @exact
 def relu(p: Any, x: Any) -> Any:
-    """The greater of x and 0."""
-    return p.maximum(x, p.number(0, x))
+    """0 for what is below, else the operand, of which -0.0 and NaN stay."""
+    zero = p.number(0, x)
+    return p.where(p.less(x, zero), zero, x)
 
 
 @exact

@@ -26,6 +26,7 @@ def expression(drawing: Drawing, names: list[str], depth: int = 2) -> str:
     second = expression(drawing, names, depth - 1)
     number = drawing.scalar() if rng.random() < 0.3 else drawing.python_scalar()
     dtype = drawing.dtype_text()
+    within = first if "float" in dtype else f"torch.nan_to_num({first} * 1.0).clamp(0, 100)"
     return str(
         drawing.choose(
             {
@@ -40,7 +41,7 @@ def expression(drawing: Drawing, names: list[str], depth: int = 2) -> str:
                 f"torch.where({first} > 0, {number}, {second})": 2,
                 f"~(torch.sin({first}))~": 2,
                 f"~(torch.exp(-abs({first})))~": 1,
-                f"({first}).to({dtype})": 1,
+                f"({within}).to({dtype})": 1,
                 f"torch.clamp({first}, -1, {number})": 2,
                 f"-({first})": 1,
                 f"({first} > {second})": 1,
@@ -199,7 +200,8 @@ def draw_module(drawing: Drawing) -> Statement | None:
     module, suffix = f"self.m{name[1:]}", call
     operands = value
     if call == "INDEX":
-        operands, suffix = f"{_reshaped(x, *shape)}.to(torch.int64) % 10", ""
+        numbers = f"torch.nan_to_num({_reshaped(x, *shape)} * 1.0, 0.3, 2.0, -2.0).clamp(-1e6, 1e6)"
+        operands, suffix = f"{numbers}.to(torch.int64) % 10", ""
     elif call == "TWO":
         operands, suffix = f"{value}, {value}", ""
     elif call == "ATTENTION":
@@ -260,20 +262,20 @@ def draw_derivative(drawing: Drawing) -> Statement | None:
     lines = {
         "grad": [
             f"a = {x}.detach().clone().requires_grad_()",
-            f"{name} = ~(torch.autograd.grad(({y}).sum(), a)[0])~",
+            f"{name} = ~~(torch.autograd.grad(({y}).sum(), a)[0])~",
         ],
         "backward": [
             f"a = {x}.detach().clone().requires_grad_()",
             f"({y}).sum().backward()",
-            f"{name} = ~(a.grad)~",
+            f"{name} = ~~(a.grad)~",
         ],
-        "func grad": [f"{name} = ~(torch.func.grad(lambda a: ({y}).sum())({x}))~"],
+        "func grad": [f"{name} = ~~(torch.func.grad(lambda a: ({y}).sum())({x}))~"],
         "vmap": [f"{name} = torch.func.vmap(lambda a: {y})({x})"],
-        "jvp": [f"{name} = ~(torch.func.jvp(lambda a: {y}, ({x},), (torch.ones_like({x}),))[1])~"],
+        "jvp": [f"{name} = ~~(torch.func.jvp(lambda a: {y}, ({x},), (torch.ones_like({x}),))[1])~"],
         "detach": [f"a = {x}.detach() * 1", f"{name} = {y} + a"],
         "vjp": [
             f"n{name[1:]}, pull = torch.func.vjp(lambda a: {y}, {x})",
-            f"{name} = ~(pull(torch.ones_like(n{name[1:]}))[0])~",
+            f"{name} = ~~(pull(torch.ones_like(n{name[1:]}))[0])~",
         ],
     }[kind]
     if kind in ("grad", "backward"):

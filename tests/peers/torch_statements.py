@@ -36,9 +36,10 @@ DTYPES = {
 EXACT_UNARY = """-X|+X|abs(X)|torch.sign(X)|torch.floor(X)|torch.ceil(X)|torch.round(X)
 torch.trunc(X)|torch.frac(X)|torch.square(X)|X * X|X + X|torch.conj(X).resolve_conj()
 torch.real(X)|torch.isnan(X)|torch.isfinite(X)|torch.isinf(X)|torch.logical_not(X)|~X
-torch.reciprocal(X)|torch.signbit(X)|torch.nan_to_num(X)|torch.nan_to_num(X, nan=0.3)
+torch.reciprocal(X)|torch.signbit(torch.nan_to_num(X))|torch.nan_to_num(X)
+torch.nan_to_num(X, nan=0.3)
 F.relu(X)|F.relu6(X)|F.hardtanh(X)|X.sgn()|torch.relu(X)|torch.positive(X)
-F.threshold(X, 0.1, 0.7)|X.clone()|X.contiguous()|torch.sqrt(X)|torch.isposinf(X)
+F.threshold(X, 0.1, 0.7)|X.clone()|X.contiguous()|torch.isposinf(X)
 torch.bitwise_not(X)|X.neg()|F.hardtanh(X, -0.9, 0.9)|torch.frexp(X)[0]|torch.frexp(X)[1]
 F.hardshrink(X, 0.3)|torch.clamp(X, min=S)|torch.clamp(X, max=S)|X.clamp(-1, 1)
 torch.clamp(X, -0.9, 0.9)|torch.clip(X, 0.1)|torch.round(X, decimals=1)
@@ -50,7 +51,7 @@ torch.sinh(X)|torch.cosh(X)|torch.atan(X)|torch.asinh(X)|torch.erf(X)|torch.sigm
 F.softsign(X)|torch.sinc(X)|X ** 0.5|torch.deg2rad(X)|torch.rad2deg(X)|X ** -1|X ** 3|X ** 2
 torch.pow(X, 1.5)|F.hardsigmoid(X)|X.exp()|F.hardswish(X)|F.leaky_relu(X)|F.leaky_relu(X, 0.3)
 torch.pow(0.9, X)|2 ** X|1.1 ** X|0.9 / X|F.softshrink(X, 0.3)|F.rrelu(X)|X.sigmoid()
-torch.log(X + 2)|torch.angle(X)|X ** 2.0|X ** S"""
+torch.sqrt(X)|torch.log(X + 2)|torch.angle(X)|X ** 2.0|X ** S"""
 WIDE_UNARY = """torch.tan(X)|torch.asin(X)|torch.acos(X)|torch.acosh(X)|torch.atanh(X)
 torch.erfc(X)|torch.erfinv(X)|torch.lgamma(X)|torch.digamma(X)|F.softplus(X)|F.silu(X)
 F.gelu(X)|F.mish(X)|F.gelu(X, approximate='tanh')|F.elu(X)|F.elu(X, 0.7)|F.selu(X)|F.celu(X)
@@ -297,13 +298,15 @@ class Drawing:
         """Say which memory the results share, and mark inexact dtypes; narrow ops are exact."""
         result = values[statement.names[-1]]
         text = statement.text
-        if "unary" in statement.tags or "binary" in statement.tags or "write" in statement.tags:
+        is_quotient = "shape" in statement.tags and " / " in text
+        is_loop = "loop" in statement.tags and result.is_complex()
+        if is_loop or is_quotient or {"unary", "binary", "write"}.intersection(statement.tags):
             if result.dtype in NARROW:
                 text = render_marks(text, noisy=False)
             elif result.is_complex() and not statement.inexact:
                 target, equals, value = text.partition(" = ")
                 single = equals and target[0] == "v" and "\n" not in text
-                marked = f"{target} = ~({value})~" if single else text
+                marked = f"{target} = ~({value})~" if single else f"{text}\n~!{statement.names[-1]}"
                 return replace(self._share(statement, result), text=marked, loose=True)
         return replace(self._share(statement, result), text=text)
 

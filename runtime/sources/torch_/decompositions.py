@@ -1,7 +1,7 @@
 """Decompositions of ATen's ops in ops of ATen: PyTorch's own, and some that it lacks.
 
 Sources of the latter: aten/src/ATen/native of PyTorch 2.13: FlashAttentionKernel.cpp,
-FakeQuantPerTensorAffine.cpp.
+GridSamplerKernel.cpp, FakeQuantPerTensorAffine.cpp.
 """
 
 from __future__ import annotations
@@ -88,10 +88,18 @@ def _attention(
     attn_mask: Any = None,
     scale: float | None = None,
 ) -> Any:
-    """Attention in float32 or float64, and the logarithm of the sum of exponentials."""
+    """Attention in float32 or float64, and the logarithm of the sum of exponentials.
+
+    The weights are rounded to the dtype of the query before they are divided by their sum. A row
+    that masks all keys is 0.
+    """
     q, k, v = (x.to(_wide(torch, query)) for x in (query, key, value))
     scores = _scores(torch, q, k, is_causal, attn_mask, scale)
-    return (scores.softmax(-1) @ v).to(query.dtype), scores.logsumexp(-1)
+    top = scores.amax(-1, keepdim=True)
+    weights = (scores - torch.where(top == float("-inf"), 0.0, top)).exp()
+    total = weights.sum(-1, keepdim=True)
+    result = weights.to(query.dtype).to(q.dtype) @ v / total
+    return torch.where(total == 0, 0.0, result).to(query.dtype), scores.logsumexp(-1)
 
 
 def _wide(torch: Any, x: Any) -> Any:
@@ -128,8 +136,51 @@ def _fake_quantize(torch: Any, x: Any, scale: Any, zero_point: Any, low: int, hi
     return (steps.clamp(low, high) - zero_point) * scale, within
 
 
+def _grid_sampler(torch: Any, x: Any, grid: Any, mode: int, padding: int, corners: bool) -> Any:
+    """Samples of images: bilinear (mode 0), nearest (1) or, as PyTorch decomposes them, bicubic.
+
+    PyTorch's decomposition multiplies elements that are not around a place by 0, which is NaN for
+    some. Padding by the border or by reflection takes NaN for the first place.
+    """
+    if mode == 2:
+        sample = torch._decomp.decomposition_table[torch.ops.aten.grid_sampler_2d.default]
+        return sample(x, grid, mode, padding, corners)
+    batch, channels, height, width = x.shape
+    sizes = torch.tensor([width, height], dtype=grid.dtype)
+    places = (grid + 1) / 2 * (sizes - 1) if corners else ((grid + 1) * sizes - 1) / 2
+    if padding == 2:
+        low, span = (0.0, sizes - 1) if corners else (-0.5, sizes)
+        distance = (places - low).abs()
+        rest, is_even = torch.fmod(distance, span), (distance / span).floor() % 2 == 0
+        places = torch.where(is_even, rest, span - rest) + low
+    if padding:
+        places = torch.minimum(torch.where(places.isnan(), 0.0, places).clamp(min=0), sizes - 1)
+    framed = torch.nn.functional.pad(x, (1, 1, 1, 1)).reshape(batch, channels, -1)
+
+    def read(corner: Any) -> Any:
+        is_inside = ((corner >= 0) & (corner < sizes)).all(-1)
+        column, line = corner.unbind(-1)
+        index = torch.where(is_inside, (line + 1) * (width + 2) + column + 1, 0.0).long()
+        index = index.reshape(batch, 1, -1).expand(batch, channels, -1)
+        return framed.gather(2, index).reshape(batch, channels, *grid.shape[1:3])
+
+    if mode:
+        return read(places.round())
+    first = places.floor()
+    spans, rests = (first + 1 - places).unbind(-1), (places - first).unbind(-1)
+    result: Any = None
+    for down in (0, 1):
+        for right in (0, 1):
+            weight = (rests if right else spans)[0] * (rests if down else spans)[1]
+            corner = first + torch.tensor([right, down], dtype=grid.dtype)
+            term = read(corner) * weight.unsqueeze(1)
+            result = term if result is None else result + term
+    return result
+
+
 _OWN: dict[str, Callable[..., Any]] = {
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+    "grid_sampler_2d": _grid_sampler,
     "fake_quantize_per_tensor_affine_cachemask": _fake_quantize,
 }

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Op, Symbol, ops
-from runtime.sources.torch_.rows import ROWS, RowCall, row
+from runtime.sources.torch_.rows import ROWS, RowCall, row, sizes
 
 __all__ = ["ROWS", "vector_places"]
 
 
 def vector_places(shape: Sequence[int], operands: Sequence[Any], bits: int) -> Any:
-    """Return where a kernel of 16 bits computes in vectors of `bits`: True, False, or a mask.
+    """Return where a kernel computes in vectors of `bits`: True, False, or a mask.
 
     The loop runs along the inner axes over which no operand jumps, two vectors at a time.
     Source: vectorized_loop of aten/src/ATen/native/cpu/Loops.h. Loops of several threads, which
@@ -36,7 +36,7 @@ def vector_places(shape: Sequence[int], operands: Sequence[Any], bits: int) -> A
         if any(x[axis] != x[order[-1]] * size for x in strides):
             break
         size *= shape[axis]
-    end = size - size % (bits // 8)
+    end = size - size % (2 * bits // (8 * max(x.element_size() for x in operands)))
     if end in (0, size):
         return bool(end)
     mask = np.arange(int(np.prod(shape))) % size < end
@@ -61,7 +61,10 @@ ROWS["mul"] = partial(_beside_scalar, ops.multiply)
 
 
 def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
-    """Add and subtract, of y * alpha; of halves, alpha is one, and vectors keep a wide product."""
+    """Add and subtract, of y * alpha: a fused multiply-add of float32.
+
+    Of halves, alpha is one, and elements outside of vectors round the product.
+    """
 
     def multiple() -> Any:
         return e(ops.multiply, y, alpha) if isinstance(y, Symbol) else y * alpha
@@ -69,13 +72,16 @@ def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
     if alpha == 1:
         return e(op, x, y)
     y = e.operand(y) if isinstance(y, Symbol) else y
+    if e.type.dtype is DType.float32:
+        factor = _float32(e, alpha if op is ops.add else -alpha)
+        return _multiply_add(e, e.operand(y), factor, e.operand(x))
     if not e.is_half:
         return e(op, x, multiple())
     alpha, x, y = e.half_number(alpha), e.operand(x), e.operand(y)
 
     def in_vectors() -> Symbol:
-        product = e(ops.multiply, e.wide(y), alpha)
-        return e.narrow(e(op, e.wide(x), product))
+        factor = _float32(e, alpha if op is ops.add else -alpha)
+        return _multiply_add(e, e.wide(y), factor, e.wide(x))
 
     return e.by_place(in_vectors, lambda: e(op, x, multiple()))
 
@@ -83,23 +89,28 @@ def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
 ROWS["add"], ROWS["sub"] = partial(_add_multiple, ops.add), partial(_add_multiple, ops.subtract)
 
 
+@row("rsub")
+def _rsub(e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+    return _add_multiple(ops.subtract, e, y, x, alpha)
+
+
 @row("addcmul")
 def _addcmul(e: RowCall, x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
-    """X + value * y * z; of halves, y * value is float32, and the rest a fused multiply-add."""
-    if not e.is_half:
+    """X + value * y * z, where y * value is float32, and the rest a fused multiply-add."""
+    if not _is_fused(e):
         return None
     x, y, z = (e.wide(operand) for operand in (x, y, z))
-    return _multiply_add(e, e(ops.multiply, y, value), z, x)
+    return _multiply_add(e, e(ops.multiply, y, value) if value != 1 else y, z, x)
+
+
+def _is_fused(e: RowCall) -> bool:
+    """Whether a kernel computes in float32; float64 holds the products of a fused multiply-add."""
+    return e.is_half or e.type.dtype is DType.float32
 
 
 def _multiply_add(e: RowCall, left: Symbol, right: Symbol, addend: Symbol) -> Symbol:
-    """Return left * right + addend of float32, rounded to float32, then to a half.
-
-    The product is exact in float64.
-    """
-    left, right, addend = (e.inside(x, DType.float64) for x in (left, right, addend))
-    exact = e(ops.add, e(ops.multiply, left, right), addend)
-    return e.narrow(e.inside(exact, DType.float32))
+    """Return left * right + addend of float32, fused, in the result's dtype."""
+    return e.narrow(e.multiply_add(left, right, addend))
 
 
 @row("addcdiv")
@@ -116,29 +127,70 @@ def _float32(e: RowCall, number: Any) -> Symbol:
 
 @row("lerp")
 def _lerp(e: RowCall, x: Any, y: Any, weight: Any) -> Any:
-    """The interpolation from the nearer end; of halves by a fused multiply-add."""
-    if not e.is_half or isinstance(weight, (Symbol, complex)):
+    """The interpolation from the nearer end, by a fused multiply-add."""
+    if not _is_fused(e) or isinstance(weight, complex):
         return None
     x, y = e.wide(x), e.wide(y)
+    span = e(ops.subtract, y, x)
+    if isinstance(weight, Symbol):
+        weight = e.wide(weight)
+        is_near = e(ops.less, e(ops.abs, weight), 0.5)
+        rest = e(ops.where, is_near, weight, e(ops.subtract, weight, 1))
+        return _multiply_add(e, rest, span, e(ops.where, is_near, x, y))
     weight = np.float32(weight)
     if abs(weight) < 0.5:
-        return _multiply_add(e, e(ops.subtract, y, x), _float32(e, weight), x)
-    return _multiply_add(e, e(ops.subtract, x, y), _float32(e, np.float32(1) - weight), y)
+        return _multiply_add(e, _float32(e, weight), span, x)
+    return _multiply_add(e, _float32(e, weight - np.float32(1)), span, y)
 
 
 @row("pow")
 def _pow(e: RowCall, x: Any, y: Any) -> Any:
     """Some powers are roots and products: those of bfloat16 round after each product."""
-    number = y if isinstance(x, Symbol) and isinstance(y, (int, float)) else None
-    if number == 0.5 and e.type.dtype.is_float and e.type.dtype is not DType.float16:
+    dtype = e.type.dtype
+    if dtype.is_integer and isinstance(y, Symbol):
+        return _integer_pow(e, e.operand(x), e.cast(y, dtype))
+    if not isinstance(x, Symbol) or not dtype.is_float or isinstance(y, (Symbol, complex)):
+        return e(ops.pow, x, y)
+    x = e.cast(x, dtype)
+    if y == 0:
+        return e(ops.where, e(ops.is_nan, x), 1.0, e(ops.pow, x, y))
+    if dtype is DType.float16:
+        return e(ops.pow, x, y)
+    if y == 0.5:
         return e(ops.sqrt, x)
-    if number == -0.5 and e.type.dtype is DType.bfloat16:
+    if y == -0.5:
         return _rsqrt(e, x, wide=True)
-    if number == -2 and e.type.dtype is DType.bfloat16:
+    if y == -1:
+        return e(ops.reciprocal, x)
+    if y == -2:
         return e(ops.reciprocal, e(ops.multiply, x, x))
-    if number == 3 and e.type.dtype is DType.bfloat16:
+    if y == 3:
         return e(ops.multiply, e(ops.multiply, x, x), x)
     return e(ops.pow, x, y)
+
+
+def _integer_pow(e: RowCall, x: Symbol, y: Symbol) -> Symbol:
+    """The power of integers, of which those below 1 are 0: 2 ** -1, and even 0 ** -1."""
+    if y.dtype.family == "uint":
+        return e(ops.pow, x, y)
+    is_odd = e(ops.equal, e(ops.bitwise_and, y, 1), 1)
+    unit = e(ops.where, e(ops.equal, e(ops.abs, x), 1), x, 0)
+    inverse = e(ops.where, is_odd, unit, e(ops.multiply, unit, unit))
+    power = e(ops.pow, x, e(ops.maximum, y, 0))
+    return e(ops.where, e(ops.less, y, 0), inverse, power)
+
+
+def _greater_or_less(op: Op, e: RowCall, x: Any, y: Any) -> Any:
+    """The maximum or minimum; of zeros of both signs, vectors take y, and other elements x."""
+    if not e.type.dtype.is_float:
+        return e(op, x, y)
+    x, y = e.operand(x), e.operand(y)
+    equal = e.by_place(lambda: y, lambda: x)
+    return e(ops.where, e(ops.equal, x, y), equal, e(op, x, y))
+
+
+ROWS["maximum"] = partial(_greater_or_less, ops.maximum)
+ROWS["minimum"] = partial(_greater_or_less, ops.minimum)
 
 
 @row("rsqrt")
@@ -201,6 +253,121 @@ def _xlogy(e: RowCall, x: Any, y: Any) -> Any:
     product = e(ops.multiply, x, e(ops.log, y))
     product = e(ops.where, e(ops.equal, x, 0), 0.0, product)
     return e(ops.where, e(ops.is_nan, y), y, product)
+
+
+@row("special_xlog1py")
+def _xlog1py(e: RowCall, x: Any, y: Any) -> Any:
+    x, y = (e.operand(z) for z in (x, y))
+    product = e(ops.multiply, x, e(ops.log1p, y))
+    product = e(ops.where, e(ops.equal, x, 0), 0.0, product)
+    return e(ops.where, e(ops.is_nan, y), y, product)
+
+
+@row("special_entr")
+def _entr(e: RowCall, x: Any) -> Any:
+    """The entropy -x * log(x): of halves, the logarithm is a half."""
+    x = e.operand(x)
+    product = e(ops.multiply, e(ops.negative, x), e(ops.log, x))
+    product = e(ops.where, e(ops.equal, x, 0), 0.0, product)
+    return e(ops.where, e(ops.less, x, 0), float("-inf"), product)
+
+
+@row("round")
+def _round(e: RowCall, x: Any, *, decimals: int = 0) -> Any:
+    if not decimals or x.dtype.is_integer:
+        return e(ops.round, x)
+    wide = e.wide(x) if e.is_half else x
+    scale = float(10 ** abs(decimals))
+    up, down = (ops.multiply, ops.divide) if decimals > 0 else (ops.divide, ops.multiply)
+    result = e(down, e(ops.round, e(up, wide, scale)), scale)
+    return e.narrow(result) if e.is_half else result
+
+
+def _reduction_of(e: RowCall, losses: Symbol, reduction: int) -> Symbol:
+    """Return losses, their mean or their sum, by the number of a reduction."""
+    if not reduction:
+        return losses
+    flat = e.shaped(losses, (int(np.prod(sizes(losses))),))
+    return e(ops.mean if reduction == 1 else ops.sum, flat, axis=(0,))
+
+
+@row("mse_loss")
+def _mse_loss(e: RowCall, x: Any, y: Any, reduction: int = 1) -> Any:
+    span = e(ops.subtract, e.operand(x), e.operand(y))
+    return _reduction_of(e, e(ops.multiply, span, span), reduction)
+
+
+def _near_and_far(steps: DType, e: RowCall, x: Any, y: Any, reduction: int, bound: Any) -> Any:
+    """The losses that are squares below a bound: one dtype of halves rounds their steps."""
+    x, y = e.operand(x), e.operand(y)
+    has_steps = e.type.dtype is steps
+    if e.is_half and not has_steps:
+        x, y = e.inside(x, DType.float32), e.inside(y, DType.float32)
+    bound = e.half_number(bound) if has_steps else bound
+    far = e(ops.abs, e(ops.subtract, x, y))
+    half = e(ops.multiply, bound, 0.5) if isinstance(bound, Symbol) else bound * 0.5
+    square = e(ops.multiply, e(ops.multiply, far, 0.5), far)
+    rest = e(ops.subtract, far, e.half_number(half) if has_steps else half)
+    if e.name == "huber_loss":
+        rest = e(ops.multiply, rest, bound)
+    else:
+        square = e(ops.divide, square, bound)
+    losses = e(ops.where, e(ops.less, far, bound), square, rest)
+    losses = e.narrow(losses) if e.is_half else losses
+    return _reduction_of(e, losses, reduction)
+
+
+@row("huber_loss")
+def _huber_loss(e: RowCall, x: Any, y: Any, reduction: int = 1, delta: float = 1.0) -> Any:
+    return _near_and_far(DType.bfloat16, e, x, y, reduction, delta)
+
+
+@row("smooth_l1_loss")
+def _smooth_l1_loss(e: RowCall, x: Any, y: Any, reduction: int = 1, beta: float = 1.0) -> Any:
+    return _near_and_far(DType.float16, e, x, y, reduction, beta) if beta else None
+
+
+def _by_float64(e: RowCall, op: Op, x: Symbol) -> Symbol:
+    """Return a function of float32 computed in float64: nearer to PyTorch's code than float32."""
+    return e.inside(e(op, e.inside(x, DType.float64)), DType.float32)
+
+
+@row("erf")
+def _erf(e: RowCall, x: Any) -> Any:
+    return e.narrow(_approximate_erf(e, e.wide(e.operand(x)))) if e.is_half else e(ops.erf, x)
+
+
+def _approximate_erf(e: RowCall, x: Symbol) -> Symbol:
+    """The error function as the vectors of PyTorch approximate it, within 1.5e-7.
+
+    Source: Abramowitz and Stegun, 7.1.26; aten/src/ATen/cpu/vec/vec256/vec256_float.h.
+    """
+
+    size, unity = e(ops.abs, x), _float32(e, 1)
+    t = e(ops.divide, 1.0, e.multiply_add(size, _float32(e, 0.3275911), unity))
+    series = _float32(e, 1.061405429)
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        series = e.multiply_add(series, t, _float32(e, coefficient))
+    tail = _by_float64(e, ops.exp, e(ops.negative, e(ops.multiply, x, x)))
+    tail = e(ops.multiply, e(ops.negative, tail), t)
+    return e(ops.copysign, e.multiply_add(tail, series, unity), x)
+
+
+@row("gelu")
+def _gelu(e: RowCall, x: Any, approximate: str = "none") -> Any:
+    """The Gaussian error linear unit; of halves in the steps of PyTorch's kernels."""
+    if not e.is_half:
+        return e(ops.gelu, x, approximate=approximate)
+    x = e.wide(x)
+    half = e(ops.multiply, x, 0.5)
+    if approximate == "tanh":
+        cube = e(ops.multiply, e(ops.multiply, x, x), x)
+        inner = e(ops.add, x, e(ops.multiply, cube, 0.044715))
+        steep = _by_float64(e, ops.tanh, e(ops.multiply, inner, float(np.sqrt(2 / np.pi))))
+        return e.narrow(e(ops.multiply, half, e(ops.add, steep, 1)))
+    scaled = e(ops.multiply, x, float(np.sqrt(0.5)))
+    steep = e.by_place(lambda: _approximate_erf(e, scaled), lambda: _by_float64(e, ops.erf, scaled))
+    return e.narrow(e(ops.multiply, half, e(ops.add, steep, 1)))
 
 
 @row("logaddexp2")

@@ -27,7 +27,8 @@ class RowCall:
 
     `cast` returns a symbol in a dtype, for a conversion that the op itself makes. `vectors` returns
     where the kernel computes elements in vectors, which are `wide` if it is compiled for AVX512:
-    everywhere, nowhere, or a mask. `results` are the tensors of the run.
+    everywhere, nowhere, or a mask. `results` are the tensors of the run, and `onednn` returns
+    whether oneDNN computes convolutions of their dtype.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class RowCall:
         cast: Callable[[Symbol, DType], Symbol],
         results: Sequence[Any],
         vectors: Callable[[bool], Any],
+        onednn: Callable[[], bool],
     ) -> None:
         self.graph, self.types, self.cast, self.vectors = graph, types, cast, vectors
-        self.results = results
+        self.results, self.onednn = results, onednn
         self.name, self.overload = name
 
     @property
@@ -100,10 +102,10 @@ class RowCall:
     ) -> Symbol:
         """Return what a kernel computes in vectors, or element by element, by the place.
 
-        The elements that fill no two vectors, and those with strides, run in a second loop, whose
-        arithmetic of halves rounds more often in some kernels.
+        The elements that fill no two vectors, and those with strides, run in a second loop, which
+        some kernels write in another way.
         """
-        where = self.vectors(wide) if self.is_half else True
+        where = self.vectors(wide) if self.type.dtype.is_float else True
         if isinstance(where, bool):
             return vector() if where else element()
         mask = self.graph.constant_of((DType.bool, where))
@@ -117,22 +119,32 @@ class RowCall:
         result.source = (Origin(operand, self.name, result.location, LEGALIZE, x.dtype, to),)
         return result
 
+    def multiply_add(self, left: Symbol, right: Symbol, addend: Symbol) -> Symbol:
+        """Return left * right + addend of float32, fused.
+
+        The product is exact in float64. The sum is rounded twice, which shows where float64 holds
+        a product just between two numbers of float32 and nothing of the addend, as in 3e30 + 1.
+        """
+        left, right, addend = (self.inside(x, DType.float64) for x in (left, right, addend))
+        exact = self(ops.add, self(ops.multiply, left, right), addend)
+        return self.inside(exact, DType.float32)
+
     def places(self, places: Any) -> Symbol:
         """Return a constant of indices."""
-        return self.graph.constant_of((DType.int64, np.ascontiguousarray(places, np.int64)))
+        return self.graph.constant_of((DType.int64, np.array(places, np.int64, order="C")))
 
 
 Row: TypeAlias = Callable[..., Any]
 
 _UNARY = """
-    abs acos acosh asin asinh atan atanh ceil cos cosh erf exp expm1 floor log log10 log1p log2
+    abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor log log10 log1p log2
     neg=negative reciprocal relu round sigmoid sin sinh sqrt tan tanh trunc silu square
     isnan=is_nan isinf=is_inf signbit logical_not bitwise_not=bitwise_invert deg2rad positive
     real imag _conj=conj _conj_physical=conj conj_physical=conj _neg_view=negative
     resolve_conj=positive
 """
 _BINARY = """
-    maximum minimum fmod atan2 eq=equal ne=not_equal lt=less
+    fmod atan2 eq=equal ne=not_equal lt=less
     le=less_equal gt=greater ge=greater_equal logical_and logical_or logical_xor bitwise_and
     bitwise_or bitwise_xor and=bitwise_and or=bitwise_or xor=bitwise_xor hypot logaddexp copysign
     nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift
@@ -177,11 +189,6 @@ def _sign(e: RowCall, x: Any, *values: Any) -> Any:
     return e(ops.where, e(ops.is_nan, x), 0, result) if x.dtype.is_float else result
 
 
-@row("gelu")
-def _gelu(e: RowCall, x: Any, approximate: str = "none") -> Any:
-    return e(ops.gelu, x, approximate=approximate)
-
-
 @row("where")
 def _where(e: RowCall, condition: Any, *cases: Any) -> Any:
     return e(ops.where, condition, *cases) if cases else None
@@ -190,10 +197,20 @@ def _where(e: RowCall, condition: Any, *cases: Any) -> Any:
 @row("clamp", "clamp_min")
 def _clamp(e: RowCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
     low, high = bounds.get("min", low), bounds.get("max", high)
+    if e.type.dtype.is_float:  # beside a bound of 0, -0.0 stays
+        if _is_zero(low):
+            x, low = e(ops.relu, e.cast(x, e.type.dtype)), None
+        if _is_zero(high):
+            x, high = e(ops.where, e(ops.greater, x, 0), high, x), None
     if low is not None and high is not None:
         return e(ops.clip, x, low, high)
-    bound = high if low is None else low
-    return e(ops.minimum if low is None else ops.maximum, x, bound)
+    if low is not None:
+        return e(ops.maximum, x, low)
+    return x if high is None else e(ops.minimum, x, high)
+
+
+def _is_zero(bound: Any) -> bool:
+    return not isinstance(bound, Symbol) and bound == 0
 
 
 @row("exp2")
@@ -341,7 +358,10 @@ ROWS["argmax"], ROWS["argmin"] = partial(_locator, ops.argmax), partial(_locator
 def _cumulative(op: Op, e: RowCall, x: Any, dim: int, *, dtype: Any = None) -> Any:
     if dtype is not None:
         x = e.cast(x, e.type.dtype)
-    return e(op, x, axis=dim, dtype=e.type.dtype)
+    result = e(op, x, axis=dim, dtype=e.type.dtype)
+    if op is ops.cumulative_sum and e.type.dtype.is_float:
+        result = e(ops.add, result, 0.0)  # PyTorch adds to 0.0, so that none is -0.0
+    return result
 
 
 ROWS["cumsum"] = partial(_cumulative, ops.cumulative_sum)
@@ -380,14 +400,21 @@ def _topk(e: RowCall, x: Any, k: int, dim: int = -1, largest: bool = True, *_: A
 def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     if len(shape) != 1:
         return None
-    wide = e.cast(x, e.types[1].dtype)
+    wide = e.wide(x) if e.is_half else e.cast(x, e.types[1].dtype)
     mean = e(ops.mean, wide, axis=(-1,), keepdims=True)
     variance = e(ops.var, wide, axis=(-1,), keepdims=True)
     rstd = e(ops.rsqrt, e(ops.add, variance, epsilon))
+    if e.is_half:  # fused, so that equal elements leave the rounding of their product
+        shift = e(ops.negative, e(ops.multiply, mean, rstd))
+        result = e.multiply_add(wide, rstd, shift)
+        for op, operand in ((ops.multiply, weight), (ops.add, bias)):
+            if operand is not None:
+                result = e(op, result, e.inside(operand, DType.float32))
+        moments = [e.inside(x, e.types[1].dtype, "result") for x in (mean, rstd)]
+        return [e.narrow(result), *moments]
     if weight is not None and bias is not None:
-        wide = x if weight.dtype is x.dtype else wide
-        result = e(ops.layer_norm, wide, weight, bias, epsilon=epsilon)
-        return [e.cast(result, e.type.dtype), mean, rstd]
+        result = e(ops.layer_norm, x, weight, bias, epsilon=epsilon)
+        return [result, mean, rstd]
     result = e(ops.multiply, e(ops.subtract, wide, mean), rstd)
     result = result if weight is None else e(ops.multiply, result, weight)
     result = result if bias is None else e(ops.add, result, bias)
@@ -404,9 +431,12 @@ def _matmul(e: RowCall, a: Any, b: Any) -> Any:
 
 @row("addmm", "baddbmm", "addmv")
 def _addmm(e: RowCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """The product of halves is rounded once, with the sum."""
+    x, a, b = (e.wide(operand) if e.is_half else operand for operand in (x, a, b))
     product = _matmul(e, a, b)
     product = product if alpha == 1 else e(ops.multiply, product, alpha)
-    return e(ops.add, product, x if beta == 1 else e(ops.multiply, x, beta))
+    total = e(ops.add, product, x if beta == 1 else e(ops.multiply, x, beta))
+    return e.narrow(total) if e.is_half else total
 
 
 # -- movement

@@ -51,7 +51,10 @@ def _reduced(
     values = e(ops.where, mask, e(ops.unsqueeze, updates, axis=axis), fill)
     dtype = {"dtype": x.dtype} if x.dtype.is_integer and way in ("sum", "prod") else {}
     result = e(reduction, values, axis=(axis + 1,), **dtype)
-    result = e(combine, x, result) if own else result
+    if own:
+        total = e(combine, x, result)
+        is_signed = x.dtype.is_float and way == "sum"  # -0.0 stays where nothing is added
+        result = e(ops.where, e(ops.equal, result, 0), x, total) if is_signed else total
     updates_any = e(ops.any, mask, axis=(axis + 1,))
     if way == "mean":
         count = e(ops.sum, mask, axis=(axis + 1,))

@@ -128,6 +128,7 @@ class TorchRecorder:
         self._failure: tuple[Any, GraphError | None] = None, None
         self._sized: list[tuple[Symbol, str]] = []  # calls whose sizes depend on values
         self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
+        self._unwritten: dict[int, Any] = {}  # tensors of torch.empty, by their storages
 
     # -- inputs
 
@@ -233,7 +234,7 @@ class TorchRecorder:
         base = self.torch.utils._python_dispatch.TorchDispatchMode
         functions = self.torch.overrides.TorchFunctionMode
         replacements = Replacements(
-            self.torch, lambda tensor: _depends_on_inputs(self.tensors[tensor])
+            self.torch, lambda tensor: _depends_on_inputs(self.tensors[self._plain(tensor)])
         )
 
         def dispatch(mode: Any, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -276,7 +277,7 @@ class TorchRecorder:
         leaves = leaves or [*self._writes.values()]
         if not leaves:
             raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
-        self.graph.output(*[self.tensors[leaf] for leaf in leaves])
+        self.graph.output(*[self._read(leaf) for leaf in leaves])
         outputs = {output.index for output in self.graph.outputs}
         hidden = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
         if hidden:
@@ -309,7 +310,7 @@ class TorchRecorder:
                 return op(*args, **kwargs)  # PyTorch's own question for a shape
             if name_of(op) == "lift_fresh":  # of torch.tensor, whose values no op has made
                 self.tensors[args[0]] = self._constant(args[0])
-            operands = self._operands(args, kwargs)
+            operands = self._operands(args, kwargs, op.is_view)
             if name_of(op) == "_pack_padded_sequence" and _depends_on_inputs(operands[0][1]):
                 raise GraphError(
                     "the lengths of a packed sequence depend on the inputs, and decide what runs",
@@ -323,6 +324,8 @@ class TorchRecorder:
                     self._failure = error, self._unlike(op, operands)
                 raise
             results = self._tensors(result)
+            if name_of(op) in _EMPTY:
+                self._unwritten[self.tensors.key(results[0])] = results[0]
             if results and not results[0].is_meta:
                 symbols = self._symbols(op, operands, (args, kwargs), results)
                 for tensor, symbol in zip(results, symbols, strict=True):
@@ -348,6 +351,8 @@ class TorchRecorder:
         self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any], targets: Sequence[Any]
     ) -> Any:
         """Run an op that writes to tensors: the op without writes, then casts to their dtypes."""
+        for target in targets:
+            self._unwritten.pop(self.tensors.key(target), None)
         operands = self._operands(args, kwargs)
         if self.torch.Tag.inplace_view in op.tags:
             op(*args, **kwargs)
@@ -355,28 +360,21 @@ class TorchRecorder:
                 self.tensors[target] = self.tensors.view(target)
             return args[0]
         if name_of(op) == "copy_":
-            value, to = operands[0][1], dtype_of(targets[0].dtype)
-            if not isinstance(value, Symbol):
-                value = self.graph.constant_of(
-                    (to, array_of(self.torch, self.torch.tensor(value).to(targets[0].dtype)))
-                )
-            self._write(op, targets, [value])
+            self._write(op, targets, [self._copied_value(operands[0][1], targets[0].dtype)])
             return op(*args, **kwargs)
-        pure = functional_op(self.torch, op)
-        results = self._tensors(pure(*args, **kwargs_of(pure, kwargs))) if pure is not None else []
+        pure, shapes = functional_op(self.torch, op), [x.shape for x in targets]
+        # A reduction computes in the dtype of its `out`.
+        inner = {} if pure is None else kwargs_of(pure, {"dtype": targets[0].dtype, **kwargs})
+        results = [] if pure is None else self._tensors(pure(*args, **inner))
         if len(results) == len(targets):
-            inner = operands[0], kwargs_of(pure, operands[1])
-            symbols = self._symbols(pure, inner, (args, kwargs_of(pure, kwargs)), results)
-            resized = [x for x, y in zip(targets, results, strict=True) if x.shape != y.shape]
+            keywords = {**inner, **kwargs_of(pure, operands[1])}
+            symbols = self._symbols(pure, (operands[0], keywords), (args, inner), results)
             if self._is_random(op, (args, kwargs)):  # a second draw would be another
                 for target, value in zip(targets, results, strict=True):
                     target.copy_(value)
                 result = targets[0] if op._schema.returns else None
             else:  # PyTorch itself says which results it stores
                 result = op(*args, **kwargs)
-            for target in resized:  # an `out` of another size
-                self.tensors.forget(target)
-                self.tensors[target] = self._constant(target)
         else:
             result = op(*args, **kwargs)
             others = [x for x in self._tensors(result) if all(x is not y for y in targets)]
@@ -384,8 +382,20 @@ class TorchRecorder:
             for tensor, symbol in zip(others, several, strict=False):
                 self.tensors[tensor] = symbol
             symbols = several[len(others) :]
+        for target, shape in zip(targets, shapes, strict=True):
+            if target.shape != shape:  # an `out` of another size
+                self.tensors.forget(target)
+                self.tensors[target] = self._constant(target)
         self._write(op, targets, symbols)
         return result
+
+    def _copied_value(self, value: Any, dtype: Any) -> Symbol:
+        """Return the symbol of what `copy_` stores: a tensor, or a number in a dtype."""
+        if isinstance(value, Symbol):
+            return value
+        wide = self.torch.float64 if isinstance(value, float) else None
+        number = self.torch.tensor(value, dtype=wide).to(dtype)
+        return self.graph.constant_of((dtype_of(dtype), array_of(self.torch, number)))
 
     def _write(self, op: Any, targets: Sequence[Any], symbols: Sequence[Symbol]) -> None:
         """Record that an op has written symbols to tensors, in whose dtypes it casts them."""
@@ -399,9 +409,28 @@ class TorchRecorder:
             elif not target.untyped_storage().resizable() and _depends_on_inputs(value):
                 self._note("NumPy shares the memory that is written; what it reads is constant")
 
-    def _operands(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _operands(self, args: Any, kwargs: Any, is_view: bool = False) -> tuple[Any, Any]:
         """Return the arguments of an op with symbols for tensors."""
-        return _map(self.torch, self.tensors.__getitem__, (tuple(args), dict(kwargs)))
+        read = self.tensors.__getitem__ if is_view else self._read
+        return _map(self.torch, read, (tuple(args), dict(kwargs)))
+
+    def _read(self, tensor: Any) -> Symbol:
+        """Return the symbol of a tensor; a constant if no op has written to it since torch.empty.
+
+        Some functions of PyTorch write to its memory without an op, as pad_packed_sequence does.
+        """
+        if self._unwritten.pop(self.tensors.key(tensor), None) is not None:
+            self.tensors.forget(tensor)
+            self.tensors[tensor] = self._constant(tensor)
+            self._note("what PyTorch has written to an empty tensor is constant")
+        return self.tensors[tensor]
+
+    def _plain(self, tensor: Any) -> Any:
+        """Return the tensor that a transform of torch.func has wrapped."""
+        functorch = self.torch._C._functorch
+        while functorch.is_functorch_wrapped_tensor(tensor):
+            tensor = functorch.get_unwrapped(tensor)
+        return tensor
 
     def _tensors(self, value: Any) -> list[Any]:
         tensor = self.torch.Tensor
@@ -413,6 +442,8 @@ class TorchRecorder:
         """Return the symbols of an op's results: by its row, its decomposition, or as a call."""
         before = len(self.graph.symbols)
         is_random = self._is_random(op, real)
+        if not self._tensors(real) and any(_is_of_tensors(x) for x in op._schema.arguments):
+            return [self._constant(result) for result in results]  # vmap gives numbers for tensors
         for way in () if is_random else (self._by_row, self._by_decomposition, self._as_view):
             try:
                 symbols = way(op, operands, real, results)
@@ -450,6 +481,7 @@ class TorchRecorder:
             lambda wide: vector_places(
                 results[0].shape, self._tensors(real), 512 if wide and self._has_avx512 else 256
             ),
+            lambda: _has_onednn(self.torch, results[0].dtype),
         )
         result = row(call, *args, **keywords)
         if result is None:
@@ -578,7 +610,8 @@ class TorchRecorder:
         A value that the program only checks may leave it.
         """
         tensors = self._tensors(values) if values else ()
-        symbols = [x for x in map(self.tensors.__getitem__, tensors) if _depends_on_inputs(x)]
+        symbols = [self.tensors[self._plain(x)] for x in tensors]
+        symbols = [x for x in symbols if _depends_on_inputs(x)]
         if not symbols:
             return
         function = self.sites.function.name if self.sites.function else "item"
@@ -607,6 +640,11 @@ _STAYING = {
     "tensor_split": "pass the indices as numbers",
 }
 """What to write in place of a function that takes a value out of the graph."""
+
+_EMPTY = frozenset(
+    ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted")
+)
+"""The ops that make a tensor without values."""
 
 _READING = frozenset(("_local_scalar_dense", "equal", "is_nonzero", "item", "allclose"))
 """The ops that read values."""
@@ -677,6 +715,18 @@ def _restoring_values(op: Any, args: Sequence[Any]) -> Generator[None]:
     yield
     for tensor, copy in copies:
         tensor.copy_(copy)
+
+
+def _has_onednn(torch: Any, dtype: Any) -> bool:
+    """Whether oneDNN computes convolutions of a dtype on this processor."""
+    kinds = {torch.bfloat16: "bf16", torch.float16: "fp16"}
+    if dtype not in kinds or not torch.backends.mkldnn.is_available():
+        return torch.backends.mkldnn.is_available()
+    return getattr(torch.ops.mkldnn, f"_is_mkldnn_{kinds[dtype]}_supported")()
+
+
+def _is_of_tensors(argument: Any) -> bool:
+    return str(argument.type).startswith(("Tensor", "List[Tensor"))
 
 
 def kwargs_of(op: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:

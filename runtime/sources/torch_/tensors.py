@@ -56,6 +56,8 @@ def array_of(torch: Any, tensor: Any) -> Any:
 def tensor_of(torch: Any, array: Any) -> Any:
     """Return a tensor with a copy of an array's values."""
     whole = np.array(array, order="C")
+    if not whole.size:  # whose strides NumPy sets to 0
+        return torch.empty(whole.shape, dtype=getattr(torch, whole.dtype.name))
     if whole.dtype.name.startswith(("bfloat", "float8")):
         words = np.uint16 if whole.dtype.itemsize == 2 else np.uint8
         return torch.from_numpy(whole.view(words)).view(getattr(torch, whole.dtype.name))
@@ -164,6 +166,12 @@ class _Storage:
             if self._is_whole(places):
                 self.base_symbol = graph.apply(ops.reshape, (symbol,), {"shape": self._shape})
             else:
+                if np.unique(places).size < places.size:
+                    raise GraphError(
+                        "elements of a tensor that is written to share memory",
+                        got=str(type_of(tensor)),
+                        fix="write to x.clone()",
+                    )
                 args = whole, symbol, _constant(graph, places)
                 self.base_symbol = graph.apply(ops.index_update, args, {"axis": None})
         self.views = {self._base: self.base_symbol, _geometry(tensor): symbol}
@@ -197,7 +205,7 @@ def _grid(size: int, shape: Any, strides: Any, offset: int) -> Any:
 
 
 def _constant(graph: Graph, places: Any) -> Symbol:
-    return graph.constant_of((DType.int64, np.ascontiguousarray(places, np.int64)))
+    return graph.constant_of((DType.int64, np.array(places, np.int64, order="C")))
 
 
 def _geometry(tensor: Any) -> Geometry:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Symbol, ops
+from graphir import DType, Symbol, ops
 from runtime.sources.torch_.elementwise import ROWS
 from runtime.sources.torch_.rows import RowCall, row, sizes
 
@@ -102,6 +102,18 @@ class _Convolution:
             columns = e(ops.transpose, e.shaped(weight, (self.groups, self.features, inner)))
         return e.shaped(e(ops.transpose, e(ops.matmul, rows, columns)), self.shape)
 
+    def rounded_sums(self, weight: Symbol) -> Symbol:
+        """Return the products with weights, added by elements of the kernel in their own dtype."""
+        e, total = self.e, None
+        weight = e.shaped(weight, (self.groups, self.channels, self.features, self.elements))
+        for element in range(self.elements):
+            last = e.graph.scalar(element, DType.int64)
+            rows = e(ops.gather, self.windows, last, axis=4)
+            rows = e(ops.permute, rows, dims=(0, 1, 3, 2))
+            term = e(ops.matmul, rows, e(ops.gather, weight, last, axis=3))
+            total = term if total is None else e(ops.add, total, term)
+        return e.shaped(e(ops.transpose, total), self.shape)
+
     def weight_gradient(self, gradient: Symbol, weight: Symbol) -> Symbol:
         """Return the gradient of the weights of a convolution that is not transposed."""
         e, count = self.e, self.batch * self.places
@@ -115,13 +127,25 @@ class _Convolution:
 
 @row("convolution", "_convolution", "convolution_overrideable")
 def _convolution(e: RowCall, x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
+    """The product of halves is rounded once, with the bias.
+
+    Without oneDNN, PyTorch adds the bias of a transposed one afterwards, and what overlaps in the
+    result as halves.
+    """
     stride, padding, dilation, transposed, _, groups = settings[:6]
     rank = x.rank - 2
     if rank < 1:
         return None
+    has_steps = e.is_half and transposed and not e.onednn()
+    is_wide = e.is_half and bias is not None and not has_steps
+    if is_wide:
+        x, weight, bias = (e.wide(operand) for operand in (x, weight, bias))
     steps = stride, padding, dilation, transposed, groups
-    result = _Convolution(e, x, sizes_of(e), sizes(weight)[2:], *steps).product(weight)
-    return result if bias is None else e(ops.add, result, e.shaped(bias, (1, -1, *[1] * rank)))
+    layer = _Convolution(e, x, sizes_of(e), sizes(weight)[2:], *steps)
+    result = layer.rounded_sums(weight) if has_steps else layer.product(weight)
+    if bias is not None:
+        result = e(ops.add, result, e.shaped(bias, (1, sizes(bias)[0], *[1] * rank)))
+    return e.narrow(result) if is_wide else result
 
 
 @row("convolution_backward")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from graphir import Graph, GraphError, ops  # noqa: E402
+from graphir import ExecutionError, Graph, GraphError, ops  # noqa: E402
 from passes import cast_report, lower  # noqa: E402
 from runtime import from_torch, interpret  # noqa: E402
 from runtime.sources.torch_.tensors import array_of  # noqa: E402
@@ -76,7 +77,12 @@ def test_graphs_have_the_values_of_torch(name: str) -> None:
 def test_modules_have_the_values_of_torch(name: str, autocast: bool) -> None:
     module, args = copy.deepcopy(MODULES[name])
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16) if autocast else nullcontext():
-        expected = leaves(copy.deepcopy(module)(*args))
+        try:
+            expected = leaves(copy.deepcopy(module)(*args))
+        except RuntimeError as error:  # oneDNN, on processors without AVX512
+            if "primitive descriptor" in str(error):
+                return
+            raise
         graph = from_torch(copy.deepcopy(module), *args)
     bounds = dict.fromkeys(BOUNDS, 5e-2) if autocast else BOUNDS
     assert_same(module, args, expected, graph, bounds)
@@ -291,11 +297,181 @@ def test_an_index_may_be_an_argument(name: str) -> None:
                 np.testing.assert_array_equal(value, array_of(torch, _INDEXED[name](x, i)))
 
 
-def test_an_index_by_which_sizes_depend_on_values_is_refused() -> None:
-    x, i = torch.arange(12.0).reshape(3, 4), torch.tensor(1)
-    for function in (lambda x, i: x[i:], lambda x, i: x[i > 0]):
-        with pytest.raises(GraphError, match="__getitem__: the value of a tensor leaves the graph"):
-            from_torch(function, x, i)
+_LIMITS: dict[str, Any] = {
+    "x[i:]": lambda x, i: x[i:],
+    "x[:i]": lambda x, i: x[:i],
+    "x[i:i+2]": lambda x, i: x[i : i + 2],
+    "x[..., i:]": lambda x, i: x[..., i:],
+    "x[i::2]": lambda x, i: x[i::2],
+    "x[i, i:]": lambda x, i: x[i, i:],
+    "x[None, i:]": lambda x, i: x[None, i:],
+    "x[None, ..., i]": lambda x, i: x[None, ..., i],
+    "x[i:, [0, 1]]": lambda x, i: x[i:, [0, 1]],
+    "x[i:] = 5": lambda x, i: _written(x, slice(i, None), 5.0),
+    "x[:, i:] = y": lambda x, i: _written(x, (slice(None), slice(i, None)), x[0, 0]),
+    "x[m]": lambda x, i: x[i > 0],
+    "x[m, 0]": lambda x, i: x[i > 0, 0],
+    "x[:, m]": lambda x, i: x[:, i > 0],
+    "x[m, 1:]": lambda x, i: x[i > 0, 1:],
+    "x[0, 0][m]": lambda x, i: x[0, 0][i > 0],
+    "x[u]": lambda x, i: x[i.to(torch.uint8)],
+    "x[m] = 5": lambda x, i: _written(x, i > 0, True),
+    "x[m, 0] = y": lambda x, i: _written(x, (i > 0, 0), x[1, 1]),
+    "unbind": lambda x, i: _written_after(x.unbind(), x),
+}
+
+
+def _written(x: Any, index: Any, value: Any) -> Any:
+    y = x.clone()
+    y[index] = value
+    return y
+
+
+def _written_after(rows: Any, x: Any) -> Any:
+    element = rows[0].unbind()[0]
+    x[torch.tensor([0])] = 2
+    return element
+
+
+@pytest.mark.filterwarnings("ignore")
+@every("name", _LIMITS)
+def test_limits_and_masks_that_are_arguments(name: str) -> None:
+    """The sizes are those of the recording; a run of which they differ is refused."""
+    for place in (1, -2, 0):
+        x, i = torch.arange(12.0).reshape(3, 4), torch.tensor(place)
+        wanted = array_of(torch, _LIMITS[name](x.clone(), i))
+        arrays = array_of(torch, x), array_of(torch, i)
+        value = interpret(from_torch(_LIMITS[name], x, i), *arrays)
+        assert value.shape == wanted.shape
+        np.testing.assert_array_equal(value, wanted)
+
+
+def test_a_size_that_an_argument_decides_is_checked_at_run_time() -> None:
+    graph = from_torch(lambda x, i: x[i:], torch.arange(5.0), torch.tensor(2))
+    with pytest.raises(ExecutionError, match=r"must give float32\[3\]; got float32\[2\]"):
+        interpret(graph, np.arange(5, dtype="float32"), np.int64(3))
+
+
+def test_a_factor_alpha_that_is_a_tensor() -> None:
+    """PyTorch reads its value; the graph multiplies by it."""
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64):
+        x, y = torch.linspace(-3, 5, 33).to(dtype), torch.linspace(4, -1, 33).to(dtype)
+        for alpha in (torch.tensor(3), torch.tensor(0.9), torch.tensor(True)):
+            for name in ("add", "sub", "rsub", "add_"):
+                take = torch.rsub if name == "rsub" else getattr(torch.Tensor, name)
+                function = lambda x, y, a, take=take: take(x.clone(), y, alpha=a)  # noqa: E731
+                try:
+                    wanted = function(x, y, alpha)
+                except RuntimeError:
+                    with pytest.raises(RuntimeError):
+                        from_torch(function, x, y, alpha)
+                    continue
+                arrays = [array_of(torch, z) for z in (x, y, alpha)]
+                value = interpret(from_torch(function, x, y, alpha), *arrays)
+                np.testing.assert_array_equal(value, array_of(torch, wanted))
+
+
+def test_numbers_that_vmap_gives_for_tensors() -> None:
+    for function in (lambda a: a - 0.1, lambda a: torch.relu(a) * (a / 3)):
+        mapped = lambda x, f=function: torch.func.vmap(f)(x)  # noqa: E731
+        for x in (torch.linspace(-1, 1, 5), torch.linspace(-1, 1, 5, dtype=torch.float16)):
+            value = interpret(from_torch(mapped, x), array_of(torch, x))
+            np.testing.assert_array_equal(value, array_of(torch, mapped(x)))
+
+
+def test_lengths_that_torch_writes_without_an_op() -> None:
+    """pad_packed_sequence fills a tensor of torch.empty through its address."""
+    rnn = nn.utils.rnn
+
+    def means(x: Any) -> Any:
+        packed = rnn.pack_padded_sequence(x, [3, 5, 2], batch_first=True, enforce_sorted=False)
+        padded, lengths = rnn.pad_packed_sequence(packed, batch_first=True)
+        return padded.sum(1) / lengths[:, None], lengths
+
+    x = torch.randn(3, 5, 2)
+    graph = from_torch(means, x)
+    assert "written to an empty tensor is constant" in " ".join(graph.notes)
+    for value, wanted in zip(interpret(graph, array_of(torch, x)), means(x), strict=True):
+        np.testing.assert_allclose(value, array_of(torch, wanted), rtol=1e-6)
+
+
+def test_places_of_a_grid_that_are_not_finite() -> None:
+    for place in (float("nan"), float("inf"), -float("inf"), 6e4):
+        grid = torch.tensor([[[[place, 0.2], [0.1, place]]]])
+        for mode in ("bicubic", "bilinear", "nearest"):
+            image = torch.randn(1, 2, 3, 3, generator=torch.Generator().manual_seed(1))
+            if mode != "bicubic":
+                image[0, 0, 0, 0] = float("nan")  # which a place outside does not read
+            for padding in ("zeros", "border", "reflection"):
+                function = partial(
+                    F.grid_sample, mode=mode, padding_mode=padding, align_corners=False
+                )
+                graph = from_torch(lambda x, g, f=function: f(x, g), image, grid)
+                value = interpret(graph, array_of(torch, image), array_of(torch, grid))
+                np.testing.assert_allclose(value, function(image, grid), rtol=1e-4, atol=1e-5)
+
+
+def test_a_bilinear_form_under_autocast() -> None:
+    """Its op multiplies matrices inside, which autocast narrows."""
+    torch.manual_seed(0)
+    module, x, y = nn.Bilinear(3, 4, 2), torch.randn(5, 3), torch.randn(5, 4)
+    run = lambda x, y: module(x, y).view(torch.int16)  # noqa: E731 -- of contiguous elements
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        graph, wanted = from_torch(run, x, y), run(x, y)
+    np.testing.assert_array_equal(interpret(graph, x.numpy(), y.numpy()), wanted)
+
+
+def test_an_empty_tensor_of_another_dtype() -> None:
+    x = torch.tensor([], dtype=torch.bfloat16)
+    graph = from_torch(lambda x: x.view(torch.float32), x)
+    assert interpret(graph, array_of(torch, x)).shape == (0,)
+
+
+def _out(name: str, dtype: Any) -> Any:
+    def run(x: Any) -> Any:
+        return getattr(torch, name)(x, 0, out=torch.empty(0, dtype=dtype))
+
+    return run
+
+
+def _number_copied(x: Any) -> Any:
+    y = x.double()
+    y[0].copy_(1e-3)
+    return y
+
+
+_STORED: dict[str, Any] = {
+    **{f"{name} out": _out(name, torch.float64) for name in ("sum", "prod", "cumsum", "mean")},
+    **{f"{name} into integers": _out(name, torch.int16) for name in ("sum", "prod", "cumsum")},
+    "a number copied": _number_copied,
+    "index_add": lambda x: x.index_add(0, torch.tensor([0]), x[:1]),
+    "scatter_add": lambda x: x.scatter_add(0, torch.tensor([[0, 0, 0]]), x[:1]),
+    "cumsum": lambda x: x.cumsum(0),
+    "linspace out": lambda x: x + torch.linspace(0, 1, 3, out=torch.empty(0, dtype=torch.float64)),
+    "vjp of clamp": lambda x: torch.func.vjp(
+        lambda a: torch.clamp(a * a, -1, torch.tensor(0.7)), x
+    )[1](torch.ones_like(x))[0],
+}
+
+
+@every("name", _STORED)
+def test_stored_values_have_the_bits_of_torch(name: str) -> None:
+    x = torch.tensor([[0.6, 0.7, -0.0], [2.6, -0.3, -0.0]])
+    value = interpret(from_torch(_STORED[name], x), array_of(torch, x))
+    right = array_of(torch, _STORED[name](x))
+    assert value.dtype == right.dtype
+    np.testing.assert_array_equal(value, right)
+    np.testing.assert_array_equal(np.signbit(value), np.signbit(right))
+
+
+def test_a_write_to_elements_that_share_memory_is_refused() -> None:
+    def run(x: Any) -> Any:
+        y = x.clone()
+        y.unfold(0, 2, 1).tril_()
+        return y
+
+    with pytest.raises(GraphError, match="elements of a tensor that is written to share memory"):
+        from_torch(run, torch.arange(12.0).reshape(4, 3))
 
 
 def _packed(layer: Any, lengths: Any, **settings: Any) -> Any:
