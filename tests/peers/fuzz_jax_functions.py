@@ -9,7 +9,8 @@ under jax.jit. The graph's results have JAX's dtypes and shapes. Each element ha
 the two runs where only exact ops lead to it (+ - * / % casts, comparisons, integers, selections);
 else it is off by at most 4 ulps and 4 times the spread that 6 runs have whose inexact ops are
 moved by 4 ulps (1 ulp of float16 and bfloat16). A refusal is a `GraphirError`. Where JAX refuses
-a function, so does `from_jax`, by any exception.
+a function, so does `from_jax`, by any exception. The graph is given the arrays that JAX makes of
+the arguments: without 64 bits, JAX cuts them before the function runs.
 
 `--front-end none` only runs JAX; `--front-end jit` compares jax.jit with the run op by op: both
 check the fuzzer.
@@ -95,15 +96,22 @@ def _run_front_end(program: Program, namespace: dict[str, Any]) -> list[np.ndarr
 
     stage = "from_jax"
     try:
-        graph = from_jax(namespace["f"], *namespace["arguments"]())
+        arguments = namespace["arguments"]()
+        graph = from_jax(namespace["f"], *arguments)
         stage = "interpret"
-        return leaves(interpret(graph, *namespace["arguments"]()))
+        return leaves(interpret(graph, *map(_as_jax_has_it, arguments)))
     except GraphirError as error:
         return Outcome("refused", f"{stage}: {type(error).__name__}", str(error))
     except Exception as error:
         if program.refusal:
             return Outcome("refused", f"{stage}: {type(error).__name__}", str(error))
         return Outcome("crashed", f"{stage}: {type(error).__name__}", str(error))
+
+
+def _as_jax_has_it(argument: Any) -> Any:
+    """The array of NumPy that JAX makes of an argument before the function runs; numbers as are."""
+    is_array = isinstance(argument, (np.ndarray, np.generic, jax.Array))
+    return np.asarray(jnp.asarray(argument)) if is_array else argument
 
 
 def _run_op_by_op(namespace: dict[str, Any]) -> list[np.ndarray]:
