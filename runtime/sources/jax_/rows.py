@@ -84,7 +84,7 @@ Row: TypeAlias = "Op | Callable[[Equation], Any]"
 
 _ALIKE = """
     abs exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt
-    cbrt atan2 pow erf sign floor ceil square real imag conj is_finite nextafter
+    cbrt atan2 erf sign floor ceil square real imag conj is_finite nextafter
 """
 """The primitives with the names of their ops."""
 
@@ -122,11 +122,25 @@ def array_type(aval: Any) -> TensorType:
         dtype = DType.from_numpy(np.dtype(aval.dtype))
     except (AttributeError, TypeError, ValueError):
         return OpaqueType(str(aval))
-    if getattr(aval, "weak_type", False) and not has_explicit_dtypes(optional("jax", "jax", "JAX")):
-        dtype = {"int": DType.weak_int, "float": DType.weak_float}.get(
-            dtype.family, DType.weak_complex if dtype.is_complex else dtype
-        )
+    if getattr(aval, "weak_type", False):
+        dtype = _weak_dtypes(optional("jax", "jax", "from_jax")).get(dtype, dtype)
     return TensorType(dtype, aval.shape)
+
+
+def _weak_dtypes(jax: Any) -> Mapping[DType, DType]:
+    """Return the weak dtypes of graphs by the dtypes that JAX has for their values.
+
+    JAX holds other dtypes weak, too: the int32 indices of top_k with 64 bits on. A weak value of a
+    graph has its default dtype alone.
+    """
+    if has_explicit_dtypes(jax):
+        return {}
+    wide = jax.config.jax_enable_x64
+    return {
+        DType.int64 if wide else DType.int32: DType.weak_int,
+        DType.float64 if wide else DType.float32: DType.weak_float,
+        DType.complex128 if wide else DType.complex64: DType.weak_complex,
+    }
 
 
 def drops_imaginary(source: DType, target: DType) -> bool:
@@ -159,7 +173,7 @@ def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
 MOVING = frozenset({"broadcast_in_dim", "expand_dims", "squeeze"})
 """The primitives by which JAX's functions broadcast an operand that they have converted."""
 
-PROMOTING = frozenset({"mul", "div", "select_n", "clamp"})
+PROMOTING = frozenset({"mul", "div", "pow", "select_n", "clamp"})
 """The primitives, beside those whose row is an op, to which JAX's functions promote operands."""
 
 
@@ -191,9 +205,17 @@ def _multiply(e: Equation) -> Any:
 
 @row("div")
 def _divide(e: Equation) -> Any:
-    """Integers divide towards 0; -1 for a divisor of 0."""
+    """Integers divide towards 0; -1 for a divisor of 0.
+
+    XLA multiplies by the reciprocal of a divisor that it broadcasts (HandleDivide of its algebraic
+    simplifier), but not of bfloat16, which it computes in float32, nor of complex numbers.
+    """
     x, y = e.args
     if not e.type.dtype.is_integer:
+        source = y.args[0] if y.op is ops.broadcast_to else y
+        is_broadcast = prod(known_shape(source)) < prod(known_shape(e.type))
+        if e.type.dtype in _RECIPROCAL and is_broadcast and not _is_power_of_two(source):
+            return e.emit(ops.multiply, x, e.emit(ops.reciprocal, source))
         return e.emit(ops.divide, x, y)
     quotient, rest = e.emit(ops.floor_divide, x, y), e.emit(ops.remainder, x, y)
     zero = e.number(0, e.type)
@@ -203,6 +225,17 @@ def _divide(e: Equation) -> Any:
         quotient = e.emit(ops.where, up, e.emit(ops.add, quotient, e.number(1, e.type)), quotient)
     by_zero = e.emit(ops.bitwise_invert, zero)
     return e.emit(ops.where, e.emit(ops.equal, y, zero), by_zero, quotient)
+
+
+_RECIPROCAL = (DType.float16, DType.float32, DType.float64, DType.weak_float)
+
+
+def _is_power_of_two(x: Symbol) -> bool:
+    """Whether x is a constant whose quotients are its products with the reciprocal."""
+    if x.op is not ops.constant:
+        return False
+    mantissas, exponents = np.frexp(np.asarray(x.attrs["value"], np.float64))
+    return bool(np.all((abs(mantissas) == 0.5) & (abs(exponents) < 13)))
 
 
 @row("rem")
@@ -278,6 +311,35 @@ def _integer_pow(e: Equation) -> Any:
             factor = e.emit(ops.multiply, factor, factor)
     assert result is not None
     return result if exponent > 0 else e.emit(ops.divide, e.number(1.0, e.type), result)
+
+
+@row("pow")
+def _power(e: Equation) -> Any:
+    """XLA computes powers of complex numbers in polar form (EmitComplexPower)."""
+    x, y = e.args
+    if not e.type.dtype.is_complex:
+        return e.emit(ops.pow, x, y)
+    y = y if y.dtype.is_complex else e.emit(ops.cast, y, to=x.dtype)
+    (a, b), (c, d) = ([e.emit(part, z) for part in (ops.real, ops.imag)] for z in (x, y))
+    size, angle = e.emit(ops.abs, x), e.emit(ops.atan2, b, a)
+    shrinking = e.emit(ops.exp, e.emit(ops.negative, e.emit(ops.multiply, d, angle)))
+    length = e.emit(ops.multiply, e.emit(ops.pow, size, c), shrinking)
+    turns = e.emit(ops.multiply, d, e.emit(ops.log, size))
+    turn = e.emit(ops.add, e.emit(ops.multiply, c, angle), turns)
+    parts = [e.emit(ops.multiply, length, e.emit(op, turn)) for op in (ops.cos, ops.sin)]
+    zero, one = e.number(0, a), e.number(1, a)
+
+    def both(*tests: tuple[Symbol, Symbol]) -> Symbol:
+        first, second = (e.emit(ops.equal, *test) for test in tests)
+        return e.emit(ops.logical_and, first, second)
+
+    is_one = e.emit(ops.logical_or, both((a, one), (b, zero)), both((c, zero), (d, zero)))
+    at_zero = e.emit(ops.logical_and, e.emit(ops.equal, a, zero), e.emit(ops.greater, c, zero))
+    at_end = e.emit(ops.logical_or, at_zero, both((a, e.number(float("inf"), a)), (c, c)))
+    is_real = e.emit(ops.logical_and, at_end, both((b, zero), (d, zero)))
+    real = e.emit(ops.where, is_one, one, e.emit(ops.where, is_real, length, parts[0]))
+    imaginary = e.emit(ops.where, e.emit(ops.logical_or, is_one, is_real), zero, parts[1])
+    return e.emit(ops.as_complex, real, imaginary)
 
 
 @row("select_n")
@@ -407,15 +469,26 @@ def _iota(e: Equation) -> Any:
 
 def _reduction(op: Op) -> Callable[[Equation], Any]:
     def reduce(e: Equation) -> Any:
-        pinned = {"dtype": e.type.dtype} if op in (ops.sum, ops.prod) else {}
-        axes = tuple(e.params["axes"])
-        return e.emit(op, e.args[0], axis=axes, **pinned) if axes else e.args[0]
+        (x,), axes = e.args, tuple(e.params["axes"])
+        if op in (ops.sum, ops.prod):
+            return e.emit(op, x, axis=axes, dtype=e.type.dtype) if axes else x
+        if 0 in [known_shape(x)[int(axis)] for axis in axes]:
+            start = e.number(_extreme(x.dtype, least=op is ops.max), e.type)
+            return e.emit(ops.broadcast_to, start, shape=e.type.shape)
+        return e.emit(op, x, axis=axes) if axes else x
 
     return reduce
 
 
 for _name in ("sum", "prod", "max", "min"):
     ROWS[f"reduce_{_name}"] = _reduction(ops.find(_name))
+
+
+def _extreme(dtype: DType, least: bool) -> Any:
+    """Return the least or greatest value of a dtype."""
+    if dtype.is_integer:
+        return dtype.min if least else dtype.max
+    return not least if dtype is DType.bool else float("-inf" if least else "inf")
 
 
 def _verdict(op: Op) -> Callable[[Equation], Any]:
