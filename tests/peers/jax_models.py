@@ -346,7 +346,7 @@ def run_graphir(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tup
 
     graph = from_jax(function, *arguments)
     known = set(jaxpr_dtypes(jax.make_jaxpr(function)(*arguments).jaxpr))
-    extra = set(graph_dtypes(weak_types(implicit_cast(graph)))) - known - {"int64", "bool"}
+    extra = set(graph_dtypes(weak_types(implicit_cast(graph)))) - known
     try:
         value = interpret(graph, *arguments)
     except Exception as error:

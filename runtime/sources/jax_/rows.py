@@ -92,7 +92,7 @@ _RENAMED = """
     add=add add_any=add add_jaxvals=add sub=subtract max=maximum min=minimum neg=negative
     eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal complex=as_complex
     and=bitwise_and or=bitwise_or xor=bitwise_xor not=bitwise_invert logistic=sigmoid
-    shift_left=left_shift shift_right_arithmetic=right_shift
+    shift_left=left_shift
 """
 
 ROWS: dict[str, Row] = {
@@ -173,7 +173,7 @@ def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
 MOVING = frozenset({"broadcast_in_dim", "expand_dims", "squeeze"})
 """The primitives by which JAX's functions broadcast an operand that they have converted."""
 
-PROMOTING = frozenset({"mul", "div", "pow", "select_n", "clamp"})
+PROMOTING = frozenset({"mul", "div", "pow", "select_n", "clamp", "shift_right_arithmetic"})
 """The primitives, beside those whose row is an op, to which JAX's functions promote operands."""
 
 
@@ -278,6 +278,18 @@ def _shift_right(e: Equation) -> Any:
     return e.emit(ops.right_shift, *e.args) if e.type.dtype.family == "uint" else None
 
 
+@row("shift_right_arithmetic")
+def _shift_right_with_sign(e: Equation) -> Any:
+    """XLA's shift copies the upper bit, of numbers without a sign too."""
+    x, y = e.args
+    shifted = e.emit(ops.right_shift, x, y)
+    if e.type.dtype.family != "uint":
+        return shifted
+    ones = e.emit(ops.bitwise_invert, e.emit(ops.right_shift, e.emit(ops.bitwise_invert, x), y))
+    has_upper_bit = e.emit(ops.greater, x, e.number(e.type.dtype.max // 2, x))
+    return e.emit(ops.where, has_upper_bit, ones, shifted)
+
+
 @row("round")
 def _round(e: Equation) -> Any:
     (x,) = e.args
@@ -362,9 +374,23 @@ def _clamp(e: Equation) -> Any:
 
 @row("reduce_precision")
 def _reduce_precision(e: Equation) -> Any:
+    """Rounding of the mantissa; where the exponent has fewer bits, XLA has no subnormal numbers."""
     (x,), bits = e.args, (e.params["exponent_bits"], e.params["mantissa_bits"])
-    to = {(8, 7): DType.bfloat16, (5, 10): DType.float16, (8, 23): DType.float32}.get(bits)
-    return to and e.emit(ops.cast, e.emit(ops.cast, x, to=to), to=x.dtype)
+    own = _BITS.get(e.graph.concrete_dtype(x.dtype))
+    if own == bits:
+        return x
+    if own != _BITS[DType.float32] or bits != _BITS[DType.bfloat16]:
+        return None
+    return e.emit(ops.cast, e.emit(ops.cast, x, to=DType.bfloat16), to=x.dtype)
+
+
+_BITS = {
+    DType.float16: (5, 10),
+    DType.bfloat16: (8, 7),
+    DType.float32: (8, 23),
+    DType.float64: (11, 52),
+}
+"""The bits of exponents and mantissas."""
 
 
 # -- movement
