@@ -73,7 +73,8 @@ class Noise:
         if jnp.iscomplexobj(x):
             return x + (jnp.abs(x) + int(absolute)).astype(x.dtype) * step * (0.6 + 0.8j)
         moved = x * (step + 1)
-        return moved + step if absolute else moved
+        other = jnp.sign(jnp.cos(phase * 1.7 + self.seed * np.float32(31.41 * self.site)))
+        return moved + abs(step) * other.astype(x.dtype) if absolute else moved
 
 
 def leaves(value: Any) -> list[np.ndarray]:

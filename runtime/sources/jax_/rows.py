@@ -84,12 +84,12 @@ Row: TypeAlias = "Op | Callable[[Equation], Any]"
 
 _ALIKE = """
     abs exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt
-    cbrt atan2 erf sign floor ceil square real imag conj is_finite nextafter
+    cbrt atan2 erf floor ceil square real imag conj is_finite nextafter
 """
 """The primitives with the names of their ops."""
 
 _RENAMED = """
-    add=add add_any=add add_jaxvals=add sub=subtract max=maximum min=minimum neg=negative
+    add=add add_any=add add_jaxvals=add sub=subtract neg=negative
     eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal complex=as_complex
     and=bitwise_and or=bitwise_or xor=bitwise_xor not=bitwise_invert logistic=sigmoid
     shift_left=left_shift
@@ -113,11 +113,14 @@ INLINED = {
 def array_type(aval: Any) -> TensorType:
     """Return the type of an abstract value; opaque for values that are no arrays of numbers.
 
-    A typed PRNG key has the type of its data, so that graphs hold arrays of numbers alone.
+    A typed PRNG key has the type of its data, so that graphs hold arrays of numbers alone. A
+    tangent of integers, a float0, is False, as in XLA.
     """
     if has_keys(aval):
         jax = optional("jax", "jax", "from_jax")
         aval = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
+    if is_float0(aval):
+        return TensorType(DType.bool, aval.shape)
     try:
         dtype = DType.from_numpy(np.dtype(aval.dtype))
     except (AttributeError, TypeError, ValueError):
@@ -165,6 +168,11 @@ def has_keys(aval: Any) -> bool:
     return not isinstance(dtype, np.dtype) and str(dtype).startswith("key<")
 
 
+def is_float0(value: Any) -> bool:
+    """Whether an abstract value or an array has the dtype float0."""
+    return getattr(value, "dtype", None) == optional("jax", "jax", "from_jax").dtypes.float0
+
+
 def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
     """Return a shape; the dims of jaxprs are known sizes."""
     return cast("tuple[int, ...]", x.shape)
@@ -173,7 +181,9 @@ def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
 MOVING = frozenset({"broadcast_in_dim", "expand_dims", "squeeze"})
 """The primitives by which JAX's functions broadcast an operand that they have converted."""
 
-PROMOTING = frozenset({"mul", "div", "pow", "select_n", "clamp", "shift_right_arithmetic"})
+PROMOTING = frozenset(
+    {"mul", "div", "pow", "max", "min", "select_n", "clamp", "shift_right_arithmetic"}
+)
 """The primitives, beside those whose row is an op, to which JAX's functions promote operands."""
 
 
@@ -366,10 +376,51 @@ def _select(e: Equation) -> Any:
     return result
 
 
+@row("sign")
+def _sign(e: Equation) -> Any:
+    """The sign of a zero is that zero."""
+    (x,) = e.args
+    sign = e.emit(ops.sign, x)
+    return e.emit(ops.copysign, sign, x) if x.dtype.is_float else sign
+
+
+@row("max")
+def _maximum(e: Equation) -> Any:
+    return _greater(e, ops.maximum, *e.args)
+
+
+@row("min")
+def _minimum(e: Equation) -> Any:
+    return _greater(e, ops.minimum, *e.args)
+
+
+def _greater(e: Equation, op: Op, x: Symbol, y: Symbol) -> Symbol:
+    """Return the maximum or minimum; XLA has -0.0 below 0.0, the op takes the second of zeros."""
+    if not e.type.dtype.is_float or _is_not_zero(x) or _is_not_zero(y):
+        return e.emit(op, x, y)
+    negative_wins = op is ops.minimum
+    for first, second in ((x, y), (y, x)):
+        if second.op is ops.constant and not second.rank:
+            is_second = bool(np.signbit(second.attrs["value"])) == negative_wins
+            return e.emit(op, first, second) if is_second else e.emit(op, second, first)
+    is_negative = e.emit(ops.signbit, y)
+    cases = (y, x) if negative_wins else (x, y)
+    zeros = e.emit(ops.where, is_negative, *cases)
+    return e.emit(ops.where, e.emit(ops.equal, x, y), zeros, e.emit(op, x, y))
+
+
+def _is_not_zero(x: Symbol) -> bool:
+    """Whether x is a constant without zeros."""
+    x = x.args[0] if x.op is ops.broadcast_to else x
+    return x.op is ops.constant and bool(np.all(np.asarray(x.attrs["value"]) != 0))
+
+
 @row("clamp")
 def _clamp(e: Equation) -> Any:
     low, x, high = e.args
-    return e.emit(ops.clip, x, low, high)
+    if not x.dtype.is_float or (_is_not_zero(low) and _is_not_zero(high)):
+        return e.emit(ops.clip, x, low, high)
+    return _greater(e, ops.minimum, _greater(e, ops.maximum, x, low), high)
 
 
 @row("reduce_precision")

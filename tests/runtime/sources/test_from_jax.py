@@ -200,6 +200,27 @@ def _exact_cases() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
                 ],
                 (np.concatenate([sizes, DRAWN[0]]).astype(dtype),),
             )
+    zeros = np.array([0.0, -0.0, 1.0, -1.0, np.nan, np.inf])
+    for dtype in ("float16", "float32", "bfloat16"):
+        x = zeros.astype(dtype)
+        cases |= {
+            f"signs of {dtype}": (lambda x: (jnp.sign(x), jax.lax.sign(x)), (x,)),
+            f"zeros of {dtype}": (
+                lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, y), jax.lax.clamp(y, x, -y)),
+                (np.stack([x] * 6), np.stack([x] * 6).T),
+            ),
+            f"zeros of {dtype} and constants": (
+                lambda x: [
+                    (jnp.maximum(x, c), jnp.maximum(c, x), jnp.minimum(x, c), jnp.clip(x, c, 1))
+                    for c in (0.0, -0.0, 0.5)
+                ],
+                (x,),
+            ),
+        }
+    cases["tangents of integers"] = (
+        jax.jacfwd(lambda x: jnp.asarray(x, bool) * 300),
+        (np.zeros((1, 0), "float32"),),
+    )
     cases["rounded decimals"] = lambda x: jnp.round(x, 1), (DRAWN.astype("float32"),)
     cases["softmax of no elements"] = jax.nn.softmax, (np.zeros(0, "float32"),)
     return cases
@@ -218,7 +239,10 @@ def test_exact_ops_have_the_bits_of_jax(name: str) -> None:
         values = interpret(form, *args)
         for value, right in zip(jax.tree.leaves(values), expected, strict=True):
             assert value.dtype == right.dtype
-            np.testing.assert_array_equal(value.astype("float64"), right.astype("float64"))
+            wide = value.astype("float64"), right.astype("float64")
+            np.testing.assert_array_equal(*wide)
+            signs = [np.signbit(x) | np.isnan(x) for x in wide]
+            np.testing.assert_array_equal(*signs)
 
 
 def test_powers_of_complex_numbers_end_as_in_jax() -> None:
