@@ -400,12 +400,13 @@ def _greater(e: Equation, op: Op, x: Symbol, y: Symbol) -> Symbol:
         return e.emit(op, x, y)
     negative_wins = op is ops.minimum
     for first, second in ((x, y), (y, x)):
-        if second.op is ops.constant and not second.rank:
-            is_second = bool(np.signbit(second.attrs["value"])) == negative_wins
-            return e.emit(op, first, second) if is_second else e.emit(op, second, first)
-    is_negative = e.emit(ops.signbit, y)
+        is_constant = second.op is ops.constant and not second.rank
+        if is_constant or not second.dtype.is_float:  # zeros of integers are positive
+            is_negative = is_constant and bool(np.signbit(second.attrs["value"]))
+            pair = (first, second) if is_negative == negative_wins else (second, first)
+            return e.emit(op, *pair)
     cases = (y, x) if negative_wins else (x, y)
-    zeros = e.emit(ops.where, is_negative, *cases)
+    zeros = e.emit(ops.where, e.emit(ops.signbit, y), *cases)
     return e.emit(ops.where, e.emit(ops.equal, x, y), zeros, e.emit(op, x, y))
 
 

@@ -209,6 +209,10 @@ def _exact_cases() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
                 lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, y), jax.lax.clamp(y, x, -y)),
                 (np.stack([x] * 6), np.stack([x] * 6).T),
             ),
+            f"zeros of {dtype} and integers": (
+                lambda x, n: (jnp.maximum(x, n), jnp.minimum(x, n), jnp.maximum(n, x)),
+                (x, np.array([0, 0, 2, -3, 0, 1], "int32")),
+            ),
             f"zeros of {dtype} and constants": (
                 lambda x: [
                     (jnp.maximum(x, c), jnp.maximum(c, x), jnp.minimum(x, c), jnp.clip(x, c, 1))
@@ -259,6 +263,14 @@ def test_a_weak_value_of_another_dtype_than_the_default_has_that_dtype() -> None
         assert [str(x.dtype) for x in graph.outputs] == ["weak_int", "int32"]
         values = interpret(graph, np.array([True, False, True]))
     assert [value.dtype.name for value in values] == ["int64", "int32"]
+
+
+def test_an_array_that_a_jitted_function_does_not_read_is_no_symbol() -> None:
+    inner = jax.jit(lambda a, b: a * 2)
+    x = np.ones(3, "float32")
+    graph = from_jax(lambda x: inner(inner(x, jnp.array([1, 2])), 1.5), x)
+    np.testing.assert_array_equal(interpret(graph, x), x * 4)
+    assert [symbol.op for symbol in graph if symbol.op is ops.constant and symbol.rank] == []
 
 
 # -- carries
