@@ -309,8 +309,8 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 
 def jaxpr_dtypes(jaxpr: Any) -> Iterator[str]:
     """The dtypes of all values of a jaxpr and of those inside it; of keys that of their data."""
-    made = (variable for equation in jaxpr.eqns for variable in equation.outvars)
-    for variable in (*jaxpr.invars, *jaxpr.constvars, *made):
+    results = (variable for equation in jaxpr.eqns for variable in equation.outvars)
+    for variable in (*jaxpr.invars, *jaxpr.constvars, *results):
         dtype = variable.aval.dtype
         yield "uint32" if jnp.issubdtype(dtype, jax.dtypes.prng_key) else str(dtype)
     for equation in jaxpr.eqns:

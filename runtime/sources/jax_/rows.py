@@ -349,17 +349,17 @@ def _power(e: Equation) -> Any:
     turns = e.emit(ops.multiply, d, e.emit(ops.log, size))
     turn = e.emit(ops.add, e.emit(ops.multiply, c, angle), turns)
     parts = [e.emit(ops.multiply, length, e.emit(op, turn)) for op in (ops.cos, ops.sin)]
-    zero, one = e.number(0, a), e.number(1, a)
+    zero, unit = e.number(0, a), e.number(1, a)
 
     def both(*tests: tuple[Symbol, Symbol]) -> Symbol:
         first, second = (e.emit(ops.equal, *test) for test in tests)
         return e.emit(ops.logical_and, first, second)
 
-    is_one = e.emit(ops.logical_or, both((a, one), (b, zero)), both((c, zero), (d, zero)))
+    is_one = e.emit(ops.logical_or, both((a, unit), (b, zero)), both((c, zero), (d, zero)))
     at_zero = e.emit(ops.logical_and, e.emit(ops.equal, a, zero), e.emit(ops.greater, c, zero))
     at_end = e.emit(ops.logical_or, at_zero, both((a, e.number(float("inf"), a)), (c, c)))
     is_real = e.emit(ops.logical_and, at_end, both((b, zero), (d, zero)))
-    real = e.emit(ops.where, is_one, one, e.emit(ops.where, is_real, length, parts[0]))
+    real = e.emit(ops.where, is_one, unit, e.emit(ops.where, is_real, length, parts[0]))
     imaginary = e.emit(ops.where, e.emit(ops.logical_or, is_one, is_real), zero, parts[1])
     return e.emit(ops.as_complex, real, imaginary)
 
