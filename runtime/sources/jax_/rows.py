@@ -395,7 +395,20 @@ def _minimum(e: Equation) -> Any:
 
 
 def _greater(e: Equation, op: Op, x: Symbol, y: Symbol) -> Symbol:
-    """Return the maximum or minimum; XLA has -0.0 below 0.0, the op takes the second of zeros."""
+    """Return the maximum or minimum; XLA has -0.0 below 0.0, the op takes the second of zeros.
+
+    Complex numbers compare by real parts, if these are equal by imaginary ones (mlir._minmax_hlo).
+    """
+    if e.type.dtype.is_complex:
+        wins = ops.greater if op is ops.maximum else ops.less
+        (a, b), (c, d) = ([e.emit(part, z) for part in (ops.real, ops.imag)] for z in (x, y))
+        tie = e.emit(ops.equal, a, c)
+        return e.emit(
+            ops.where,
+            e.emit(ops.where, tie, e.emit(wins, b, d), e.emit(wins, a, c)),
+            x,
+            y,
+        )
     if not e.type.dtype.is_float or _is_not_zero(x) or _is_not_zero(y):
         return e.emit(op, x, y)
     negative_wins = op is ops.minimum

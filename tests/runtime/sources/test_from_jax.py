@@ -265,6 +265,14 @@ def test_a_weak_value_of_another_dtype_than_the_default_has_that_dtype() -> None
     assert [value.dtype.name for value in values] == ["int64", "int32"]
 
 
+def test_complex_numbers_compare_as_in_jax() -> None:
+    x, y = np.meshgrid(PLANE, EXPONENTS)
+    for function in (jax.lax.max, jax.lax.min):
+        value, right = interpret(from_jax(function, x, y), x, y), np.asarray(function(x, y))
+        np.testing.assert_array_equal(value.real, right.real)
+        np.testing.assert_array_equal(value.imag, right.imag)
+
+
 def test_an_array_that_a_jitted_function_does_not_read_is_no_symbol() -> None:
     inner = jax.jit(lambda a, b: a * 2)
     x = np.ones(3, "float32")
