@@ -308,11 +308,12 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 
 
 def jaxpr_dtypes(jaxpr: Any) -> Iterator[str]:
-    """The dtypes of all values of a jaxpr and of those inside it."""
-    for variable in (*jaxpr.invars, *jaxpr.constvars):
-        yield str(variable.aval.dtype)
+    """The dtypes of all values of a jaxpr and of those inside it; of keys that of their data."""
+    results = (variable for equation in jaxpr.eqns for variable in equation.outvars)
+    for variable in (*jaxpr.invars, *jaxpr.constvars, *results):
+        dtype = variable.aval.dtype
+        yield "uint32" if jnp.issubdtype(dtype, jax.dtypes.prng_key) else str(dtype)
     for equation in jaxpr.eqns:
-        yield from (str(variable.aval.dtype) for variable in equation.outvars)
         for parameter in jax.tree.leaves(
             list(equation.params.values()), is_leaf=lambda one: hasattr(one, "eqns")
         ):
@@ -321,17 +322,31 @@ def jaxpr_dtypes(jaxpr: Any) -> Iterator[str]:
                 yield from jaxpr_dtypes(inner)
 
 
+def graph_dtypes(graph: Any) -> Iterator[str]:
+    """The dtypes of all values of a graph and of those inside it; of opaque values none."""
+    from graphir import TensorType
+    from passes.rewriter import bodies_of
+
+    for symbol in graph:
+        parts = getattr(symbol.type, "parts", (symbol.type,))
+        yield from (str(part.dtype) for part in parts if isinstance(part, TensorType))
+        for body in bodies_of(symbol):
+            yield from graph_dtypes(body)
+
+
 def leaves(value: Any) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(value)]
 
 
 def run_graphir(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, str]:
     """Results of the graph, and dtypes of its values that the jaxpr does not have."""
+    from passes import implicit_cast
+    from passes.weak_types import weak_types
     from runtime import from_jax, interpret
 
     graph = from_jax(function, *arguments)
     known = set(jaxpr_dtypes(jax.make_jaxpr(function)(*arguments).jaxpr))
-    extra = {str(symbol.dtype) for symbol in graph} - known - {"int64", "bool"}
+    extra = set(graph_dtypes(weak_types(implicit_cast(graph)))) - known
     try:
         value = interpret(graph, *arguments)
     except Exception as error:

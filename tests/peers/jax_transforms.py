@@ -219,29 +219,29 @@ def draw_derivative(drawing: Drawing) -> Statement | None:
         ]
     )
     lines = {
-        "grad": [f"{name} = ~(jax.grad(lambda a: {scalar})({x}))~"],
+        "grad": [f"{name} = ~~(jax.grad(lambda a: {scalar})({x}))~"],
         "value_and_grad": [
             f"n{number}, {name} = jax.value_and_grad(lambda a: {scalar})({x})",
-            f"{name} = ~({name})~",
+            f"{name} = ~~({name})~",
         ],
-        "jvp": [f"{name} = ~(jax.jvp(lambda a: {y}, ({x},), (jnp.ones_like({x}),))[1])~"],
+        "jvp": [f"{name} = ~~(jax.jvp(lambda a: {y}, ({x},), (jnp.ones_like({x}),))[1])~"],
         "vjp": [
             f"n{number}, pull{number} = jax.vjp(lambda a: {y}, {x})",
-            f"{name} = ~(pull{number}(jnp.ones_like(n{number}))[0])~",
+            f"{name} = ~~(pull{number}(jnp.ones_like(n{number}))[0])~",
         ],
         "custom_jvp": [
             "@jax.custom_jvp",
             f"def g{number}(a):",
             f"    return {y}",
             f"g{number}.defjvps(lambda t, out, a: 0.5 * t)",
-            f"{name} = ~(jax.grad(lambda a: jnp.sum(g{number}(a) * 2))({x}))~ + g{number}({x})",
+            f"{name} = ~~(jax.grad(lambda a: jnp.sum(g{number}(a) * 2))({x}))~ + g{number}({x})",
         ],
         "custom_vjp": [
             "@jax.custom_vjp",
             f"def g{number}(a):",
             f"    return {y}",
             f"g{number}.defvjp(lambda a: (g{number}(a), a), lambda r, g: (2.0 * r,))",
-            f"{name} = ~(jax.grad(lambda a: jnp.sum(g{number}(a)))({x}))~",
+            f"{name} = ~~(jax.grad(lambda a: jnp.sum(g{number}(a)))({x}))~",
         ],
         "grad scan": [
             f"def loss{number}(a):",
@@ -249,12 +249,12 @@ def draw_derivative(drawing: Drawing) -> Statement | None:
             f"        new = {expression(drawing, ['c', 'x'])}",
             "        return new, new",
             f"    return jnp.sum(lax.scan(body, {_carry(drawing)}, a)[1])",
-            f"{name} = ~(jax.grad(loss{number})({x}))~",
+            f"{name} = ~~(jax.grad(loss{number})({x}))~",
         ],
-        "checkpoint": [f"{name} = ~(jax.grad(jax.checkpoint(lambda a: {scalar}))({x}))~"],
-        "jacfwd": [f"{name} = ~(jax.jacfwd(lambda a: {y})({x}))~"],
-        "hessian": [f"{name} = ~(jax.hessian(lambda a: jnp.sum({y} ** 2))({x}))~"],
-        "linearize": [f"{name} = ~(jax.linearize(lambda a: {y}, {x})[1](jnp.ones_like({x})))~"],
+        "checkpoint": [f"{name} = ~~(jax.grad(jax.checkpoint(lambda a: {scalar}))({x}))~"],
+        "jacfwd": [f"{name} = ~~(jax.jacfwd(lambda a: {y})({x}))~"],
+        "hessian": [f"{name} = ~~(jax.hessian(lambda a: jnp.sum({y} ** 2))({x}))~"],
+        "linearize": [f"{name} = ~~(jax.linearize(lambda a: {y}, {x})[1](jnp.ones_like({x})))~"],
     }[kind]
     return drawing.statement((name,), "\n".join(lines), ("derivative", f"derivative {kind}"))
 

@@ -21,9 +21,12 @@ from passes.analysis.expressions import expression, statement
 
 
 class _Call(NamedTuple):
-    """A call of a jitted function: its arguments, with their names."""
+    """A call of a jitted function: its arguments, with their names.
 
-    arguments: Sequence[Symbol]
+    An array that a program closes over and no op has read yet is None.
+    """
+
+    arguments: Sequence[Symbol | None]
     names: Sequence[str]
 
 
@@ -33,7 +36,7 @@ class JittedCalls:
     def __init__(self) -> None:
         self._calls: dict[str, list[_Call]] = {}
 
-    def add(self, jaxpr: Any, arguments: Sequence[Symbol]) -> None:
+    def add(self, jaxpr: Any, arguments: Sequence[Symbol | None]) -> None:
         """Record a call of the function of a jaxpr."""
         info = jaxpr.jaxpr.debug_info
         names = [name or "" for name in info.arg_names or ()]
@@ -43,14 +46,16 @@ class JittedCalls:
         """Yield a sentence for each argument whose type alone makes JAX trace a function again."""
         for source, calls in self._calls.items():
             for first, second in pairwise(calls):
-                shapes = [[x.shape for x in call.arguments] for call in (first, second)]
-                if shapes[0] == shapes[1]:
+                if len(first.arguments) != len(second.arguments):
+                    continue
+                pairs = zip(first.arguments, second.arguments, strict=True)
+                if all(x is None or y is None or x.shape == y.shape for x, y in pairs):
                     yield from _note(graph, source.partition(" at ")[0], first, second)
 
 
 def _note(graph: Graph, function: str, first: _Call, second: _Call) -> Iterator[str]:
     for i, (x, y) in enumerate(zip(first.arguments, second.arguments, strict=True)):
-        if x.dtype is y.dtype:
+        if x is None or y is None or x.dtype is y.dtype:
             continue
         name = first.names[i] if i < len(first.names) else f"argument {i}"
         change = change_of(graph, [x], y, x.dtype)

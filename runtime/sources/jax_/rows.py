@@ -85,15 +85,15 @@ Row: TypeAlias = "Op | Callable[[Equation], Any]"
 
 _ALIKE = """
     abs exp expm1 log log1p log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt
-    rsqrt cbrt atan2 pow erf sign floor ceil square real imag conj is_finite nextafter
+    rsqrt cbrt atan2 erf floor ceil square real imag conj is_finite nextafter
 """
 """The primitives with the names of their ops."""
 
 _RENAMED = """
-    add=add add_any=add add_jaxvals=add sub=subtract max=maximum min=minimum neg=negative
+    add=add add_any=add add_jaxvals=add sub=subtract neg=negative
     eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal complex=as_complex
     and=bitwise_and or=bitwise_or xor=bitwise_xor not=bitwise_invert logistic=sigmoid
-    shift_left=left_shift shift_right_arithmetic=right_shift
+    shift_left=left_shift
 """
 
 ROWS: dict[str, Row] = {
@@ -114,20 +114,37 @@ INLINED = {
 def array_type(aval: Any) -> TensorType:
     """Return the type of an abstract value; opaque for values that are no arrays of numbers.
 
-    A typed PRNG key has the type of its data, so that graphs hold arrays of numbers alone.
+    A typed PRNG key has the type of its data, so that graphs hold arrays of numbers alone. A
+    tangent of integers, a float0, is False, as in XLA.
     """
     if has_keys(aval):
         jax = optional("jax", "jax", "from_jax")
         aval = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
+    if is_float0(aval):
+        return TensorType(DType.bool, aval.shape)
     try:
         dtype = DType.from_numpy(np.dtype(aval.dtype))
     except (AttributeError, TypeError, ValueError):
         return OpaqueType(str(aval))
-    if getattr(aval, "weak_type", False) and not has_explicit_dtypes(optional("jax", "jax", "JAX")):
-        dtype = {"int": DType.weak_int, "float": DType.weak_float}.get(
-            dtype.family, DType.weak_complex if dtype.is_complex else dtype
-        )
+    if getattr(aval, "weak_type", False):
+        dtype = _weak_dtypes(optional("jax", "jax", "from_jax")).get(dtype, dtype)
     return TensorType(dtype, aval.shape)
+
+
+def _weak_dtypes(jax: Any) -> Mapping[DType, DType]:
+    """Return the weak dtypes of graphs by the dtypes that JAX has for their values.
+
+    JAX holds other dtypes weak, too: the int32 indices of top_k with 64 bits on. A weak value of a
+    graph has its default dtype alone.
+    """
+    if has_explicit_dtypes(jax):
+        return {}
+    wide = jax.config.jax_enable_x64
+    return {
+        DType.int64 if wide else DType.int32: DType.weak_int,
+        DType.float64 if wide else DType.float32: DType.weak_float,
+        DType.complex128 if wide else DType.complex64: DType.weak_complex,
+    }
 
 
 def drops_imaginary(source: DType, target: DType) -> bool:
@@ -152,6 +169,11 @@ def has_keys(aval: Any) -> bool:
     return not isinstance(dtype, np.dtype) and str(dtype).startswith("key<")
 
 
+def is_float0(value: Any) -> bool:
+    """Whether an abstract value or an array has the dtype float0."""
+    return getattr(value, "dtype", None) == optional("jax", "jax", "from_jax").dtypes.float0
+
+
 def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
     """Return a shape; the dims of jaxprs are known sizes."""
     return cast("tuple[int, ...]", x.shape)
@@ -160,7 +182,9 @@ def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
 MOVING = frozenset({"broadcast_in_dim", "expand_dims", "squeeze"})
 """The primitives by which JAX's functions broadcast an operand that they have converted."""
 
-PROMOTING = frozenset({"mul", "div", "select_n", "clamp"})
+PROMOTING = frozenset(
+    {"mul", "div", "pow", "max", "min", "select_n", "clamp", "shift_right_arithmetic"}
+)
 """The primitives, beside those whose row is an op, to which JAX's functions promote operands."""
 
 
@@ -210,9 +234,17 @@ def _polynomial(e: Equation) -> Any:
 
 @row("div")
 def _divide(e: Equation) -> Any:
-    """Integers divide towards 0; -1 for a divisor of 0."""
+    """Integers divide towards 0; -1 for a divisor of 0.
+
+    XLA multiplies by the reciprocal of a divisor that it broadcasts (HandleDivide of its algebraic
+    simplifier), but not of bfloat16, which it computes in float32, nor of complex numbers.
+    """
     x, y = e.args
     if not e.type.dtype.is_integer:
+        source = y.args[0] if y.op is ops.broadcast_to else y
+        is_broadcast = prod(known_shape(source)) < prod(known_shape(e.type))
+        if e.type.dtype in _RECIPROCAL and is_broadcast and not _is_power_of_two(source):
+            return e.emit(ops.multiply, x, e.emit(ops.reciprocal, source))
         return e.emit(ops.divide, x, y)
     quotient, rest = e.emit(ops.floor_divide, x, y), e.emit(ops.remainder, x, y)
     zero = e.number(0, e.type)
@@ -222,6 +254,17 @@ def _divide(e: Equation) -> Any:
         quotient = e.emit(ops.where, up, e.emit(ops.add, quotient, e.number(1, e.type)), quotient)
     by_zero = e.emit(ops.bitwise_invert, zero)
     return e.emit(ops.where, e.emit(ops.equal, y, zero), by_zero, quotient)
+
+
+_RECIPROCAL = (DType.float16, DType.float32, DType.float64, DType.weak_float)
+
+
+def _is_power_of_two(x: Symbol) -> bool:
+    """Whether x is a constant whose quotients are its products with the reciprocal."""
+    if x.op is not ops.constant:
+        return False
+    mantissas, exponents = np.frexp(np.asarray(x.attrs["value"], np.float64))
+    return bool(np.all((abs(mantissas) == 0.5) & (abs(exponents) < 13)))
 
 
 @row("rem")
@@ -264,6 +307,18 @@ def _shift_right(e: Equation) -> Any:
     return e.emit(ops.right_shift, *e.args) if e.type.dtype.family == "uint" else None
 
 
+@row("shift_right_arithmetic")
+def _shift_right_with_sign(e: Equation) -> Any:
+    """XLA's shift copies the upper bit, of numbers without a sign too."""
+    x, y = e.args
+    shifted = e.emit(ops.right_shift, x, y)
+    if e.type.dtype.family != "uint":
+        return shifted
+    ones = e.emit(ops.bitwise_invert, e.emit(ops.right_shift, e.emit(ops.bitwise_invert, x), y))
+    has_upper_bit = e.emit(ops.greater, x, e.number(e.type.dtype.max // 2, x))
+    return e.emit(ops.where, has_upper_bit, ones, shifted)
+
+
 @row("round")
 def _round(e: Equation) -> Any:
     (x,) = e.args
@@ -299,6 +354,35 @@ def _integer_pow(e: Equation) -> Any:
     return result if exponent > 0 else e.emit(ops.divide, e.number(1.0, e.type), result)
 
 
+@row("pow")
+def _power(e: Equation) -> Any:
+    """XLA computes powers of complex numbers in polar form (EmitComplexPower)."""
+    x, y = e.args
+    if not e.type.dtype.is_complex:
+        return e.emit(ops.pow, x, y)
+    y = y if y.dtype.is_complex else e.emit(ops.cast, y, to=x.dtype)
+    (a, b), (c, d) = ([e.emit(part, z) for part in (ops.real, ops.imag)] for z in (x, y))
+    size, angle = e.emit(ops.abs, x), e.emit(ops.atan2, b, a)
+    shrinking = e.emit(ops.exp, e.emit(ops.negative, e.emit(ops.multiply, d, angle)))
+    length = e.emit(ops.multiply, e.emit(ops.pow, size, c), shrinking)
+    turns = e.emit(ops.multiply, d, e.emit(ops.log, size))
+    turn = e.emit(ops.add, e.emit(ops.multiply, c, angle), turns)
+    parts = [e.emit(ops.multiply, length, e.emit(op, turn)) for op in (ops.cos, ops.sin)]
+    zero, unit = e.number(0, a), e.number(1, a)
+
+    def both(*tests: tuple[Symbol, Symbol]) -> Symbol:
+        first, second = (e.emit(ops.equal, *test) for test in tests)
+        return e.emit(ops.logical_and, first, second)
+
+    is_one = e.emit(ops.logical_or, both((a, unit), (b, zero)), both((c, zero), (d, zero)))
+    at_zero = e.emit(ops.logical_and, e.emit(ops.equal, a, zero), e.emit(ops.greater, c, zero))
+    at_end = e.emit(ops.logical_or, at_zero, both((a, e.number(float("inf"), a)), (c, c)))
+    is_real = e.emit(ops.logical_and, at_end, both((b, zero), (d, zero)))
+    real = e.emit(ops.where, is_one, unit, e.emit(ops.where, is_real, length, parts[0]))
+    imaginary = e.emit(ops.where, e.emit(ops.logical_or, is_one, is_real), zero, parts[1])
+    return e.emit(ops.as_complex, real, imaginary)
+
+
 @row("select_n")
 def _select(e: Equation) -> Any:
     which, *cases = e.args
@@ -311,17 +395,86 @@ def _select(e: Equation) -> Any:
     return result
 
 
+@row("sign")
+def _sign(e: Equation) -> Any:
+    """The sign of a zero is that zero."""
+    (x,) = e.args
+    sign = e.emit(ops.sign, x)
+    return e.emit(ops.copysign, sign, x) if x.dtype.is_float else sign
+
+
+@row("max")
+def _maximum(e: Equation) -> Any:
+    return _greater(e, ops.maximum, *e.args)
+
+
+@row("min")
+def _minimum(e: Equation) -> Any:
+    return _greater(e, ops.minimum, *e.args)
+
+
+def _greater(e: Equation, op: Op, x: Symbol, y: Symbol) -> Symbol:
+    """Return the maximum or minimum; XLA has -0.0 below 0.0, the op takes the second of zeros.
+
+    Complex numbers compare by real parts, if these are equal by imaginary ones (mlir._minmax_hlo).
+    """
+    if e.type.dtype.is_complex:
+        wins = ops.greater if op is ops.maximum else ops.less
+        (a, b), (c, d) = ([e.emit(part, z) for part in (ops.real, ops.imag)] for z in (x, y))
+        tie = e.emit(ops.equal, a, c)
+        return e.emit(
+            ops.where,
+            e.emit(ops.where, tie, e.emit(wins, b, d), e.emit(wins, a, c)),
+            x,
+            y,
+        )
+    if not e.type.dtype.is_float or _is_not_zero(x) or _is_not_zero(y):
+        return e.emit(op, x, y)
+    negative_wins = op is ops.minimum
+    for first, second in ((x, y), (y, x)):
+        is_constant = second.op is ops.constant and not second.rank
+        if is_constant or not second.dtype.is_float:  # zeros of integers are positive
+            is_negative = is_constant and bool(np.signbit(second.attrs["value"]))
+            pair = (first, second) if is_negative == negative_wins else (second, first)
+            return e.emit(op, *pair)
+    cases = (y, x) if negative_wins else (x, y)
+    zeros = e.emit(ops.where, e.emit(ops.signbit, y), *cases)
+    return e.emit(ops.where, e.emit(ops.equal, x, y), zeros, e.emit(op, x, y))
+
+
+def _is_not_zero(x: Symbol) -> bool:
+    """Whether x is a constant without zeros."""
+    x = x.args[0] if x.op is ops.broadcast_to else x
+    return x.op is ops.constant and bool(np.all(np.asarray(x.attrs["value"]) != 0))
+
+
 @row("clamp")
 def _clamp(e: Equation) -> Any:
     low, x, high = e.args
-    return e.emit(ops.clip, x, low, high)
+    if not x.dtype.is_float or (_is_not_zero(low) and _is_not_zero(high)):
+        return e.emit(ops.clip, x, low, high)
+    return _greater(e, ops.minimum, _greater(e, ops.maximum, x, low), high)
 
 
 @row("reduce_precision")
 def _reduce_precision(e: Equation) -> Any:
+    """Rounding of the mantissa; where the exponent has fewer bits, XLA has no subnormal numbers."""
     (x,), bits = e.args, (e.params["exponent_bits"], e.params["mantissa_bits"])
-    to = {(8, 7): DType.bfloat16, (5, 10): DType.float16, (8, 23): DType.float32}.get(bits)
-    return to and e.emit(ops.cast, e.emit(ops.cast, x, to=to), to=x.dtype)
+    own = _BITS.get(e.graph.concrete_dtype(x.dtype))
+    if own == bits:
+        return x
+    if own != _BITS[DType.float32] or bits != _BITS[DType.bfloat16]:
+        return None
+    return e.emit(ops.cast, e.emit(ops.cast, x, to=DType.bfloat16), to=x.dtype)
+
+
+_BITS = {
+    DType.float16: (5, 10),
+    DType.bfloat16: (8, 7),
+    DType.float32: (8, 23),
+    DType.float64: (11, 52),
+}
+"""The bits of exponents and mantissas."""
 
 
 # -- movement
@@ -426,15 +579,26 @@ def _iota(e: Equation) -> Any:
 
 def _reduction(op: Op) -> Callable[[Equation], Any]:
     def reduce(e: Equation) -> Any:
-        pinned = {"dtype": e.type.dtype} if op in (ops.sum, ops.prod) else {}
-        axes = tuple(e.params["axes"])
-        return e.emit(op, e.args[0], axis=axes, **pinned) if axes else e.args[0]
+        (x,), axes = e.args, tuple(e.params["axes"])
+        if op in (ops.sum, ops.prod):
+            return e.emit(op, x, axis=axes, dtype=e.type.dtype) if axes else x
+        if 0 in [known_shape(x)[int(axis)] for axis in axes]:
+            start = e.number(_extreme(x.dtype, least=op is ops.max), e.type)
+            return e.emit(ops.broadcast_to, start, shape=e.type.shape)
+        return e.emit(op, x, axis=axes) if axes else x
 
     return reduce
 
 
 for _name in ("sum", "prod", "max", "min"):
     ROWS[f"reduce_{_name}"] = _reduction(ops.find(_name))
+
+
+def _extreme(dtype: DType, least: bool) -> Any:
+    """Return the least or greatest value of a dtype."""
+    if dtype.is_integer:
+        return dtype.min if least else dtype.max
+    return not least if dtype is DType.bool else float("-inf" if least else "inf")
 
 
 def _verdict(op: Op) -> Callable[[Equation], Any]:

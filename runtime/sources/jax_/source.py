@@ -50,6 +50,7 @@ from runtime.sources.jax_.rows import (
     drops_imaginary,
     has_explicit_dtypes,
     has_keys,
+    is_float0,
 )
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
@@ -262,6 +263,7 @@ class Importer:
 
     def _constant(self, value: Any, dtype: DType | None = None) -> Symbol:
         value = self.jax.random.key_data(value) if has_keys(value) else value
+        value = np.zeros(value.shape, bool) if is_float0(value) else value
         array = np.asarray(value, None if dtype is None else dtype.storage)
         return self.graph.constant_of((dtype or DType.from_numpy(array.dtype), array))
 

@@ -165,6 +165,122 @@ def test_leaves_that_are_no_arrays_are_notes() -> None:
     assert graph.notes == ["result[1] is no output: it is float0"]
 
 
+DRAWN = RNG.normal(0, 3, (6, 7))
+EDGES = np.array([0, 1, -3, 1e20, np.inf, np.nan, -0.0, 2.5], "float32")
+PLANE = np.array([complex(a, b) for a in EDGES for b in EDGES], "complex64")
+EXPONENTS = np.array([0, 2, -1, 7, 0.5, 1j, np.nan, np.inf, 3 - 0.5j], "complex64")
+
+
+def _exact_cases() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    cases: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+    for name in ("float16", "float32", "bfloat16"):
+        x, row = DRAWN.astype(name), DRAWN[0].astype(name)
+        cases |= {
+            f"{name} by a number": (lambda x: (x / 0.9, x / 4, x // 0.3, x % 0.7), (x,)),
+            f"{name} by 0-d": (lambda x, y: (x / y, y / x), (x, row[0])),
+            f"{name} by a row": (lambda x, y: (x / y, y / x), (x, row)),
+            f"{name} by an array": (lambda x, y: x / y, (x, x[::-1])),
+        }
+    for dtype in ("int32", "float32", "bool"):
+        cases[f"extremes of no {dtype}"] = (
+            lambda x: (jax.lax.reduce_max(x, (0,)), jax.lax.reduce_min(x, (0,))),
+            (np.zeros((0, 3), dtype),),
+        )
+    edges = np.array([0, 1, 2, 7, 8, 127, 128, 254, 255], "uint8")
+    for dtype in ("int8", "uint8"):
+        pairs = [x.astype(dtype) for x in np.meshgrid(edges, edges)]
+        for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic", "div", "rem"):
+            cases[f"{name} of {dtype}"] = getattr(jax.lax, name), (pairs[0], pairs[1])
+    sizes = np.array([1e-6, 6e-5, 0.3, 6.1e-5, 1e-40, 7e4, np.nan, -np.inf])
+    with np.errstate(all="ignore"):
+        for dtype in ("float16", "float32", "bfloat16"):
+            cases[f"reduced precision of {dtype}"] = (
+                lambda x: [
+                    jax.lax.reduce_precision(x, *bits) for bits in ((8, 7), (5, 10), (8, 23))
+                ],
+                (np.concatenate([sizes, DRAWN[0]]).astype(dtype),),
+            )
+    zeros = np.array([0.0, -0.0, 1.0, -1.0, np.nan, np.inf])
+    for dtype in ("float16", "float32", "bfloat16"):
+        x = zeros.astype(dtype)
+        cases |= {
+            f"signs of {dtype}": (lambda x: (jnp.sign(x), jax.lax.sign(x)), (x,)),
+            f"zeros of {dtype}": (
+                lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, y), jax.lax.clamp(y, x, -y)),
+                (np.stack([x] * 6), np.stack([x] * 6).T),
+            ),
+            f"zeros of {dtype} and integers": (
+                lambda x, n: (jnp.maximum(x, n), jnp.minimum(x, n), jnp.maximum(n, x)),
+                (x, np.array([0, 0, 2, -3, 0, 1], "int32")),
+            ),
+            f"zeros of {dtype} and constants": (
+                lambda x: [
+                    (jnp.maximum(x, c), jnp.maximum(c, x), jnp.minimum(x, c), jnp.clip(x, c, 1))
+                    for c in (0.0, -0.0, 0.5)
+                ],
+                (x,),
+            ),
+        }
+    cases["tangents of integers"] = (
+        jax.jacfwd(lambda x: jnp.asarray(x, bool) * 300),
+        (np.zeros((1, 0), "float32"),),
+    )
+    cases["rounded decimals"] = lambda x: jnp.round(x, 1), (DRAWN.astype("float32"),)
+    cases["softmax of no elements"] = jax.nn.softmax, (np.zeros(0, "float32"),)
+    return cases
+
+
+EXACT = _exact_cases()
+
+
+@every("name", EXACT)
+def test_exact_ops_have_the_bits_of_jax(name: str) -> None:
+    """XLA multiplies by the reciprocal of a broadcast divisor, of each function by itself."""
+    function, args = EXACT[name]
+    graph = from_jax(function, *args).verify()
+    expected = [np.asarray(x) for x in jax.tree.leaves(function(*map(jnp.asarray, args)))]
+    for form in (graph, lower(graph)):
+        values = interpret(form, *args)
+        for value, right in zip(jax.tree.leaves(values), expected, strict=True):
+            assert value.dtype == right.dtype
+            wide = value.astype("float64"), right.astype("float64")
+            np.testing.assert_array_equal(*wide)
+            signs = [np.signbit(x) | np.isnan(x) for x in wide]
+            np.testing.assert_array_equal(*signs)
+
+
+def test_powers_of_complex_numbers_end_as_in_jax() -> None:
+    x, y = np.meshgrid(PLANE, EXPONENTS)
+    value = interpret(from_jax(jax.lax.pow, x, y), x, y)
+    right = np.asarray(jax.jit(jax.lax.pow)(x, y))
+    for got, want in ((value.real, right.real), (value.imag, right.imag)):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-30)
+
+
+def test_a_weak_value_of_another_dtype_than_the_default_has_that_dtype() -> None:
+    with jax.enable_x64(True):
+        graph = from_jax(lambda x: jax.lax.top_k(x * 7, 2), np.array([True, False, True]))
+        assert [str(x.dtype) for x in graph.outputs] == ["weak_int", "int32"]
+        values = interpret(graph, np.array([True, False, True]))
+    assert [value.dtype.name for value in values] == ["int64", "int32"]
+
+
+def test_complex_numbers_compare_as_in_jax() -> None:
+    x, y = np.meshgrid(PLANE, EXPONENTS)
+    for function in (jax.lax.max, jax.lax.min):
+        value, right = interpret(from_jax(function, x, y), x, y), np.asarray(function(x, y))
+        np.testing.assert_array_equal(value.real, right.real)
+        np.testing.assert_array_equal(value.imag, right.imag)
+
+
+def test_an_array_that_a_jitted_function_does_not_read_is_no_symbol() -> None:
+    inner = jax.jit(lambda a, b: a * 2)
+    x = np.ones(3, "float32")
+    graph = from_jax(lambda x: inner(inner(x, jnp.array([1, 2])), 1.5), x)
+    np.testing.assert_array_equal(interpret(graph, x), x * 4)
+    assert [symbol.op for symbol in graph if symbol.op is ops.constant and symbol.rank] == []
+
+
 # -- carries
 
 
