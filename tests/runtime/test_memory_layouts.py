@@ -296,7 +296,8 @@ def test_loops_of_numpy_stay_out_of_other_engines_and_other_rules() -> None:
     x = directions("f4")["flip"]
     recording = record(_power_of_roots, x)
     graph, inputs = recording.graph, recording.inputs
-    assert ["loop" in symbol.attrs for symbol in graph.symbols] == [False, True, False, True]
+    loops = ["loop" in symbol.attrs for symbol in graph.symbols]  # of cbrt, on some processors
+    assert loops in ([False, True, False, True], [False, False, False, True])
     for other in (lower_to_ops(graph), rebuild(graph, "jax")):
         assert not any("loop" in symbol.attrs for symbol in other.symbols)
     source: dict[str, Any] = {}

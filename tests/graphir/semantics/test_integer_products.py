@@ -103,7 +103,7 @@ def test_constants_are_converted_once(dtypes: tuple[str, str], size: int) -> Non
     left, right = map(np.dtype, dtypes)
     random = np.random.default_rng(size)
     to = np.dtype(np.int64 if left.itemsize == 8 else np.int32)
-    before = len(integer_products._kept)
+    before = len(integer_products._FACTS)
     y, wide = (constant(random.integers(-90, 90, (size, 70)).astype(right)) for _ in range(2))
     for other in (y, wide):
         for shape in ((5, size), (2, 3, size)):
@@ -115,6 +115,6 @@ def test_constants_are_converted_once(dtypes: tuple[str, str], size: int) -> Non
             assert all(result is not None and result.dtype == to for result in results)
             assert all(np.array_equal(result, expected) for result in results if result is not None)
     is_large = y.nbytes > 4096
-    assert len(integer_products._kept) == before + 2 * is_large
+    assert len(integer_products._FACTS) == before + 2 * is_large
     del y, wide, other
-    assert len(integer_products._kept) == before
+    assert len(integer_products._FACTS) == before

@@ -284,7 +284,7 @@ ROWS = [
     Deviation(
         "where wraps an int that does not fit",
         "numpy/numpy#30803",
-        "numpy dask",
+        "dask",
         ("where",),
         at.misfits,
         ((BOOL, [True]), (INT8, [1])),
