@@ -114,6 +114,7 @@ class OnnxImporter:
         self.values: ChainMap[str, Value] = ChainMap()
         self.tensors: ChainMap[str, Any] = ChainMap()
         self.types: dict[Symbol, Any] = {}  # the ONNX types of opaque values
+        self._type_protos: dict[TensorType, Any] = {}  # which nothing changes
         self.declared: dict[str, Any] = {}  # the types that the model states, by name
         self.notes: list[str] = []
         self._location: Location | None = None  # of all nodes, if they are those of an op
@@ -356,8 +357,12 @@ class OnnxImporter:
         if type(symbol.type) is not TensorType:
             fix = "state it in the model's value_info"
             raise GraphError("the type of an operand is unknown", got=str(symbol.type), fix=fix)
-        shape = [size if isinstance(size, int) else str(size) for size in symbol.shape]
-        return self.onnx.helper.make_tensor_type_proto(NUMBERS[symbol.dtype], shape)
+        proto = self._type_protos.get(symbol.type)
+        if proto is None:
+            shape = [size if isinstance(size, int) else str(size) for size in symbol.shape]
+            proto = self.onnx.helper.make_tensor_type_proto(NUMBERS[symbol.dtype], shape)
+            self._type_protos[symbol.type] = proto
+        return proto
 
     def constant(self, value: Any, dtype: DType) -> Symbol:
         """Return a 0-d constant."""
@@ -370,6 +375,7 @@ class OnnxImporter:
         inner = OnnxImporter(graph, self.model, self.opsets, self._here)
         inner._location, inner._attributes = self._location, self._attributes
         inner.notes, inner.types, inner._dims = self.notes, self.types, self._dims
+        inner._type_protos = self._type_protos
         inner._sizes = self._sizes
         inner._layer, inner._op = self._layer, self._op
         inner.tensors = self.tensors.new_child()
