@@ -170,7 +170,7 @@ DEVIATIONS = [
     Deviation("searchsorted", (F64([3, 1, 2]), F64([2.5])), 1, "counts, so unsorted is another"),
 ]
 ENGINE = {"sin": 20, "cos": 20, "tan": 20}
-"""Units of an engine's own, where they are more than 3: of sin and cos of float64, far from 0."""
+"""Units of an engine's own, where they are more than 3: of float64, far from 0."""
 LOOSE = {one.op: one.within for one in DEVIATIONS if one.op in ("gelu", "erf")}
 ZEROS = ("maximum", "minimum", "clip", "relu")
 """Ops that give either of two zeros, as does NumPy: by the machine."""
