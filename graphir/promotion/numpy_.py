@@ -3,7 +3,7 @@
 Sources: NEP 50; numpy/_core/src/multiarray: common_dtype.c (all operands at once), dtypemeta.c (the
 table of pairs), abstractdtypes.c (literals); the loops of numpy/_core/code_generators/
 generate_umath.py; numpy/_core/_methods.py (mean, var). The tests measure every cell and every op on
-NumPy 2.0.0, 2.4.6 and 2.5.5; test_peer_numpy.py lists where 2.0.0 and 2.5.5 differ.
+NumPy 2.0.0, 2.4.6 and 2.5.5; `Numpy.releases` has where the earlier two differ.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ USES = {
 """The optional packages, and what needs each."""
 
 ADDED = {
-    "numpy": "a function or keyword that it adds is refused by its name",
+    "numpy": "a function or keyword that it adds is a call of NumPy, or refused by its name",
     "jax": "a primitive that it adds is computed by JAX as a call, or refused by its name",
-    "torch": "an operator or dtype that it adds is refused by its name",
+    "torch": "an operator that it adds is a call of PyTorch, and a dtype refused by its name",
 }
 """The libraries whose rules have releases, and what becomes of what a newer release adds."""
 
@@ -131,8 +131,8 @@ def _package(name: str, use: str, otherwise: Verdict) -> Diagnosis:
         need = f", for {use}" if use else ""
         return Diagnosis(otherwise, name, f"not installed{need}: {line}")
     if name in ADDED:
-        measured = [*PromotionRules.find(name).releases]
-        followed = PromotionRules.find(name).of_release(version).name
+        newest = PromotionRules.find(name)
+        measured, followed = [*newest.releases], newest.of_release(version).name
         if minor_version(version) > minor_version(measured[-1]):
             text = f"{version}, newer than {measured[-1]}, the newest that was measured"
             return Diagnosis("note", name, f"{text}: graphs have rules {followed}; {ADDED[name]}")

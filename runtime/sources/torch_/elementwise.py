@@ -246,21 +246,16 @@ def _div(e: RowCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     return e(ops.trunc, e(ops.divide, x, y))
 
 
-@row("xlogy")
-def _xlogy(e: RowCall, x: Any, y: Any) -> Any:
+def _times_log(log: Op, e: RowCall, x: Any, y: Any) -> Any:
     """X * log(y), which is 0 where x is 0 and y no NaN; of halves, the logarithm is a half."""
     x, y = (e.operand(z) for z in (x, y))
-    product = e(ops.multiply, x, e(ops.log, y))
+    product = e(ops.multiply, x, e(log, y))
     product = e(ops.where, e(ops.equal, x, 0), 0.0, product)
     return e(ops.where, e(ops.is_nan, y), y, product)
 
 
-@row("special_xlog1py")
-def _xlog1py(e: RowCall, x: Any, y: Any) -> Any:
-    x, y = (e.operand(z) for z in (x, y))
-    product = e(ops.multiply, x, e(ops.log1p, y))
-    product = e(ops.where, e(ops.equal, x, 0), 0.0, product)
-    return e(ops.where, e(ops.is_nan, y), y, product)
+ROWS["xlogy"] = partial(_times_log, ops.log)
+ROWS["special_xlog1py"] = partial(_times_log, ops.log1p)
 
 
 @row("special_entr")
