@@ -169,6 +169,15 @@ def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
     return symbol.origins
 
 
+def is_conversion(symbol: Symbol) -> bool:
+    """Whether a symbol converts its operand: a cast, or the real part that a conversion takes.
+
+    NumPy drops the imaginary parts of complex numbers that become real; the symbol of that step has
+    the conversion's origins, which a real part that the program takes lacks.
+    """
+    return symbol.op is ops.cast or (symbol.op is ops.real and bool(symbol.origins))
+
+
 def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
     """Return the cast origins of several symbols, concatenated."""
     return tuple(origin for symbol in symbols for origin in origins_of(symbol))

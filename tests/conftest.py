@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     found = tmp_path / "cache"
     monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", str(found))
     return found
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _checked_reports() -> Iterator[None]:
+    """Every report that an audit in a test makes agrees with itself (see report_checks)."""
+    module: Any = import_module("runtime.audit.audit")
+    from tests.support.report_checks import faults
+
+    audited = module._audited
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        report, profile = audited(*args, **kwargs), sys.getprofile()
+        sys.setprofile(None)  # a test counts the work of the audit alone
+        try:
+            assert not list(faults(report))
+        finally:
+            sys.setprofile(profile)
+        return report
+
+    module._audited = checked
+    yield
+    module._audited = audited

@@ -89,12 +89,15 @@ def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
             return GraphError(f"operand {position} is used before it has been defined")
     if type(symbol.attrs) is not AttributeRecord:
         return GraphError(f"its attributes {symbol.attrs} are not in normal form")
-    if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in _INSERTABLE:
-        return GraphError("only a cast, or a constant made of casts, can have been inserted")
+    if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in INSERTABLE:
+        return GraphError(
+            "only a cast, a real part or a constant made of casts can have been inserted"
+        )
     return None
 
 
-_INSERTABLE = ops.cast, ops.constant
+INSERTABLE = ops.cast, ops.constant, ops.real
+"""The real part of a complex number is inserted where NumPy makes the number real."""
 
 
 def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:

@@ -15,6 +15,7 @@ from graphir.dtypes import DType
 from graphir.errors import OperandInfo
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
+from graphir.ir.verifier import INSERTABLE
 from graphir.location import (
     ASSIGN,
     NAMED_RULES,
@@ -333,8 +334,11 @@ class Parser(Values):
         at = self.at
         if not self.take("because"):
             return Location.at("", *self.place(start))
-        if op not in (ops.cast, ops.constant):  # a constant has the origins of folded casts
-            self.fail(f"only a cast can have been inserted, not {op.name}; give loc(...)", at)
+        if op not in INSERTABLE:  # a constant has the origins of folded casts
+            self.fail(
+                f"only a cast or a real part can have been inserted, not {op.name}; give loc(...)",
+                at,
+            )
         return self._origins()
 
     def _location(self, comma: str) -> Location:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
+import numpy as np
+
 from graphir.location import Location
+from graphir.numpy_api.signatures import signature_of
 from graphir.source_text import source_line
 
 MODULES = frozenset({"ops", "graphir", "np", "numpy", "math", "jnp", "scipy", "torch", "xp"})
@@ -120,13 +123,25 @@ def with_dtype(text: str, dtype: str, always: bool = False) -> str:
     call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
     if not isinstance(call, ast.Call) or "\n" in text:
         return ""
-    for keyword in call.keywords:
-        if keyword.arg == "dtype":
-            value = keyword.value
-            return f"{text[: value.col_offset]}{dtype}{text[value.end_col_offset :]}"
+    at = dtype_position(call)
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+    values += [] if at is None else call.args[at : at + 1]
+    for value in values:
+        return f"{text[: value.col_offset]}{dtype}{text[value.end_col_offset :]}"
     end = (call.end_col_offset or 0) - 1
     separator = ", " if call.args or call.keywords else ""
     return f"{text[:end]}{separator}dtype={dtype}{text[end:]}" if always else ""
+
+
+def dtype_position(call: ast.Call) -> int | None:
+    """Return the position of `dtype` among the arguments of a function of NumPy; None elsewhere."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id="np" | "numpy" | "jnp"), attr=name):
+            signature = signature_of(getattr(np, name, None))
+            names = [] if signature is None else list(signature.parameters)
+            return names.index("dtype") if "dtype" in names else None
+        case _:
+            return None
 
 
 @lru_cache(maxsize=4096)
@@ -282,7 +297,7 @@ def _receiver(function: ast.expr) -> list[ast.expr]:
 
 
 def _arguments(arguments: Sequence[ast.expr]) -> list[ast.expr]:
-    """Return the positional arguments; flatten a leading list, as variadic ops take one."""
+    """Return the positional arguments before `*`; flatten a leading list of a variadic op."""
     if arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
-        return [*arguments[0].elts, *arguments[1:]]
-    return list(arguments)
+        arguments = [*arguments[0].elts, *arguments[1:]]
+    return list(takewhile(lambda argument: not isinstance(argument, ast.Starred), arguments))

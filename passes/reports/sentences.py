@@ -125,6 +125,10 @@ def _alike(diff: GraphDiff, cause: Change) -> str:
     return f"; write {printable(fix)}" if result.dtype is dtype and fix else ""
 
 
+LEAST = 0.1
+"""The part of an output's error that a site must explain to be called its cause."""
+
+
 def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
     """Yield the causes of large errors of outputs, each site once, with the output's number.
 
@@ -133,11 +137,11 @@ def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
     yielded: set[int] = set()
     for number, _ in enumerate(report.outputs):
         # Losses after one another may each explain more than the whole error.
-        # Plain roundings are no fault of a line.
-        sites = [x for x in report.sites if x.row.kind != "rounding"]
+        sites = report.sites
         shares = [min(abs(x.shares[number]), 1.0) if x.shares else 0.0 for x in sites]
         most = max(shares, default=0.0)
-        near = (x for x, share in zip(sites, shares, strict=True) if share >= most / 2 > 0)
+        least = max(most / 2, LEAST)
+        near = (x for x, share in zip(sites, shares, strict=True) if share >= least)
         site = next(near, None)
         if site is not None and id(site) not in yielded and is_cause(site, report.outputs, number):
             yielded.add(id(site))

@@ -207,7 +207,13 @@ def output(error: OutputError) -> str:
     if error.differing:
         most, mean = f"{error.largest:.3g}", f"{error.rms:.3g}"
         parts.append(f"by {most} at most (relative {error.relative:.2g}), rms {mean}")
+    if error.overlaps:
+        parts.append(OVERLAP)
     return f"{name}, {', '.join(parts)}"
+
+
+OVERLAP = "shares overlap: errors cancel one another, or pass through a cancellation"
+"""The phrase for shares outside of [0, 1]."""
 
 
 def conversion(row: CastRow) -> str:
@@ -350,12 +356,23 @@ UNKNOWN_ERROR = "unknown"
 
 
 def share(site: CastSite) -> str:
-    """Return a site's largest share of an output's error; "" without a run."""
+    """Return a site's largest share of an output's error, with its sign; "" without a run.
+
+    Instead of no share, the answer says why the site's changes are in no output.
+    """
+    if site.vanished:
+        return vanishing(site.row)
     if site.share is None:
         return UNKNOWN_ERROR
     if not site.shares:
         return ""
-    return percent(site.share)
+    return percent(max(site.shares, key=abs))
+
+
+def vanishing(row: CastRow) -> str:
+    """Return why the changes of a row are in no output: the program truncates, or loses them."""
+    truncates = row.source.is_inexact and row.target.is_integer
+    return "as asked" if truncates and row.conversion.on_request else "none differs"
 
 
 def percent(share: float) -> str:

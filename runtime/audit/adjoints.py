@@ -298,7 +298,7 @@ def _pull_movement(step: StepValues, adjoint: Array, at: int) -> Array | None:
     fixed = step.evaluate(operands)
     size = step.wide[at].size
     operands[at] = np.arange(1.0, size + 1).reshape(step.wide[at].shape)
-    places = (step.evaluate(operands) - fixed).astype(np.int64).reshape(-1)
+    places = finite(step.evaluate(operands) - fixed).astype(np.int64).reshape(-1)
     values: Any = adjoint.reshape(-1)
     parts = [np.bincount(places, part, size + 1)[1:] for part in (values.real, values.imag)]
     result = parts[0] + 1j * parts[1] if np.iscomplexobj(adjoint) else parts[0]

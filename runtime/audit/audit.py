@@ -16,7 +16,7 @@ from passes.analysis.casts import CastReport, Measured, report_with_kernels
 from passes.analysis.retype import retyped
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
-from runtime.audit.congruence import moduli
+from runtime.audit.exactness import moduli
 from runtime.audit.losses import LossySteps
 from runtime.audit.measuring import measure, merge
 from runtime.audit.opaque import Beyond, OpaqueStep, Unknown
@@ -236,7 +236,8 @@ def _outputs(
         bits = moduli.get(symbol.index)
         far = 0.0 if bits is None else 2.0**bits
         dtype = graph.concrete_dtype(symbol.dtype)
-        outputs.append(Output(report.output_name(i), dtype, array, wide.cached_value(symbol), far))
+        value = wide.with_low(wide.cached_value(symbol))
+        outputs.append(Output(report.output_name(i), dtype, array, value, far))
     return outputs
 
 

@@ -119,8 +119,8 @@ class Blame:
     ) -> None:
         """Move roundings of the worst line of each output from `swept` to `roundings` and `shares`.
 
-        The worst line explains most of the error, and its sites alone explain less than those of
-        another line. An output whose error no site explains has none, unless its error is visible.
+        They move if they explain more of the error than the sites of each line do. An output whose
+        error no site explains has none, unless its error is visible.
         """
         symbols = self.subject.graph.symbols
         for i, parts in swept.items():
@@ -129,10 +129,9 @@ class Blame:
                 rows.add(site, shares[i][site.index] or 0.0)
             for place, share in parts.items():
                 steps.add(symbols[place], share)
-            both = rows.plus(steps)
-            worst = both.worst()
             is_visible = any(rows.totals.values()) or (errors[i].norm or 0.0) >= VISIBLE
-            if is_visible and worst != rows.worst():
+            worst = steps.worst()
+            if is_visible and steps.part(worst) > rows.part(rows.worst()):
                 self.roundings.update((x.index, x) for x in steps.symbols.get(worst, ()))
         for i, parts in swept.items():
             shares[i].update({place: parts.pop(place, 0.0) for place in self.roundings})
@@ -164,7 +163,9 @@ class Blame:
             for i in shares:
                 symbol = self.subject.graph.outputs[i]
                 if symbol.index in values:
-                    share = outputs[i].share(errors[i], values[symbol.index])
+                    share = outputs[i].share(
+                        errors[i], self.wide_run.with_low(values[symbol.index])
+                    )
                     _distribute(share, group, shares[i])
 
     def _work(self, symbols: Sequence[Symbol]) -> int:
@@ -219,12 +220,9 @@ class _Lines:
         if share:
             self.symbols.setdefault(line, []).append(symbol)
 
-    def plus(self, other: _Lines) -> _Lines:
-        """Return the sums of both."""
-        both = _Lines()
-        for line in self.totals.keys() | other.totals.keys():
-            both.totals[line] = self.totals.get(line, 0.0) + other.totals.get(line, 0.0)
-        return both
+    def part(self, line: tuple[str, int]) -> float:
+        """Return the size of a line's sum; 0 without one."""
+        return abs(self.totals.get(line, 0.0))
 
     def worst(self) -> tuple[str, int]:
         """Return the line of the largest share; ("", 0) without shares."""

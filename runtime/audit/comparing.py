@@ -14,7 +14,7 @@ from passes.analysis.casts import OutputError
 from runtime.audit.blocked_run import as_floats, inner, norm
 from runtime.audit.exact import Flags, Numbers, numbers
 from runtime.audit.measuring import blocks
-from runtime.audit.wide import wide_dtype
+from runtime.audit.mixed import WideValue
 
 _Fault: TypeAlias = Callable[[Numbers, Numbers], Flags]
 
@@ -25,9 +25,14 @@ class Output(NamedTuple):
     name: str
     dtype: DType
     real: NDArray[Any]
-    wide: NDArray[Any]
+    wide: WideValue
     modulus: float = 0.0
-    """The modulus of rounded wide integers (see runtime.audit.congruence); 0 for exact values."""
+    """The modulus of rounded wide integers (see runtime.audit.exactness); 0 for exact values."""
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the output is complex, or the program dropped its imaginary part."""
+        return self.dtype.is_complex or self.wide.high.dtype.kind == "c"
 
     def error(self) -> OutputError:
         """Return the error of the output against the wide value, without shares."""
@@ -53,14 +58,13 @@ class Output(NamedTuple):
 
     def _compared(self, at: slice, near: float) -> _Compared:
         """Compare one block of the output with its wide value."""
-        parts = 1 + self.dtype.is_complex
-        real, wide = self.real.reshape(-1)[at], self.wide.reshape(-1)[at]
-        if parts == 1 and not near and self.dtype.exact_in(DType.float64):
-            quick = _quick_comparison(as_floats(real, self.dtype), wide)
+        parts = 1 + self.is_complex
+        real, (high, low) = self.real.reshape(-1)[at], self.wide
+        if parts == 1 and not near and low is None and self.dtype.exact_in(DType.float64):
+            quick = _quick_comparison(as_floats(real, self.dtype), high.reshape(-1)[at])
             if quick is not None:
                 return quick
-        these, those = numbers(real, self.dtype, parts), numbers(wide, wide_dtype(wide), parts)
-        return _compare(these, those, near)
+        return _compare(numbers(real, self.dtype, parts), self.wide.numbers(at, parts), near)
 
     def unknown(self) -> OutputError:
         """Return an OutputError with unknown figures."""
@@ -73,9 +77,9 @@ class Output(NamedTuple):
         conjugates, for the real part of the product.
         """
         scale, squares = error.largest or 1.0, 0.0
-        result = np.empty(self.real.shape, np.complex128 if self.dtype.is_complex else np.float64)
+        result = np.empty(self.real.shape, np.complex128 if self.is_complex else np.float64)
         for at, (real, wide, _) in zip(
-            blocks(self.real.size), self._blocks(self.real), strict=True
+            blocks(self.real.size), self._blocks(self.wide), strict=True
         ):
             finite = real.finite & wide.finite
             parts = [x.high / scale for x in real.minus(wide).parts]
@@ -86,7 +90,7 @@ class Output(NamedTuple):
         result /= (squares or 1.0) * scale
         return result
 
-    def share(self, error: OutputError, other: NDArray[Any]) -> float:
+    def share(self, error: OutputError, other: WideValue) -> float:
         """Return the share of `error` that `other` has, the wide run with one cast's loss injected.
 
         For an output with broken elements, the share is the fraction of them that are broken in
@@ -102,19 +106,14 @@ class Output(NamedTuple):
         along, squares = self._products(other, error.largest or 0.0)
         return along / squares if squares else 0.0
 
-    def _blocks(self, other: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
-        """Yield blocks of the output, its wide value and `other` (or the output itself)."""
-        parts = 1 + self.dtype.is_complex
-        dtypes = self.dtype, wide_dtype(self.wide)
-        dtypes = *dtypes, self.dtype if other is self.real else wide_dtype(other)
-        flat = self.real.reshape(-1), self.wide.reshape(-1), other.reshape(-1)
+    def _blocks(self, other: WideValue) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+        """Yield blocks of the output, its wide value and `other`."""
+        parts, real = 1 + self.is_complex, self.real.reshape(-1)
         for at in blocks(self.real.size):
-            real, wide, other_part = (
-                numbers(x[at], dtype, parts) for x, dtype in zip(flat, dtypes, strict=True)
-            )
-            yield real, wide, other_part
+            here = numbers(real[at], self.dtype, parts)
+            yield here, self.wide.numbers(at, parts), other.numbers(at, parts)
 
-    def _part(self, other: NDArray[Any], fault: _Fault) -> float:
+    def _part(self, other: WideValue, fault: _Fault) -> float:
         """Return the fraction of the output's faulty elements that are faulty in `other` too."""
         here = there = 0
         for real, wide, other_part in self._blocks(other):
@@ -123,7 +122,7 @@ class Output(NamedTuple):
             there += int(np.count_nonzero(faulty & fault(other_part, wide)))
         return there / here if here else 0.0
 
-    def _products(self, other: NDArray[Any], scale: float) -> tuple[float, float]:
+    def _products(self, other: WideValue, scale: float) -> tuple[float, float]:
         """Return <d, e> and <e, e> of `share`, divided by scale**2 against overflow."""
         along = squares = 0.0
         for real, wide, other_part in self._blocks(other) if 0 < scale < math.inf else ():

@@ -51,6 +51,10 @@ class Numbers(NamedTuple):
         """Return the elements at `places`, a NumPy index."""
         return Numbers(tuple(part.at(places) for part in self.parts))
 
+    def with_low(self, low: Floats) -> Numbers:
+        """Return real numbers with a low part, which float64 values lack."""
+        return Numbers((self.parts[0]._replace(low=low), *self.parts[1:]))
+
     def minus(self, other: Numbers) -> Numbers:
         """Return the differences, part by part."""
         return Numbers(tuple(x.minus(y) for x, y in zip(self.parts, other.parts, strict=True)))

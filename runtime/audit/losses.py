@@ -33,7 +33,8 @@ from runtime.audit.blocked_run import as_floats, inner, norm
 from runtime.audit.exact import Flags, numbers
 from runtime.audit.exactness import EXACT_OPS, is_wide
 from runtime.audit.measuring import beyond
-from runtime.audit.wide import Array, Effect, WideRun, wide_dtype
+from runtime.audit.mixed import wide_dtype
+from runtime.audit.wide import Array, Effect, WideRun
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -378,7 +379,10 @@ class _Step:
     def __init__(self, run: WideRun, symbol: Symbol, effect: Effect, candidate: _Candidate) -> None:
         self.run, self.symbol, self.effect, self.candidate = run, symbol, effect, candidate
         self.eps = 2.0 ** (1 - effect.target.part.precision)
-        candidate.elements += effect.after.size
+        mask = run.mask(symbol)
+        self.mask = None if mask is None else np.broadcast_to(mask, effect.after.shape)
+        size = effect.after.size if self.mask is None else np.count_nonzero(self.mask)
+        candidate.elements += int(size)
 
     @cached_property
     def exact(self) -> Floats:
@@ -405,6 +409,8 @@ class _Step:
 
     def note(self, kind: str, at: Flags) -> None:
         """Add the elements `at` to the measurement of a kind of loss."""
+        if self.mask is not None:
+            at = at & self.mask
         if at.any():
             self.candidate.add(kind, self._measured(kind, at))
 

@@ -54,8 +54,9 @@ class Beyond(NamedTuple):
 
     `pins` are `where` symbols that replace values of the graph by NumPy's own results, such as
     casts of floats beyond an integer's range; in wide arithmetic a pin has the graph's value. The
-    mapping is keyed by the index of the pinned cast, the pin's last operand. `masks` maps the cast
-    of a result to the condition of its `where=`; the cast happens only where the condition holds.
+    mapping is keyed by the index of the pinned cast, the pin's last operand. `masks` maps the
+    result of an op, and its cast, to the condition of the call's `where=`: NumPy computes only the
+    elements where the condition holds.
     `observed` has NumPy's own results of ops that the graph computes in another way: reductions of
     float16, which NumPy rounds at each step, and functions of arrays that lie backwards in memory,
     say, for which NumPy has another loop. `arguments` are the inputs that are data of the

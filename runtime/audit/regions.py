@@ -4,6 +4,13 @@ The steps of a region have results of one shape, to which their operands broadca
 their results depends on a block of the operands from outside. Each pass over a region, forwards or
 backwards, runs it block by block in a core's cache. Of the run, the values at the borders of
 regions are kept.
+
+A backward pass over values that do not fit in memory computes them part by part. A range of symbols
+whose values fit in memory is computed and kept. A longer range is halved: the first half runs to
+the middle, where the live values are the checkpoint from which the second half starts (A. Griewank,
+Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
+differentiation, 1992). So the memory is that of the range that fits, and of one set of live values
+for each halving.
 """
 
 from __future__ import annotations
@@ -14,10 +21,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import Symbol, ops
+from passes.rewriter import is_conversion
 from runtime.audit.blocked_run import Array, View, keep_freed_memory
+from runtime.audit.mixed import takes_low_parts
 from runtime.audit.subject import Subject
 from runtime.audit.sweep import Sweep, views
-from runtime.audit.tape import values_backwards
 from runtime.audit.wide import WideRun
 
 LEAST = 1 << 16
@@ -144,13 +152,33 @@ def store(whole: Array | None, part: Array, shape: tuple[int, ...], view: View) 
     return whole
 
 
+def _mixed_places(subject: Subject) -> set[int]:
+    """Return the steps that may have or read low parts (see runtime.audit.mixed), by index.
+
+    They start at casts of 64-bit integers to floats whose elements are moved or compared.
+    """
+    storage = subject.graph.storage_dtype
+    mixed, places = set[int](), set[int]()
+    for symbol in subject.live:
+        sources = [x for x in symbol.args if x.index in mixed]
+        if sources and takes_low_parts(symbol):
+            places |= {symbol.index, *(x.index for x in sources)}
+            if symbol.dtype.is_float:
+                mixed.add(symbol.index)
+        elif symbol.op is ops.cast and symbol.dtype.is_float:
+            before = storage(symbol.args[0])
+            if before.is_integer and before.bits == 64:
+                mixed.add(symbol.index)
+    return places | (mixed & {x.index for x in subject.graph.outputs})
+
+
 class Regions:
     """The live symbols of a subject in order, those of regions together.
 
     A run keeps the values that are used outside of regions if these fit in `memory` bytes and the
     audit is likely to read them again, to sweep or to measure. Else the run frees each value after
     its last use, and `complete` computes the values again if the audit does read them. If they do
-    not fit, a sweep computes them part by part (see runtime.audit.tape).
+    not fit, a sweep computes them part by part (see `values_backwards`).
     """
 
     def __init__(self, subject: Subject, memory: int, blame: bool) -> None:
@@ -160,6 +188,7 @@ class Regions:
         beyond = subject.beyond
         special = {x.index for x in (*beyond.pins.values(), *beyond.observed)}
         special |= {x.index for pair in beyond.masks.items() for x in pair}
+        special |= _mixed_places(subject)
         self._special = special | set(beyond.pins) | set(beyond.watched) | set(subject.literals)
         steps: dict[int, Symbol] = {}
         others: list[Symbol] = []
@@ -201,7 +230,7 @@ class Regions:
         return reads[::-1]
 
     def _is_step(self, symbol: Symbol) -> bool:
-        is_elementwise = symbol.op is ops.cast or symbol.op.kind == "elementwise"
+        is_elementwise = is_conversion(symbol) or symbol.op.kind == "elementwise"
         if not is_elementwise or symbol.index in self._special:
             return False
         return self._subject.size_of(symbol) >= LEAST
@@ -285,3 +314,59 @@ class Regions:
                 item.visit_backwards(sweep)
             else:
                 sweep.visit(item)
+
+
+_Values = dict[int, tuple[Array | None, Array | None]]
+
+
+def values_backwards(subject: Subject, memory: int) -> Iterator[tuple[WideRun, Symbol]]:
+    """Yield each live symbol from the last to the first, with a run that has its values.
+
+    The run also has the values of the symbol's operands, and at most `memory` bytes of values at a
+    time besides the checkpoints.
+    """
+    tape = _Tape(subject, memory)
+    yield from tape.range(0, len(subject.live), tape.values(0))
+
+
+class _Tape:
+    def __init__(self, subject: Subject, memory: int) -> None:
+        self.subject, self.memory, self.run = subject, memory, subject.run()
+        self.live, self.last = subject.live, subject.last
+        self.sizes = [subject.bytes_of(symbol) for symbol in self.live]
+
+    def values(self, end: int) -> _Values:
+        """Return the values that the run has of the first `end` live symbols, and of inputs."""
+        places = {x.index for x in (*self.run.graph.inputs, *self.live[:end])}
+        pairs = {i: (self.run.beside.values[i], self.run.values[i]) for i in places}
+        return {i: pair for i, pair in pairs.items() if pair[0] is not None}
+
+    def range(self, start: int, end: int, values: _Values) -> Iterator[tuple[WideRun, Symbol]]:
+        """Yield the symbols of a range from the last to the first; the run has `values`."""
+        symbols = self.live[start:end]
+        if end - start <= 1 or sum(self.sizes[start:end]) <= self.memory:
+            self._advance(symbols, keep=True)
+            yield from ((self.run, symbol) for symbol in reversed(symbols))
+            return
+        middle = (start + end) // 2
+        self._advance(self.live[start:middle], keep=False)
+        yield from self.range(middle, end, self.values(middle))
+        self._restore(values, end)
+        yield from self.range(start, middle, values)
+
+    def _advance(self, symbols: Sequence[Symbol], keep: bool) -> None:
+        runs = self.run.beside, self.run
+        for symbol in symbols:
+            for run in runs:
+                if run.values[symbol.index] is None:
+                    run.values[symbol.index] = run.value(symbol)
+            for x in () if keep else (symbol, *symbol.args):
+                if self.last[x.index] == symbol.index:
+                    for run in runs:
+                        run.values[x.index] = None
+
+    def _restore(self, values: _Values, end: int) -> None:
+        for symbol in self.live[:end]:
+            self.run.beside.values[symbol.index] = self.run.values[symbol.index] = None
+        for i, (beside, wide) in values.items():
+            self.run.beside.values[i], self.run.values[i] = beside, wide

@@ -11,6 +11,7 @@ from graphir import ShapeError, Symbol, TensorType, ops
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
 from passes.analysis.casts import CastReport, StepLoss
+from passes.rewriter import is_conversion
 from runtime.audit.blocked_run import BlockedRun
 from runtime.audit.opaque import NOTHING, Beyond
 from runtime.audit.wide import Array, WideRun
@@ -35,7 +36,7 @@ class Subject:
         self.literals = _literals(report)
         self.last = last_uses(self.graph, beyond.watched)
         self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
-        self.sites = [x for x in self.live if x.op is ops.cast or x.index in self.literals]
+        self.sites = [x for x in self.live if is_conversion(x) or x.index in self.literals]
         self.kinds: Mapping[int, StepLoss] = {}
         """The kinds of the steps that lost values in the first run, by symbol index."""
         self._sizes_of: dict[TensorType, int] = {}
@@ -43,14 +44,25 @@ class Subject:
         for symbol in self.live:
             for arg in symbol.args:
                 self._users[arg.index].append(symbol.index)
+        self.masks = {**beyond.masks, **self._masked_operands()}
 
     def run(self) -> WideRun:
         """Return a new wide run, with its reference run beside it; neither has started."""
         beside = _RecordedRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
         beside.observed = {symbol.index: x for symbol, x in self.beyond.observed.items()}
-        wide = WideRun(beside, self.literals, self.beyond.pins, self.beyond.masks)
+        wide = WideRun(beside, self.literals, self.beyond.pins, self.masks)
         wide.kinds = self.kinds
         return wide
+
+    def _masked_operands(self) -> dict[Symbol, Symbol]:
+        """Return the masks of the casts whose only user is a result under a mask."""
+        return {
+            x: mask
+            for symbol, mask in self.beyond.masks.items()
+            for x in symbol.args
+            if is_conversion(x) and x.shape == symbol.shape
+            if self._users[x.index] == [symbol.index]
+        }
 
     def may_lose(self, site: Symbol) -> bool:
         """Whether a site is inexact; a cast to bool loses only by intent and does not count."""

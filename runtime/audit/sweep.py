@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, GraphirError, Symbol, ops
+from graphir import DType, GraphirError, Symbol
 from graphir.semantics.evaluation import settings_of
 from passes.analysis.casts import Measured
+from passes.rewriter import is_conversion
 from runtime.audit.adjoints import (
     Array,
     StepValues,
@@ -106,7 +107,7 @@ class Sweep:
             self._pass(symbol.args[-1], adjoints)
         elif symbol.index in self.run.congruent_places:
             self._leave(symbol, erring)
-        elif symbol.op is ops.cast or symbol.op.kind == "elementwise" or not symbol.args:
+        elif is_conversion(symbol) or symbol.op.kind == "elementwise" or not symbol.args:
             self._visit_blocks(symbol, adjoints, erring)
         else:
             self._visit_whole(symbol, adjoints, erring)
@@ -220,10 +221,10 @@ class Sweep:
         symbol, run = step.symbol, self.run
         source = target = self._storages[symbol.index]
         actual = run.beside.cached_value(symbol)
-        if symbol.op is ops.cast:
+        if is_conversion(symbol):
             effect = run.effect(symbol)
             actual, source = effect.after, effect.source
-            if not source.exact_in(DType.float64) and _keeps_values(symbol):
+            if source.is_integer and not source.exact_in(DType.float64) and _keeps_values(symbol):
                 exact = numbers(view(effect.before).reshape(-1), source)
                 error = numbers(view(actual).reshape(-1), target).minus(exact).parts[0].high
                 return error.reshape(view(actual).shape)
@@ -242,7 +243,7 @@ class Sweep:
     def _note(self, symbol: Symbol, number: int, error: Array, adjoint: Array) -> None:
         share = inner(error, adjoint)
         if not math.isfinite(share):
-            share = inner(finite(error), adjoint)
+            share = inner(finite(error), finite(adjoint))
         shares = self.shares[number]
         shares[symbol.index] = shares.get(symbol.index, 0.0) + share
 
@@ -251,7 +252,7 @@ class Sweep:
         adjoints = self._adjoints.setdefault(symbol.index, {})
         if (symbol.index, number) not in self._owned:
             self._owned.add((symbol.index, number))
-            dtype = np.complex128 if symbol.dtype.is_complex else np.float64
+            dtype = np.complex128 if self._is_complex(symbol) else np.float64
             target = np.zeros(self.run.beside.cached_value(symbol).shape, dtype)
             if number in adjoints:
                 target += adjoints[number]
@@ -260,7 +261,7 @@ class Sweep:
 
     def add(self, symbol: Symbol, number: int, part: Array, owned: bool = False) -> None:
         """Add a part of the adjoint of a symbol; the sweep may write to a part that it owns."""
-        if not symbol.dtype.is_complex:
+        if not self._is_complex(symbol):
             part = real_part(part)
         adjoints, key = self._adjoints.setdefault(symbol.index, {}), (symbol.index, number)
         old = adjoints.get(number)
@@ -273,6 +274,10 @@ class Sweep:
             adjoints[number] = np.asarray(old + part)
         if old is not None or owned:
             self._owned.add(key)
+
+    def _is_complex(self, symbol: Symbol) -> bool:
+        """Whether the wide value is complex: also one that the program makes real by a cast."""
+        return self.run.cached_value(symbol).dtype.kind == "c"
 
     def _pass(self, symbol: Symbol, adjoints: Mapping[int, Array]) -> None:
         for number, adjoint in adjoints.items():
@@ -330,7 +335,7 @@ def _times(adjoint: Array, slopes: Array | complex, shape: tuple[int, ...]) -> A
 
 def _keeps_values(symbol: Symbol) -> bool:
     """Whether a symbol is a cast that keeps its values in wide arithmetic."""
-    if symbol.op is not ops.cast or symbol.dtype.family == "bool":
+    if not is_conversion(symbol) or symbol.dtype.family == "bool":
         return False
     is_truncation = symbol.dtype.is_integer and not symbol.args[0].dtype.is_integer
     return not (is_truncation and is_written(symbol))

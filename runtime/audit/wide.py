@@ -16,6 +16,7 @@ from contextlib import suppress
 from operator import attrgetter, is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,25 @@ from graphir.ir.inference_cache import infer
 from graphir.location import CAST
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.op import Inference
-from graphir.semantics.evaluation import Evaluation
+from graphir.semantics.evaluation import Evaluation, settings_of
 from passes.analysis.casts import StepLoss
-from passes.rewriter import origins_of
+from passes.rewriter import is_conversion, origins_of
 from runtime.audit.blocked_run import BlockedRun, View
-from runtime.audit.congruence import modulus
 from runtime.audit.exact import numbers
-from runtime.audit.exactness import keeps_equal
+from runtime.audit.exactness import keeps_equal, modulus
 from runtime.audit.measuring import blocks
+from runtime.audit.mixed import (
+    Pair,
+    WideValue,
+    compare,
+    is_comparison,
+    is_value,
+    low_part,
+    split,
+    takes_low_parts,
+    truncated,
+    wide_dtype,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -67,14 +79,10 @@ def widen(array: Array, dtype: DType) -> Array:
     return convert(array, dtype, wide)
 
 
-def wide_dtype(array: Array) -> DType:
-    """Return the DType of an array of wide values."""
-    return _OF_CHARACTER.get(array.dtype.char) or DType.from_numpy(array.dtype)
-
-
-_OF_CHARACTER = {dtype.storage.char: dtype for dtype in WIDE.values()}
 _code = attrgetter("code")
 
+
+NOTHING_ELSE: Mapping[str, Any] = MappingProxyType({})
 
 TOTAL: frozenset[StepLoss] = frozenset(("cancellation", "invalid"))
 """The losses that are measured by the whole error of a step: its operands' and its own."""
@@ -119,6 +127,7 @@ class WideRun(BlockedRun):
         self.congruent_places: set[int] = set()
         self.equal_places = {x.index for x in graph.inputs} - self.rounded_places
         self._moduli: dict[int, int | None] = {}
+        self._lows: dict[int, tuple[ref[Array], Array]] = {}
         self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
 
     def block(self, operands: Iterable[Symbol], view: View) -> Self:
@@ -218,7 +227,9 @@ class WideRun(BlockedRun):
             return operands[-1]
         if symbol.index in self.congruent_places:
             return self.cached_value(symbol)
-        if symbol.op is ops.cast:
+        if self._is_mixed(symbol, operands):
+            return self._of_parts(symbol, operands)
+        if is_conversion(symbol):
             return self.cast(symbol, operands[0])
         if symbol.op in _GROWING and symbol.dtype.is_float:
             operands = _as_integers(operands)
@@ -240,6 +251,60 @@ class WideRun(BlockedRun):
         floats = symbol.dtype.is_integer and result.dtype == np.float64
         if floats and not _fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)
+        return result
+
+    def _is_mixed(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
+        """Whether an op on low parts has floats among its operands or results."""
+        if not takes_low_parts(symbol):
+            return False
+        if self._lows and any(self.low_of(x) is not None for x in operands):
+            return True
+        values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
+        integers = [x for x in values if x.dtype == np.int64]
+        is_between = 0 < len(integers) < len(values) and not is_conversion(symbol)
+        return is_between and not all(map(_fits_float64, integers))
+
+    def with_low(self, value: Array) -> WideValue:
+        """Return a wide value of this run with its low part."""
+        return WideValue(value, self.low_of(value))
+
+    def low_of(self, value: Array) -> Array | None:
+        """Return the low part of a wide value; None of most."""
+        array, low = self._lows.get(id(value), (None, None))
+        return low if array is not None and array() is value else None
+
+    def _of_parts(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        """Apply an op to both parts of operands; `low_of` has the low part of the result."""
+        parts: list[Pair] = []
+        for i, x in enumerate(operands):
+            if not is_value(symbol.op, i):
+                parts.append((x, x))
+            elif x.dtype == np.int64:
+                parts.append(split(x))
+            else:
+                low = self.low_of(x)
+                parts.append((x, np.zeros(x.shape, x.dtype) if low is None else low))
+        if is_conversion(symbol):
+            (x, low), target = parts[0], WIDE[symbol.dtype.family]
+            if target is DType.int64 and is_written(symbol):
+                return truncated(x, low, _truncate)
+            return x if target in (DType.float64, DType.int64) else self.cast(symbol, x)
+        if is_comparison(symbol.op):
+            return compare(symbol.op, *parts)
+        high = [part for part, _ in parts]
+        inference, evaluation = self._wide(symbol, tuple(map(wide_dtype, high)))
+        result = evaluation(high)
+        fill = {"value": 0} if symbol.attrs.get("value") is not None else {}
+
+        def move(values: Sequence[Array]) -> Array:
+            return self._wide(symbol, tuple(map(wide_dtype, values)), attrs=fill)[1](values)
+
+        settings = settings_of(
+            symbol.op, inference.type.dtype, inference.attrs, self.sizes, self.graph.tf32
+        )
+        low = low_part(symbol.op, settings, parts, result, move)
+        if low.any():
+            self._lows[id(result)] = ref(result), low
         return result
 
     def local(self, symbol: Symbol) -> Array:
@@ -274,9 +339,15 @@ class WideRun(BlockedRun):
     def cast(self, symbol: Symbol, x: Array) -> Array:
         """Apply the purpose of a cast to wide values (see the module's docstring)."""
         source, target = wide_dtype(x), WIDE[symbol.dtype.family]
+        if source is DType.complex128 and target not in (DType.bool, DType.complex128):
+            real, imaginary = np.ascontiguousarray(np.real(x)), np.imag(x)
+            if not imaginary.any():
+                return self.cast(symbol, real)
+            truncates = target is DType.int64 and is_written(symbol)
+            return self.cast(symbol, real) + 1j * imaginary if truncates else x
         if target is DType.int64 and source is DType.float64:
             return _truncate(x) if is_written(symbol) else x
-        if target is DType.float64 and source is DType.int64 and not is_written(symbol):
+        if target is DType.float64 and source is DType.int64:
             return convert(x, source, target) if _fits_float64(x) else x
         return convert(x, source, target)
 
@@ -286,7 +357,7 @@ class WideRun(BlockedRun):
         if site.index in self.kinds:
             local = self.local(site)
             return Effect(local, after, wide_dtype(local), to)
-        if site.op is ops.cast:
+        if is_conversion(site):
             (x,) = site.args
             pin = self.pins.get(site.index)
             if pin is not None:
@@ -298,20 +369,24 @@ class WideRun(BlockedRun):
 
     def masked(self, site: Symbol, effect: Effect) -> Effect:
         """Return the part of an effect that the condition of `where=` selects."""
-        mask = self.masks.get(site)
-        selection = None if mask is None else self.beside.values[mask.index]
-        if selection is None:
+        at = self.mask(site)
+        if at is None:
             return effect
-        at = np.broadcast_to(selection, effect.before.shape)
+        at = np.broadcast_to(at, effect.before.shape)
         return effect._replace(before=effect.before[at], after=effect.after[at])
+
+    def mask(self, symbol: Symbol) -> Array | None:
+        """Return the mask of the elements that `where=` has computed; None for all of them."""
+        mask = self.masks.get(symbol)
+        return None if mask is None else self.beside.values[mask.index]
 
     def is_same(self, symbol: Symbol, truth: bool) -> bool:
         """Whether a symbol has equal values in both runs; for `truth`, equal zeros."""
-        parts = 1 + symbol.dtype.is_complex
         wide, beside = self.cached_value(symbol), self.beside.cached_value(symbol)
+        parts, value = 1 + wide_dtype(wide).is_complex, self.with_low(wide)
         storage = self.graph.storage_dtype(symbol)
         for at in blocks(wide.size):
-            new = numbers(wide.reshape(-1)[at], wide_dtype(wide), parts)
+            new = value.numbers(at, parts)
             old = numbers(beside.reshape(-1)[at], storage, parts)
             if not (new.zero == old.zero if truth else new.identical(old)).all():
                 return False
@@ -326,7 +401,7 @@ class WideRun(BlockedRun):
         """
         before, after, source, target = self.effect(site)
         kind = self.kinds.get(site.index)
-        if kind in TOTAL or (site.op is not ops.cast and kind is None):
+        if kind in TOTAL or (not is_conversion(site) and kind is None):
             return widen(after, target)
         dtype = _dtype_off(wide, before, after, source)
         result = np.empty(wide.shape, dtype.storage)
@@ -343,27 +418,32 @@ class WideRun(BlockedRun):
         symbol: Symbol,
         sources: tuple[DType, ...],
         dtypes: tuple[DType, ...] | None = None,
+        attrs: Mapping[str, Any] = NOTHING_ELSE,
     ) -> tuple[Inference, Evaluation]:
         """Return the cached inference and evaluation of an op on operands of wide dtypes `sources`.
 
         The op computes in `dtypes`, by default those of the operands; joined ones are the widest.
+        `attrs` replace attributes of the symbol.
         """
-        key = symbol.op, symbol.attrs, *map(_code, sources), dtypes, *[x.type for x in symbol.args]
+        types = [x.type for x in symbol.args]
+        key = symbol.op, symbol.attrs, *map(_code, sources), dtypes, *attrs.items(), *types
         entry = self._wide_evaluations.get(key)
         if entry is None:
-            inference = self._infer(symbol, dtypes or sources)
+            inference = self._infer(symbol, dtypes or sources, attrs)
             evaluation = Evaluation(symbol.op, inference, sources, self.sizes, self.graph.tf32)
             entry = self._wide_evaluations[key] = inference, evaluation
         return entry
 
-    def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inference:
+    def _infer(
+        self, symbol: Symbol, dtypes: tuple[DType, ...], new_attrs: Mapping[str, Any]
+    ) -> Inference:
         positions = symbol.op.signature.promoted or range(len(dtypes))
         join = max((dtypes[i] for i in positions), key=_ORDER.index)
         types = [
             arg.type.cast(join if i in positions else WIDE[arg.dtype.family])
             for i, arg in enumerate(symbol.args)
         ]
-        attrs: Mapping[str, Any] = symbol.attrs
+        attrs: Mapping[str, Any] = {**symbol.attrs, **new_attrs} if new_attrs else symbol.attrs
         if not attrs.keys().isdisjoint(OF_RUN):
             attrs = {name: value for name, value in attrs.items() if name not in OF_RUN}
         return infer(self.graph.rules, symbol.op, types, attrs)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
 from graphir.ir.literals import literal_array, native
 from graphir.ir.operands import resolve_literal
+from graphir.numpy_api.arrays.operands import converted_real
 from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
@@ -70,7 +71,8 @@ class RecordingBuilder(ViewBuilder):
         else:
             source = self.asker(x, to)
         if x.dtype.is_complex and not to.is_complex and to is not DType.bool:
-            x = self.emit(ops.real, (x,))  # as NumPy does, with a warning
+            real = converted_real(self.emit(ops.real, (x,)), source)
+            return self.cast(real, to, operand, op, rule)
         return self.graph.append(ops.cast, (x,), TO_DTYPE[to.code], x.type.cast(to), source)
 
     def asker(self, x: Symbol, to: DType) -> Location | tuple[Origin]:

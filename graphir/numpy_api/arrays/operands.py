@@ -13,6 +13,7 @@ from graphir.errors import GraphError, PromotionError, ShapeError
 from graphir.ir.literals import array_of, is_literal
 from graphir.ir.operands import may_be_operand
 from graphir.ir.symbol import Symbol
+from graphir.location import CAST, Location, Origin, Source
 from graphir.numpy_api.arrays.memory import (
     ArrayOverflowError,
     ArrayTypeError,
@@ -179,8 +180,19 @@ def cast_symbol(symbol: Symbol, to: DType) -> Symbol:
     if symbol.dtype is to:
         return symbol
     if symbol.dtype.is_complex and not to.is_complex and to is not DType.bool:
-        symbol = ops.real(symbol)
+        real = ops.real(symbol)
+        return cast_symbol(converted_real(real, real.location), to)
     return symbol.cast(to)
+
+
+def converted_real(real: Symbol, source: Source) -> Symbol:
+    """Return the real part of a complex number, marked as a conversion that `source` asked for."""
+    before, to = real.args[0].dtype, real.dtype
+    if isinstance(source, Location):
+        real.source = (Origin("x", "cast", source, CAST, before, to),)
+    else:
+        real.source = tuple(origin._replace(source=before, target=to) for origin in source)
+    return real
 
 
 def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:

@@ -64,6 +64,8 @@ class Measured:
         return {**{name: plain(n) for name, n in numbers.items()}, "worst": worst}
 
 
+_PRINTED = 0.005
+"""Half of the last digit of a share as reports print it."""
 _COUNTS = ("elements", "changed", "overflowed", "underflowed", "nan_made")
 
 
@@ -101,6 +103,17 @@ class OutputError:
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
         """Return an OutputError whose figures are all unknown (None)."""
         return cls(name, dtype, elements, None, None, None, None, None)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a share, or the sum of the shares, lies outside of [0, 1].
+
+        Errors that cancel one another, and those that pass through a cancellation, count more than
+        once.
+        """
+        shares = [share for share in (self.shares or {}).values() if share is not None]
+        parts = (*shares, sum(shares) + (self.rounding or 0.0))
+        return not all(-_PRINTED <= share <= 1 + _PRINTED for share in parts)
 
     @property
     def is_known(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from operator import attrgetter
@@ -207,6 +207,7 @@ class CastReport(Sequence[CastRow]):
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
                 shares[place] = _known_shares(parts) if has_shares else None
             row.measured, row.shares = measures.get(place), shares[place]
+        new._find_vanished()
         ranks = ranked(CastSites([*new.rows, *new.losses]), outputs, new.widenings)
         for row in (*new.rows, *new.losses):
             row.rank = ranks[row.place]
@@ -214,6 +215,16 @@ class CastReport(Sequence[CastRow]):
         return new._with(
             rows=tuple(sorted(new.rows, key=by_rank)), losses=tuple(sorted(new.losses, key=by_rank))
         )
+
+    def _find_vanished(self) -> None:
+        """Set `vanished` of the rows whose changes reach outputs, none of which differs."""
+        pairs = [*zip(self.explicit.outputs, self.outputs, strict=False)]
+        reaching = depending(x for x, _ in pairs)
+        visible = depending(x for x, error in pairs if error.differing or not error.is_known)
+        for row in (*self.rows, *self.losses):
+            is_changed = row.measured is not None and row.measured.changed
+            place = row.symbol.index
+            row.vanished = bool(is_changed) and place in reaching and place not in visible
 
     def compared(self, other: RulesLike) -> CastReport:
         """Return the report with `.against`, the comparison of the graph with other rules."""
@@ -245,6 +256,18 @@ class CastReport(Sequence[CastRow]):
             vars(new).pop(name, None)
         vars(new).update(changes)
         return new
+
+
+def depending(outputs: Iterable[Symbol]) -> set[int]:
+    """Return the indices of the symbols that outputs of one graph depend on."""
+    waiting = list(outputs)
+    places: set[int] = set()
+    while waiting:
+        symbol = waiting.pop()
+        if symbol.index not in places:
+            places.add(symbol.index)
+            waiting += symbol.args
+    return places
 
 
 def _known_shares(parts: tuple[float | None, ...]) -> tuple[float, ...] | None:

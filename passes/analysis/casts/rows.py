@@ -35,6 +35,8 @@ class CastRow:
     # Class attributes as defaults: reports have many rows, and most rows lack measurements.
     measured: Measured | None = None
     shares: tuple[float, ...] | None = ()
+    vanished: bool = False
+    """Whether the run changed elements on the way to outputs, none of which differs."""
     rank: int = 0
     """The position of the row's site in an audited report."""
 

@@ -79,6 +79,12 @@ class CastSite:
         return None if self.shares is None else max(map(abs, self.shares), default=0.0)
 
     @property
+    def vanished(self) -> bool:
+        """Whether changes of the site's casts reached outputs, none of which differs."""
+        changed = [x for x in self.casts if x.measured is not None and x.measured.changed]
+        return bool(changed) and all(x.vanished for x in changed)
+
+    @property
     def elements(self) -> Size:
         """The total number of elements that the casts of the site convert."""
         return _sizes(self._types)[0]
@@ -112,6 +118,7 @@ class CastSite:
             "cause": None if cause is None else cause.location.to_json(),
             "measured": None if measured is None else measured.to_json(),
             "shares": None if shares is None else list(map(plain, shares)),
+            **({"vanished": True} if self.vanished else {}),
         }
 
 

@@ -264,6 +264,7 @@ def _chosen(
     """
     if condition is None:
         raise UnrecordedError("the condition of where= has no symbol")
+    recorder.masks[result] = condition
     if before is None:
         before = recorder.filled(0, (), result.dtype)
     elif before.dtype is not result.dtype:

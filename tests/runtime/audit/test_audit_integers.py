@@ -48,3 +48,76 @@ def test_integers_that_float64_has_are_floats_there():
     a = np.array([1, 2**53, -(2**53)])
     assert record(total, a, np.ones(3)).audit().outputs[0].differing == 0
     assert record(exact, a, np.arange(3)).audit().outputs[0].differing == 0
+
+
+# -- integers beyond 2**53 among floats
+
+
+def stored(i):
+    out = np.full(len(i), np.nan)
+    for k in range(len(i)):
+        out[k] = i[k]
+    return out
+
+
+def columns(i):
+    return np.column_stack([i, np.linspace(0.0, 1.0, len(i))])
+
+
+def there_and_back(i):
+    return np.nan_to_num(np.append(i, np.nan)).astype(np.int64)
+
+
+def many(i):
+    ids = np.tile(i, 20_000)
+    return np.where(ids > 0, ids, np.nan)
+
+
+# Each program gives some elements of its argument, which is positive, and other floats.
+MOVES = {
+    "where": lambda i: np.where(i > 0, i, np.nan),
+    "append": lambda i: np.append(i, np.nan),
+    "select": lambda i: np.select([i > 0], [i], np.nan),
+    "maximum": lambda i: np.maximum(i, 0.5),
+    "clip": lambda i: np.clip(i.astype(float), 0.5, None),
+    "cast": lambda i: i.astype(float).astype(np.int64),
+    "sort": lambda i: np.sort(np.append(i[::-1], np.nan)),
+    "extreme": lambda i: np.append(i, np.nan)[:-1].max(keepdims=True),
+    "negative": lambda i: -np.negative(np.append(i, 0.25)),
+    "abs": lambda i: np.abs(np.append(-i, 0.25)),
+    "pad": lambda i: np.pad(i.astype(float), 2, constant_values=np.nan),
+    "transpose": lambda i: np.stack([i, np.ones(len(i))]).T[::-1],
+    "store": stored,
+    "columns": columns,
+    "back": there_and_back,
+    "many": many,
+}
+
+
+@every("name", MOVES)
+def test_integers_that_become_floats_lose_what_float64_lacks(name):
+    i = 2**53 + 1 + 3 * np.arange(9)
+    report = record(MOVES[name], i).audit()
+    (output,) = report.outputs
+    rounded = {int(x) for x in i.tolist() if int(float(x)) != x}
+    kept = {int(x) for x in np.nan_to_num(report.results[0]).ravel().tolist()}
+    extreme = {max(i.tolist())} if name == "extreme" else set(i.tolist())
+    times = 20_000 if name == "many" else 1
+    assert output.differing == times * len(rounded & extreme)
+    assert output.largest == 1.0 and kept >= {int(float(x)) for x in extreme}
+    shares = [sum(site.shares) for site in report.sites if site.shares and any(site.shares)]
+    assert np.allclose(shares, 1.0)
+
+
+def test_comparisons_of_integers_as_floats_see_their_last_digits():
+    i = np.array([2**53, 2**53 + 1])
+    report = record(lambda i: np.append(i[:1], 0.5) == np.append(i[1:], 0.5), i).audit()
+    assert report.results[0].tolist() == [True, True] and report.outputs[0].differing == 1
+
+
+def test_arithmetic_on_rounded_integers_starts_from_the_rounding():
+    i = 2**53 + 1 + 3 * np.arange(9)
+    report = record(lambda i: np.where(i > 0, i, np.nan) * 0.3, i).audit()
+    assert report.outputs[0].differing == 0
+    (site,) = [x for x in report.sites if x.measured.changed]
+    assert site.vanished and "none differs" in str(report)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphir import DType
 from passes import CastReport
 from passes.reports import REPORT_FORMATS
 from passes.reports.json_ import schema
@@ -122,3 +123,81 @@ def test_the_fix_of_a_wrap_keeps_the_values() -> None:
     assert row.fix == 'out = out.astype("int16") + np.uint8(100)'
     (row,) = audited(losses.scaled_peaks, np.array([[1, 200]], np.int16)).losses
     assert row.fix == 'counts.max(axis=1).astype("int32") * 300'
+
+
+# -- imaginary parts, masks, and roundings that no cast explains
+
+
+def stored_wave(x: Any) -> Any:
+    out = np.zeros(len(x))
+    out[:] = np.exp(1j * x)
+    return out
+
+
+COMPLEX = (
+    (lambda x: np.exp(1j * x).astype(float), "explicit"),
+    (stored_wave, "assignment"),
+    (lambda x: np.exp(1j * x).astype(np.float32), "explicit"),
+    (lambda x: np.add(np.exp(1j * x), 0, dtype=complex).astype(int), "explicit"),
+)
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@every(("function", "kind"), COMPLEX)
+def test_a_complex_number_that_becomes_real_loses_its_imaginary_part(
+    function: Any, kind: str
+) -> None:
+    report = audited(function, np.arange(1.0, 5.0))
+    (output,) = report.outputs
+    exact = np.exp(1j * np.arange(1.0, 5.0))
+    assert output.differing == 4
+    assert output.largest == pytest.approx(np.abs(exact.imag).max(), rel=1e-6)
+    (row,) = [x for x in report if x.source.is_complex and not x.target.is_complex]
+    assert (row.kind, str(row.source), str(row.target)) == (kind, "complex128", "float64")
+    assert row.measured is not None and row.measured.changed == 4
+    assert row.share == pytest.approx(1.0, abs=1e-6)
+    assert str(type(report.explicit).parse(str(report.explicit))) == str(report.explicit)
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_a_real_part_that_the_program_takes_loses_nothing() -> None:
+    report = audited(lambda x: np.exp(1j * x).real, np.arange(4.0))
+    assert report.outputs[0].differing == 0
+    whole = audited(lambda x: (x + 0j).astype(float), np.arange(4.0))
+    assert whole.outputs[0].differing == 0 and not any(x.measured.changed for x in whole)
+
+
+def halves_under_a_mask(x: Any, y: Any) -> Any:
+    out = np.zeros(x.shape, np.float16)
+    return np.multiply(x, y, out=out, where=y > 0, casting="same_kind")
+
+
+def test_elements_that_a_mask_leaves_out_lose_nothing() -> None:
+    x, y = np.array([1.0, 2.0, 0.0, 4.0]), np.array([1.0, 0.0, 0.0, 2.0])
+    report = audited(lambda x, y: np.divide(x, y, out=np.zeros(4), where=y > 0), x, y)
+    assert not report.losses and "0 / 0" not in str(report)
+    report = audited(halves_under_a_mask, x * 1e5, y * 1e-3 - 1e-4)
+    (row,) = [x for x in report if x.target is DType.float16 and x.source is DType.float64]
+    assert row.measured is not None and row.measured.elements == 2
+
+
+def test_the_roundings_of_a_product_have_a_row_beside_an_underflow_of_their_line() -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(4, 64)).astype(np.float16), rng.normal(size=(64, 64))
+
+    def spread(x: Any, w: Any) -> Any:
+        return np.exp((y := x @ w) - y.max(axis=1, keepdims=True)).sum(axis=1)
+
+    report = audited(spread, x, w.astype(np.float16))
+    assert any(site.row.kind == "underflow" for site in report.sites)
+    explained = {site.row.op: site.share for site in report.sites if site.share}
+    assert max(explained, key=lambda name: explained[name]) == "matmul"
+    assert sum(explained.values()) == pytest.approx(1.0, abs=0.1)
+
+
+def test_shares_of_errors_that_cancel_say_so() -> None:
+    def cancelling(x: Any) -> Any:
+        return x.astype(np.float32) - x.astype(np.float16).astype(np.float64) * 0.5 - x * 0.5
+
+    report = audited(cancelling, np.array([1 / 3, 1 / 7, 0.3]))
+    assert report.outputs[0].overlaps == ("shares overlap" in str(report))

@@ -1,0 +1,140 @@
+"""Wide values of which some elements are integers that float64 lacks: ids above 2**53 beside NaN.
+
+Such a value is a float64 array and an array of the same shape to add, its low part. High and low
+part are those of a double-double number (see runtime.audit.exact): the elements are exact, and as
+high parts they are rounded as float64 arithmetic rounds them. Ops that move or select elements
+apply to both parts. Arithmetic takes the high part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Op, Symbol, ops
+from passes.rewriter import is_conversion
+from runtime.audit.exact import Numbers, numbers
+
+Array: TypeAlias = NDArray[Any]
+Pair: TypeAlias = tuple[Array, Array]
+"""A high and a low part."""
+
+
+class WideValue(NamedTuple):
+    """A wide value: an array, and its low part if it has one."""
+
+    high: Array
+    low: Array | None
+
+    def numbers(self, at: slice, parts: int) -> Numbers:
+        """Return a block of the flat values."""
+        x = self.high.reshape(-1)[at]
+        values = numbers(x, wide_dtype(x), parts)
+        return values if self.low is None else values.with_low(self.low.reshape(-1)[at])
+
+
+def wide_dtype(array: Array) -> DType:
+    """Return the DType of an array of wide values."""
+    return _OF_CHARACTER.get(array.dtype.char) or DType.from_numpy(array.dtype)
+
+
+_WIDE = DType.bool, DType.int64, DType.float64, DType.complex128
+_OF_CHARACTER = {dtype.storage.char: dtype for dtype in _WIDE}
+
+_COMPARISONS: Mapping[Op, Callable[[Array, Array], Array]] = {
+    ops.equal: np.equal,
+    ops.not_equal: np.not_equal,
+    ops.less: np.less,
+    ops.less_equal: np.less_equal,
+    ops.greater: np.greater,
+    ops.greater_equal: np.greater_equal,
+}
+_SAME_LOW = {ops.positive, ops.floor, ops.ceil, ops.trunc, ops.round}
+_SELECTING = {ops.where, ops.maximum, ops.minimum, ops.clip, ops.max, ops.min, ops.sort}
+_SIGNED = {ops.negative, ops.abs}
+SHARING = {*_COMPARISONS, *_SAME_LOW, *_SELECTING, *_SIGNED}
+"""The ops besides movement that take low parts."""
+
+
+def takes_low_parts(symbol: Symbol) -> bool:
+    """Whether an op has a rule for operands with low parts."""
+    if symbol.op.kind == "movement":
+        return symbol.attrs.get("mode") is None
+    return symbol.op in SHARING or is_conversion(symbol)
+
+
+def split(x: Array) -> Pair:
+    """Return the high and the low part of int64 values."""
+    high, low = numbers(x.reshape(-1), DType.int64).parts[0]
+    return high.reshape(x.shape), np.broadcast_to(low, high.shape).reshape(x.shape)
+
+
+def is_value(op: Op, position: int) -> bool:
+    """Whether an operand has the elements of a result, and is no condition and no index."""
+    return not (op is ops.where and position == 0) and op.operand(position) != "indices"
+
+
+def low_part(
+    op: Op,
+    settings: Mapping[str, Any],
+    parts: Sequence[Pair],
+    result: Array,
+    evaluate: Callable[[Sequence[Array]], Array],
+) -> Array:
+    """Return the low part of an op's result.
+
+    `parts` has the operands; those that are no values have their low part twice. `result` is the
+    op on the high parts, and `evaluate` applies the op with zeros in place of a fill value.
+    """
+    (high, low), *others = parts
+    if op in _SAME_LOW:
+        return low
+    if op in _SIGNED:
+        return -low if op is ops.negative else np.copysign(1.0, high) * low
+    if op is ops.sort:
+        axis = settings["axis"]
+        order = np.lexsort((low, high), axis=axis)
+        ordered = np.take_along_axis(low, order, axis)
+        return np.flip(ordered, axis) if settings["descending"] else ordered
+    if op in (ops.max, ops.min):
+        extreme, axes = (np.max, np.min)[op is ops.min], tuple(settings["axis"])
+        whole = np.expand_dims(result, axes) if result.ndim < high.ndim else result
+        at: Array = high == whole
+        bound = -np.inf if op is ops.max else np.inf
+        least = extreme(np.where(at, low, bound), axis=axes).reshape(result.shape)
+        return np.where(np.isfinite(least), least, 0.0)
+    if op in (ops.maximum, ops.minimum):
+        return _extreme((high, low), others[0], op is ops.maximum)[1]
+    if op is ops.clip:
+        return _extreme(_extreme((high, low), others[0], True), others[1], False)[1]
+    return evaluate([part for _, part in parts])
+
+
+def compare(op: Op, left: Pair, right: Pair) -> Array:
+    """Return a comparison of values with low parts."""
+    test = _COMPARISONS[op]
+    return np.where(left[0] == right[0], test(left[1], right[1]), test(left[0], right[0]))
+
+
+def truncated(high: Array, low: Array, truncate: Callable[[Array], Array]) -> Array:
+    """Return values with low parts as integers: int64 if all are in its range, else float64."""
+    whole = truncate(high)
+    return whole + low.astype(np.int64) if whole.dtype == np.int64 else whole
+
+
+def is_comparison(op: Op) -> bool:
+    """Whether an op compares its operands."""
+    return op in _COMPARISONS
+
+
+def _extreme(left: Pair, right: Pair, greatest: bool) -> Pair:
+    """Return the greater, or the lesser, of two values; that of NaN has no low part."""
+    test = ops.greater_equal if greatest else ops.less_equal
+    takes_left = compare(test, left, right)
+    nan = np.isnan(left[0]) | np.isnan(right[0])
+    low = np.where(takes_left, left[1], right[1])
+    high = np.where(takes_left, left[0], right[0])
+    return np.where(nan, np.nan, high), np.where(nan, 0.0, low)
