@@ -7,10 +7,15 @@ to a directory that the user chose.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import stat
 import sys
+from functools import lru_cache
+
+MOST_LINES = 20_000
+"""The most lines of a file that are parsed."""
 
 LARGEST = 1 << 24
 """The most bytes of a source file whose lines this module reads."""
@@ -23,6 +28,18 @@ def source_line(path: str, number: int) -> str:
     no FIFO can block.
     """
     return linecache.getline(path, number) if path and _is_readable(path) else ""
+
+
+@lru_cache(maxsize=64)
+def source_tree(path: str) -> ast.Module | None:
+    """Return the syntax tree of a source file; None if it is unavailable or does not parse."""
+    lines: list[str] = []
+    while len(lines) < MOST_LINES and (line := source_line(path, len(lines) + 1)):
+        lines.append(line)
+    try:
+        return ast.parse("".join(lines)) if lines else None
+    except (SyntaxError, ValueError):
+        return None
 
 
 def path_under(directory: str | os.PathLike[str], file: str) -> str:

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from graphir import DType
 from graphir.location import Location
-from graphir.source_text import source_line
+from graphir.source_text import source_tree
 from passes.analysis.cast_syntax import CastSyntax
 from passes.analysis.expressions import with_dtype
-
-MOST_LINES = 20_000
-"""The most lines of a file that `widened_array` reads."""
 
 _CONSTRUCTORS = ("zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace")
 
@@ -28,7 +24,7 @@ def widened_array(location: Location, dtype: DType, syntax: CastSyntax) -> str:
     The text ends with the line of the expression. Returns "" if the source does not say where the
     program makes the array.
     """
-    tree = _tree(location.source)
+    tree = source_tree(location.source)
     if tree is None:
         return ""
     statement = _assignment_at(tree, location.line)
@@ -57,21 +53,6 @@ def _in_dtype(value: ast.expr, dtype: DType, syntax: CastSyntax) -> str:
     else:
         text = syntax.cast_of(text, dtype)
     return f"{text} in line {value.lineno}"
-
-
-def _tree(file: str) -> ast.Module | None:
-    lines: list[str] = []
-    while len(lines) < MOST_LINES and (line := source_line(file, len(lines) + 1)):
-        lines.append(line)
-    return _parsed("".join(lines)) if lines else None
-
-
-@lru_cache(maxsize=64)
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return None
 
 
 def _assignment_at(tree: ast.Module, line: int) -> ast.Assign | ast.AugAssign | None:

@@ -207,6 +207,8 @@ def output(error: OutputError) -> str:
     if error.differing:
         most, mean = f"{error.largest:.3g}", f"{error.rms:.3g}"
         parts.append(f"by {most} at most (relative {error.relative:.2g}), rms {mean}")
+    if error.rounds > 1 and error.differing:
+        parts.append(f"first in round {error.first_round} of {error.rounds}")
     if error.overlaps:
         parts.append(OVERLAP)
     return f"{name}, {', '.join(parts)}"

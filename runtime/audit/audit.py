@@ -116,7 +116,7 @@ def audit_recorded(
     inputs: Sequence[Any],
     outputs: Sequence[Any] | None,
     beyond: Beyond,
-    names: Sequence[str] = (),
+    names: Sequence[tuple[str, int]] = (),
     blame: bool = True,
     progress: bool | Watch = False,
     memory: int = 1 << 30,
@@ -124,9 +124,10 @@ def audit_recorded(
     """Audit a program that was recorded as a graph: see `audit`.
 
     `outputs` are the results that NumPy computed in the recorded run; the report has their errors,
-    under `names`. Without them, the outputs are those of the graph. `beyond` has the facts about
-    the program that the graph lacks. If a step outside the graph may hide an error, the values that
-    depend on the step have an unknown error, and the report's `.unseen` names the step.
+    under `names`, each with the number of rounds that it stacks. Without them, the outputs are
+    those of the graph. `beyond` has the facts about the program that the graph lacks. If a step
+    outside the graph may hide an error, the values that depend on the step have an unknown error,
+    and the report's `.unseen` names the step.
     """
     extended_graph = graph.like()
     extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs
@@ -137,7 +138,8 @@ def audit_recorded(
     report, count = report_with_kernels(extended_graph), len(graph.outputs)
     beyond = beyond.remap(report.explicit.outputs[count:])
     report.arguments, report.step_results = beyond.arguments, beyond.step_results
-    report.output_names = tuple(names)
+    report.output_names = tuple(name for name, _ in names)
+    report.output_rounds = tuple(rounds for _, rounds in names)
     report.graph, report.explicit.outputs = graph, report.explicit.outputs[:count]
     arrays, sizes = bind(report.explicit, inputs, {})
     subject = Subject(report, arrays, sizes, beyond)
@@ -237,7 +239,8 @@ def _outputs(
         far = 0.0 if bits is None else 2.0**bits
         dtype = graph.concrete_dtype(symbol.dtype)
         value = wide.with_low(wide.cached_value(symbol))
-        outputs.append(Output(report.output_name(i), dtype, array, value, far))
+        rounds = report.output_rounds[i] if report.output_rounds else 1
+        outputs.append(Output(report.output_name(i), dtype, array, value, rounds, far))
     return outputs
 
 

@@ -26,6 +26,8 @@ class Output(NamedTuple):
     dtype: DType
     real: NDArray[Any]
     wide: WideValue
+    rounds: int = 1
+    """The rounds in which a program printed the output, along its first axis."""
     modulus: float = 0.0
     """The modulus of rounded wide integers (see runtime.audit.exactness); 0 for exact values."""
 
@@ -39,6 +41,9 @@ class Output(NamedTuple):
         near = self.modulus / 2
         blocks_compared = [self._compared(at, near) for at in blocks(self.real.size)]
         finite = sum(block.finite for block in blocks_compared)
+        starts = zip(blocks(self.real.size), blocks_compared, strict=True)
+        firsts = (at.start + block.first for at, block in starts if block.differing)
+        first = next(firsts, None)
         largest = max((block.largest for block in blocks_compared), default=0.0)
         error = math.hypot(*(block.error for block in blocks_compared))
         size = math.hypot(*(block.size for block in blocks_compared))
@@ -54,6 +59,8 @@ class Output(NamedTuple):
             else largest,
             relative=max((block.relative for block in blocks_compared), default=0.0),
             norm=(error / size if size else math.inf) if error else 0.0,
+            rounds=self.rounds,
+            first_round=None if first is None else first // (self.real.size // self.rounds) + 1,
         )
 
     def _compared(self, at: slice, near: float) -> _Compared:
@@ -147,6 +154,8 @@ class _Compared(NamedTuple):
     relative: float
     error: float
     size: float
+    first: int
+    """The place of the first element that differs, if one does."""
 
 
 def _quick_comparison(real: NDArray[Any], wide: NDArray[Any]) -> _Compared | None:
@@ -159,7 +168,8 @@ def _quick_comparison(real: NDArray[Any], wide: NDArray[Any]) -> _Compared | Non
     if not relative <= 0.5:  # also NaN
         return None
     differing = int(np.count_nonzero(error)) if largest else 0
-    return _Compared(differing, 0, real.size, largest, relative, norm(error), norm(size))
+    norms = norm(error), norm(size)
+    return _Compared(differing, 0, real.size, largest, relative, *norms, int((error != 0).argmax()))
 
 
 _TINY = 5e-324
@@ -181,6 +191,7 @@ def _compare(real: Numbers, wide: Numbers, near: float) -> _Compared:
         float(error.at(nonzero).relative(of.at(nonzero)).max(initial=0.0)),
         norm(sizes),
         norm(wide.at(finite).sizes()),
+        int(differing.argmax()),
     )
 
 

@@ -19,7 +19,7 @@ from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, name
 from runtime.recording.numpy_.calls import is_scalar_type, reading_reason, watched_code
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
-from runtime.recording.results import leaves, texts
+from runtime.recording.results import leaves
 from runtime.recording.values import RecordedValue, TracedScalar
 
 
@@ -160,16 +160,16 @@ def is_result(value: Any) -> bool:
 
 
 def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]:
-    """Return the values that flat code computed, in its variables, and those that it printed.
+    """Return the values that flat code computed, in its variables.
 
-    Data that the code only loaded, and constants, are outputs if there is nothing else.
+    Data that the code only loaded, and constants, are outputs if nothing else leaves the code.
     """
     own = {name: x for name, x in variables.items() if not _is_deep(x)}
     values = [x for x in leaves(own, None, recorder) if isinstance(x, _RECORDED)]
     results = [x for x in values if is_computed(recorder, x)]
-    symbols = {recorder.before(x) for x in results}
-    printed_values = [x for x in texts(recorder, not results) if recorder.before(x) not in symbols]
-    return [*results, *printed_values] or values or list(leaves(variables, None, recorder))
+    if results or recorder.left:
+        return results
+    return values or list(leaves(variables, None, recorder))
 
 
 def _is_deep(value: Any) -> bool:

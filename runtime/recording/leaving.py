@@ -9,6 +9,7 @@ from runtime.recording.values import active, plain, plains
 
 AS_BYTES = "gives its bytes to what is not recorded"
 AS_NUMBER = "is read as a Python number, by which the program may go on"
+AS_TEXT = "is read as text, by which the program may go on"
 AS_TRUTH = "is read as a bool, by which the program may go on"
 
 
@@ -32,28 +33,34 @@ def reading(name: str, reason: str, truth: bool = False) -> Callable[..., Any]:
 def number_of(name: str, value: Any, number: Any) -> Any:
     """Return the Python number of a recorded value, and note that the value left the recording.
 
-    The graph can contain such a number only as a literal. If the program returns the number, the
-    recorded value becomes an output.
+    The graph can contain such a number only as a literal. If the number leaves the program (see
+    passes.analysis.value_flows), the recorded value is an output.
     """
     recorder = active()
     if recorder is not None:
         recorder.locate()
+        if recorder.sites.leaves():
+            recorder.leave(value)
+            return number
         recorder.note(name, "makes Python numbers: they are taken as literals")
         recorder.read(name, value, "makes Python numbers, by which the program may go on")
-        recorder.text(value, "numbers")
+        recorder.leave(value, surely=False)
         if value.size == 1:
             recorder.numbers[id(number)] = number, value
     return number
 
 
 def text_of(value: Any, text: str) -> str:
-    """Return the text of a recorded value, and note its line, where the program may show it.
+    """Return the text of a recorded value, and note that the value leaves the program.
 
-    A text of a program without other results is an output; of a loop, the last one.
+    If the program may go on by the text, the value is read.
     """
     recorder = active()
     if recorder is not None and recorder.locate():
-        recorder.text(value)
+        surely = recorder.sites.leaves()
+        if not surely:
+            recorder.read("str", value, AS_TEXT)
+        recorder.leave(value, surely)
     return text
 
 

@@ -86,8 +86,11 @@ class Recorder(NotingBuilder):
         """The symbols whose values the program wrote to files, by index."""
         self.last_scalar: TracedScalar | None = None
         """The scalar that NumPy has computed last."""
-        self.texts: dict[tuple[str, Location], Any] = {}
-        """The values that the program wrote as text or took as numbers, the last of each line."""
+        self.left: dict[tuple[str, bool, DType, tuple[int, ...]], list[tuple[Symbol, Array]]] = {}
+        """The values that left the program beside its results, and of which it took numbers.
+
+        The values of one name, whether they surely leave, and one type are the rounds of a place.
+        """
         self.has_read_bools = False
         """Whether the program has got NumPy bools of recorded values."""
         self.writes = 0
@@ -207,18 +210,33 @@ class Recorder(NotingBuilder):
             base = getattr(base, "base", None)
         return None
 
-    def text(self, value: Any, kind: str = "text") -> None:
-        """Note that the program has written a value as text, or taken it as Python numbers."""
+    def leave(self, value: Any, surely: bool = True, part: int = 0) -> None:
+        """Note that a value leaves the program: as text, to a file, or as a Python number.
+
+        Without `surely`, the program may go on by the number. `part` is the position of the value
+        among those that one call formats.
+        """
         symbol = self.before(value)
         if symbol is not None:
-            real = plain(value)
-            copy = real.copy() if type(real) is np.ndarray else real
-            self.texts[kind, self.here] = self.wrapped(copy, symbol)
+            real = np.array(plain(value))
+            key = self.sites.name_of(value, self.here, part), surely, symbol.dtype, real.shape
+            self.left.setdefault(key, []).append((symbol, real))
 
     def save(self, values: Any) -> None:
         """Note that the program writes values to a file, from which it may load them."""
-        symbols = (self.before(leaf) for leaf in traced_leaves(values))
-        self.saved.update((symbol.index, symbol) for symbol in symbols if symbol is not None)
+        for leaf in traced_leaves(values):
+            symbol = self.before(leaf)
+            if symbol is not None:
+                self.saved[symbol.index] = symbol
+                self.leave(leaf)
+
+    def read(self, what: str, value: Any, reason: str, truth: bool = False) -> None:
+        """Note a read of recorded values; those that a call of the program writes only leave."""
+        if not truth and not isinstance(value, Symbol) and self.sites.leaves():
+            for leaf in traced_leaves(value):
+                self.leave(leaf)
+        else:
+            super().read(what, value, reason, truth)
 
     def counted(self) -> int:
         """Count a write, and return its number."""

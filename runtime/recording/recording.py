@@ -48,9 +48,9 @@ from runtime.recording.results import (
     as_returned,
     described,
     leaves,
+    left,
     output_names,
     plain_result,
-    texts,
 )
 from runtime.recording.sites import CallSites
 from runtime.recording.values import Array, active, plain, recording_with
@@ -76,6 +76,9 @@ class Recording:
     beyond: Beyond = field(default=Beyond(), repr=False)
     names: tuple[str, ...] = ()
     """The names of the outputs: variables of a script or a block, else `output0`, ..."""
+
+    rounds: tuple[int, ...] = ()
+    """The numbers of rounds of the outputs: an output that left in several has an axis of them."""
 
     if not TYPE_CHECKING:
 
@@ -151,9 +154,8 @@ class Recording:
         if as_dtype is not None:
             new = retyped(graph, as_dtype)
             graph, beyond, outputs = new.graph, beyond.steps_in(new.twins), None
-        return audit_recorded(
-            graph, self.inputs, outputs, beyond, self.names, blame, progress, memory
-        )
+        names = list(zip(self.names, self.rounds, strict=True))
+        return audit_recorded(graph, self.inputs, outputs, beyond, names, blame, progress, memory)
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""
@@ -205,13 +207,13 @@ def record(
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         if isinstance(function, (Script, CodeCell)):
             recorder.steps = recorder.settled_steps()
-            outputs = variable_outputs(recorder, result)
+            results = variable_outputs(recorder, result)
         else:
             own = leaves(None, getattr(function, "__self__", None), recorder)
-            left = recorder.written_arguments(), [x for x in own if is_computed(recorder, x)]
-            outputs = list(leaves(result, left, recorder)) or texts(recorder)
-        symbols = [recorder.before(leaf) for leaf in outputs]
-    return Recording(**_fields(recorder, result, symbols, outputs))
+            changed = recorder.written_arguments(), [x for x in own if is_computed(recorder, x)]
+            results = list(leaves(result, changed, recorder))
+        outputs = _outputs(recorder, result, results)
+    return Recording(**_fields(recorder, result, outputs))
 
 
 def audit_function(
@@ -274,9 +276,8 @@ class RecordedBlock:
                 if is_result(value)
                 and (value is not self._before.get(name) or is_computed(recorder, value))
             }
-            outputs = variable_outputs(recorder, result)
-            symbols = [recorder.before(leaf) for leaf in outputs]
-        vars(self._recording).update(_fields(recorder, result, symbols, outputs))
+            outputs = _outputs(recorder, result, variable_outputs(recorder, result))
+        vars(self._recording).update(_fields(recorder, result, outputs))
 
 
 def new_recorder(name: str, rules: RulesLike, top: CodeType) -> Recorder:
@@ -322,16 +323,28 @@ def recorded_slot(wrap: Callable[[Any, Any], Any], value: Any, name: str | None)
     return random_data(value) if isinstance(value, np.random.Generator) else wrap(value, name)
 
 
-def _fields(
-    recorder: Recorder, result: Any, symbols: Sequence[Symbol | None], leaves: Sequence[Any]
-) -> dict[str, Any]:
-    """Return the fields of the Recording of a finished run; the leaves with symbols are outputs."""
-    names = output_names(result, leaves, recorder)
-    pairs = [
-        (symbol, leaf, name)
-        for symbol, leaf, name in zip(symbols, leaves, names, strict=True)
-        if symbol is not None
+def _outputs(
+    recorder: Recorder, result: Any, results: Sequence[Any]
+) -> list[tuple[Symbol, Any, str, int]]:
+    """Return the outputs: results that have symbols, and values that left the program.
+
+    Each has its symbol, its value, its name and the number of rounds in which it left.
+    """
+    leaving = left(recorder, results)
+    rounds = {id(x.value): x.rounds for x in leaving}
+    values = [*results, *(x.value for x in leaving)]
+    names = output_names(result, values, recorder, leaving)
+    return [
+        (symbol, value, name, rounds.get(id(value), 1))
+        for value, name in zip(values, names, strict=True)
+        if (symbol := recorder.before(value)) is not None
     ]
+
+
+def _fields(
+    recorder: Recorder, result: Any, pairs: Sequence[tuple[Symbol, Any, str, int]]
+) -> dict[str, Any]:
+    """Return the fields of the Recording of a finished run with its outputs (see `_outputs`)."""
     recorder.graph.outputs = tuple(symbol for symbol, *_ in pairs)
     beyond = Beyond(
         tuple(recorder.steps),
@@ -344,10 +357,11 @@ def _fields(
         "result": plain_result(result),
         "graph": recorder.graph,
         "inputs": tuple(recorder.inputs),
-        "outputs": tuple(as_returned(leaf) for _, leaf, _ in pairs),
+        "outputs": tuple(as_returned(leaf) for _, leaf, *_ in pairs),
         "notes": tuple(recorder.notes.values()),
         "beyond": beyond,
-        "names": tuple(name or f"output{place}" for place, (*_, name) in enumerate(pairs)),
+        "names": tuple(name or f"output{i}" for i, (_, _, name, _) in enumerate(pairs)),
+        "rounds": tuple(rounds for *_, rounds in pairs),
     }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import FunctionType, ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from graphir import ops
 from runtime.recording.captured import mapped_tuple, slot_names
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import RecordedValue, TracedScalar, plain
@@ -57,21 +58,47 @@ def _parts(value: Any) -> list[Any]:
     return [*own.values(), *(getattr(value, name) for name in slot_names(value))]
 
 
-def texts(recorder: Recorder, numbers: bool = True) -> list[Any]:
-    """Return the values that a program wrote as texts.
+class Leaving(NamedTuple):
+    """The values that left a program at one place: one value, or the stack of several rounds."""
 
-    Without any, and with `numbers`, the answer has those that it took as Python numbers.
+    name: str
+    rounds: int
+    value: Any
+    """A recorded value."""
+
+
+def left(recorder: Recorder, results: Sequence[Any]) -> list[Leaving]:
+    """Return the values that left a program beside its results.
+
+    If there are neither, the answer has the values that the program took as Python numbers.
     """
-    values = [value for (kind, _), value in recorder.texts.items() if kind == "text"]
-    return values or list(recorder.texts.values() if numbers else ())
+    results_left = list(_left(recorder, results, True))
+    return results_left if results_left or results else list(_left(recorder, results, False))
 
 
-def output_names(result: Any, outputs: Sequence[Any], recorder: Recorder) -> list[str]:
-    """Return the names of outputs: the keys in dicts, the line of a text; else "".
+def _left(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterator[Leaving]:
+    symbols = {symbol.index for x in results if (symbol := recorder.before(x)) is not None}
+    for (name, leaves_surely, *_), rounds in recorder.left.items():
+        new = {symbol: real for symbol, real in rounds if symbol.index not in symbols}
+        if not new or leaves_surely is not surely:
+            continue
+        symbols.update(symbol.index for symbol in new)
+        (symbol, *others), real = new, np.stack([*new.values()])
+        if others:
+            symbol = recorder.emit(ops.stack, (symbol, *others), axis=0)
+        else:
+            real = real[0]
+        yield Leaving(name, len(new), recorder.wrapped(real, symbol))
+
+
+def output_names(
+    result: Any, outputs: Sequence[Any], recorder: Recorder, leaving: Sequence[Leaving]
+) -> list[str]:
+    """Return the names of outputs: the keys in dicts, the places of values that left; else "".
 
     The names of a dict's values are those of variables, of a script or a block.
     """
-    names = {id(x): f"{kind} of line {place.line}" for (kind, place), x in recorder.texts.items()}
+    names = {id(x.value): x.name for x in leaving}
     pairs = cast("dict[Any, Any]", result).items() if isinstance(result, dict) else ()
     for key, value in pairs:
         if isinstance(key, str):

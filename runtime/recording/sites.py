@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from graphir import Location
 from graphir.location import CompoundLocation
+from passes.analysis.value_flows import expression_text, leaves, writes
 from runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
 """Modules of NumPy whose functions are thin wrappers of one op each."""
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _USER, _INTERNAL, _TOP, _IMPORT, _NUMPY, _LIBRARY = 1, 2, 3, 4, 5, 6
 
 
@@ -63,6 +65,7 @@ class CallSites:
         self._kinds: dict[int, int] = {id(top): _TOP}
         self._codes: dict[int, CodeType] = {id(top): top}
         self._sites: dict[tuple[int, ...], Site] = {}
+        self._leaving: dict[tuple[int, ...], bool] = {}
         self.importing = Site(Location.at("", 0), _call)
         """The call site of all code that a library's module runs while it is imported."""
 
@@ -104,6 +107,54 @@ class CallSites:
             location = place(user.f_code, user.f_lasti, self._layer(path))
             site = self._sites[key] = Site(location, self._caller_at(user))
         return site
+
+    def leaves(self) -> bool:
+        """Whether what the program does now only takes values out of it: it prints or writes them.
+
+        The answer is that of the program's source (see passes.analysis.value_flows).
+        """
+        chain = self._chain()
+        # The key is the ids, since the hash of a code object reads all of it.
+        key = tuple(x for code, at in chain for x in (id(code), at))
+        if key not in self._leaving:
+            self._leaving[key] = bool(chain) and (writes(chain[0]) or leaves(chain))
+        return self._leaving[key]
+
+    def name_of(self, value: Any, location: Location, part: int = 0) -> str:
+        """Return the name of a value that leaves at a location: `total in line 12`.
+
+        The name is that of a variable, or the source of the value (see `expression_text`).
+        """
+        frame = next(self._user_frames(), None)
+        if frame is None:
+            return f"text of line {location.line}"
+        names = (name for name, x in frame.f_locals.items() if x is value)
+        text = next(names, "") or expression_text((frame.f_code, frame.f_lasti), part)
+        return f"{text} in line {location.line}" if text else f"text of line {location.line}"
+
+    def _chain(self) -> list[tuple[CodeType, int]]:
+        """Return the call sites of the running user functions, innermost first.
+
+        The frame of a comprehension stands for that of its function.
+        """
+        chain: list[tuple[CodeType, int]] = []
+        is_inner = False
+        for frame in self._user_frames():
+            if not is_inner:
+                chain.append((frame.f_code, frame.f_lasti))
+            is_inner = frame.f_code.co_name in _COMPREHENSIONS
+        return chain
+
+    def _user_frames(self) -> Iterator[FrameType]:
+        """Yield the frames of the user's functions that run, innermost first."""
+        frame: FrameType | None = _getframe(2)
+        while frame is not None:
+            kind = self._kinds.get(id(frame.f_code)) or self._classified(frame)
+            if kind == _TOP:
+                return
+            if kind == _USER:
+                yield frame
+            frame = frame.f_back
 
     def _caller_at(self, frame: FrameType) -> Callable[..., Any]:
         """Return a copy of `_call` whose code claims the current line of a frame as its own."""

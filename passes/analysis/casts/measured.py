@@ -64,6 +64,9 @@ class Measured:
         return {**{name: plain(n) for name, n in numbers.items()}, "worst": worst}
 
 
+_OUTPUT_FIGURES = (
+    *("name", "dtype", "elements", "differing", "broken", "largest", "rms", "relative"),
+)
 _PRINTED = 0.005
 """Half of the last digit of a share as reports print it."""
 _COUNTS = ("elements", "changed", "overflowed", "underflowed", "nan_made")
@@ -98,6 +101,10 @@ class OutputError:
     rounding: float | None = None
     roundings: Mapping[int, float] | None = None
     """The parts of `rounding`, by the index of the step in the explicit graph."""
+    rounds: int = 1
+    """The rounds in which the program printed or wrote the output, along its first axis."""
+    first_round: int | None = None
+    """The first round that differs, from 1; None without a difference."""
 
     @classmethod
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
@@ -122,11 +129,7 @@ class OutputError:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for JSON, without the shares, which the document has at each cast."""
-        names = [
-            name
-            for name in self.__slots__
-            if name not in ("shares", "norm", "rounding", "roundings")
-        ]
+        names = [*_OUTPUT_FIGURES, *(("rounds", "first_round") if self.rounds > 1 else ())]
         return {name: plain(getattr(self, name)) for name in names}
 
 

@@ -69,6 +69,8 @@ class CastReport(Sequence[CastRow]):
         """The inputs that opaque steps computed of data (see runtime.audit.opaque)."""
         self.output_names: tuple[str, ...] = ()
         """The names of the outputs; empty: see `output_name`."""
+        self.output_rounds: tuple[int, ...] = ()
+        """The number of rounds that each output stacks along its first axis; empty: one each."""
 
     def __len__(self) -> int:
         return len(self.rows)

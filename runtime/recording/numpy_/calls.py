@@ -25,7 +25,7 @@ from graphir.numpy_api.arrays.operands import leaves
 from graphir.promotion.scalars import identity_key
 from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
 from runtime.recording.numpy_.creation import array_symbol, data, recorded_function
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
@@ -159,8 +159,13 @@ def formatted(value: Any) -> Any:
     recorder = active()
     if recorder is None or not recorder.locate():
         return value
-    for each in traced_leaves(value):
-        recorder.text(each)
+    surely = recorder.sites.leaves()
+    operands = cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))
+    for part, operand in enumerate(operands):
+        for each in traced_leaves(operand):
+            if not surely:
+                recorder.read("str", each, AS_TEXT)
+            recorder.leave(each, surely, part)
     return plains(value)
 
 

@@ -84,14 +84,14 @@ def test_a_flat_script_runs_as_main_with_its_arguments() -> None:
     status, out, err = cli("audit", "flat.py", "--", "--epochs", "3")
     assert status == 0 and (sys.argv, sys.modules["__main__"]) == (argv, main)
     assert "arguments --epochs 3\nmean 3.000\n" in err
-    assert "total: float64, 0 of 2 differ" in out and "text of line 10: float64" in out
+    assert "total: float64, 0 of 2 differ" in out and "total.mean() in line 10: float64" in out
     assert "total is float64 because line 7 multiplies by `weights`, a float64 of line 6" in out
     assert "loadtxt at flat.py:5:8 is taken as given: it is data" in err
 
 
 def test_the_report_of_a_script_is_alone_on_stdout() -> None:
     outputs = document("flat.py", "--format", "json")["outputs"]
-    assert [output["name"] for output in outputs] == ["total", "text of line 10"]
+    assert [output["name"] for output in outputs] == ["total", "total.mean() in line 10"]
 
 
 @pytest.mark.parametrize("name", ["shop_of_tests.inner.work", "shop_of_tests/inner/work.py"])

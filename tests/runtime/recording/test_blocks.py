@@ -107,7 +107,7 @@ def test_a_recursive_function_and_a_closure_have_blocks() -> None:
     assert len(recording.inputs) == 1
 
 
-def test_values_that_a_program_prints_are_outputs_if_there_are_no_others() -> None:
+def test_values_that_a_program_writes_as_text_are_outputs() -> None:
     def program(x: Any) -> str:
         for scale in (1, 2, 3):
             text = f"{(x * scale).sum():.2f}"
@@ -115,7 +115,8 @@ def test_values_that_a_program_prints_are_outputs_if_there_are_no_others() -> No
 
     recording = record(program, np.ones(2, np.float32))
     assert recording.result == "6.00" and len(recording.outputs) == 1
-    assert recording.outputs[0] == 6 and recording.names[0].startswith("text of line ")
+    assert recording.outputs[0].tolist() == [2, 4, 6] and recording.rounds == (3,)
+    assert recording.names[0].startswith("(x * scale).sum() in line ")
     assert not recording.audit().hidden
 
 

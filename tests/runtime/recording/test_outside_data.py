@@ -154,5 +154,6 @@ def test_outputs_of_a_script_have_the_names_of_its_variables(tmp_path: Path) -> 
     (tmp_path / "names.py").write_text(SCRIPT)
     status, out, err = cli("audit", str(tmp_path / "names.py"))
     names = [line.partition(":")[0] for line in out.splitlines() if " differ from " in line]
-    assert status == 0 and names == ["data", "batch.x", "results['a']", "text of line 19"]
+    printed = ["batch.x.sum() in line 19", "results['a'].argmax() in line 19"]
+    assert status == 0 and names == ["data", "batch.x", "results['a']", *printed]
     assert err.startswith("6.00 of 1") and "not seen" not in out

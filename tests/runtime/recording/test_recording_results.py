@@ -165,7 +165,7 @@ def test_an_audit_without_outputs_says_what_the_result_is(tmp_path) -> None:
     assert "got ndarray of [('a', '<f8')][2]" in message
     assert "return arrays of numbers" in message
     text = record(lambda x: str(x.tolist()), np.ones(2))
-    assert text.names[0].startswith("numbers of line ") and text.audit().outputs[0].is_known
+    assert text.names[0].startswith("x in line ") and text.audit().outputs[0].is_known
 
 
 @dataclass

@@ -101,7 +101,8 @@ def test_texts_have_their_values_as_outputs() -> None:
     recording = record(as_text, X)
     assert recording.result == as_text(X)
     assert record(lambda x: "%.3f" % x[0], X).outputs[0] == X[0]  # noqa: UP031
-    assert recording.audit().outputs[0].differing == 1
+    assert [output.differing for output in recording.audit().outputs] == [1, 1]
+    assert [name.partition(" in ")[0] for name in recording.names] == ["half(x)[0]", "half(x)[1]"]
 
 
 def failing(x: Any) -> None:

@@ -1,0 +1,187 @@
+"""Every value that a program prints, writes, logs or returns as a number is an output.
+
+A number by which the program may go on is a read, and what follows it has an unknown error.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime import record
+from tests.support.tables import every
+
+X = np.arange(40, 60).astype(np.uint8)
+
+
+def computed(x: Any) -> tuple[Any, Any]:
+    """Values that differ in all elements, and a total that wraps."""
+    return x * np.float32(1.1) / np.float32(3), x.sum(dtype=np.uint8)
+
+
+def printed(x: Any) -> None:
+    values, total = computed(x)
+    print(f"total {total}, most {values.max():.2f}")
+
+
+def printed_in_a_loop(x: Any) -> None:
+    for value in computed(x)[0]:
+        print("value", value)
+
+
+def logged(x: Any) -> None:
+    logger = logging.getLogger("graphir.tests")
+    logger.addHandler(logging.StreamHandler(io.StringIO()))
+    logger.warning("%s of %d", computed(x)[1], len(x))
+
+
+def returned_in_a_list(x: Any) -> Any:
+    return [float(value) for value in computed(x)[0]]
+
+
+def returned_in_a_dict(x: Any) -> Any:
+    values, total = computed(x)
+    summary = {"n": int(total)}
+    summary["values"] = values.tolist()
+    return summary
+
+
+def rounded(value: Any) -> Any:
+    return round(100 * float(value), 3)
+
+
+def returned_by_a_function(x: Any) -> Any:
+    rows = []
+    for value in computed(x)[0][:3]:
+        rows.append((rounded(value), "%"))
+    return rows
+
+
+def show(name: str, number: float) -> None:
+    print(f"{name}: {number}")
+
+
+def given_to_a_function(x: Any) -> None:
+    show("total", float(computed(x)[1]))
+
+
+def as_json(x: Any) -> Any:
+    text = json.dumps({"total": int(computed(x)[1])})
+    return text + "\n"
+
+
+LEAVING = {
+    printed: [("total", 1), ("values.max()", 1)],
+    printed_in_a_loop: [("value", 20)],
+    logged: [("text of line", 1)],
+    returned_in_a_list: [("value", 20)],
+    returned_in_a_dict: [("total", 1), ("values", 20)],
+    returned_by_a_function: [("value", 3)],
+    given_to_a_function: [("computed(x)[1]", 1)],
+    as_json: [("computed(x)[1]", 1)],
+}
+
+
+@every("program", LEAVING)
+def test_what_leaves_is_an_output_with_its_name_and_its_error(program: Any) -> None:
+    recording = record(program, X)
+    assert recording.result == program(X)
+    report = recording.audit()
+    names = [name.partition(" in line ")[0].rstrip(" 0123456789") for name in recording.names]
+    assert [*zip(names, (x.elements for x in report.outputs), strict=True)] == LEAVING[program]
+    assert all(x.differing for x in report.outputs) and not report.hidden
+
+
+def test_a_file_has_what_was_written(tmp_path: Path) -> None:
+    def program(x: Any) -> None:
+        values, total = computed(x)
+        np.save(tmp_path / "values.npy", values)
+        np.savez(tmp_path / "all.npz", values[:2], total=total)
+        np.savetxt(tmp_path / "values.txt", values[2:5])
+        values[5:9].tofile(tmp_path / "values.bin")
+        (tmp_path / "values.pickle").write_bytes(pickle.dumps({"values": values[9:]}))
+
+    report = record(program, X).audit()
+    assert [x.elements for x in report.outputs] == [20, 2, 1, 3, 4, 11]
+    assert all(x.differing for x in report.outputs) and not report.hidden
+
+
+def test_a_table_has_what_was_written() -> None:
+    pandas = pytest.importorskip("pandas")
+
+    def program(x: Any) -> None:
+        pandas.DataFrame({"value": computed(x)[0]}).to_csv(io.StringIO())
+
+    report = record(program, X).audit()
+    assert report.outputs[0].differing == 18 and not report.hidden
+
+
+def test_the_first_round_that_differs_is_named() -> None:
+    def program(x: Any) -> None:
+        for k in range(5):
+            print(x[:k].sum(dtype=np.uint8))
+
+    report = record(program, np.full(5, 100, np.uint8)).audit()
+    assert (report.outputs[0].differing, report.outputs[0].first_round) == (2, 4)
+    assert "first in round 4 of 5" in str(report)
+    (output,) = json.loads(report.to_json())["outputs"]
+    assert (output["rounds"], output["first_round"]) == (5, 4)
+
+
+# -- numbers and texts that go on into the program
+
+
+def scaled_by(x: Any) -> Any:
+    total = float(computed(x)[1])
+    print(total)
+    return x * total
+
+
+def chosen_by(x: Any) -> Any:
+    if int(computed(x)[1]) > 100:
+        return x + np.float32(1)
+    return x - np.float32(1)
+
+
+def parsed_text(x: Any) -> Any:
+    return x * float(f"{computed(x)[1]:.1f}")
+
+
+def compared_text(x: Any) -> Any:
+    return x * (2.0 if str(computed(x)[1]) == "3" else 0.5)
+
+
+def kept_in_an_object(x: Any) -> Any:
+    def scale() -> Any:
+        return scale.number  # type: ignore[attr-defined]
+
+    scale.number = float(computed(x)[1])  # type: ignore[attr-defined]
+    return x * scale()
+
+
+def collected(x: Any) -> Any:
+    numbers = [float(value) for value in computed(x)[0]]
+    return x / sum(numbers)
+
+
+def unpickled(x: Any) -> Any:
+    return pickle.loads(pickle.dumps(computed(x)[0])) * 2
+
+
+GOING_ON = [
+    *(scaled_by, chosen_by, parsed_text, compared_text, kept_in_an_object, collected, unpickled),
+]
+
+
+@every("program", GOING_ON)
+def test_the_error_behind_a_number_that_goes_on_is_unknown(program: Any) -> None:
+    recording = record(program, X)
+    assert np.array_equal(recording.result, program(X))
+    assert not recording.audit().outputs[0].is_known
