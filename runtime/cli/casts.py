@@ -12,7 +12,7 @@ from typing import Any, get_args
 from graphir import DType, ExecutionError, Graph
 from graphir.loss import LOSS_KINDS
 from passes import CastReport, cast_report, lower
-from passes.analysis.casts import Kind
+from passes.analysis.casts import Kind, StepLoss
 from passes.reports import REPORT_FORMATS
 from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.terminal import show
@@ -21,6 +21,7 @@ from runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph, loa
 from runtime.cli.output import (
     UsageError,
     add_fail_on,
+    add_only,
     add_output,
     add_program,
     output_format,
@@ -48,11 +49,6 @@ def add_casts(command: Callable[..., Any]) -> None:
         add_fail_on(each)
         add_filters(each)
     add_run_options(audit_parser)
-    audit_parser.add_argument(
-        "--allow-unseen",
-        action="store_true",
-        help="let --fail-on pass though steps that were not seen may hide errors",
-    )
 
 
 def add_run_options(command: Any) -> None:
@@ -68,7 +64,12 @@ def add_run_options(command: Any) -> None:
 
 def add_filters(command: Any) -> None:
     """Add the options that select rows of a report, and --against."""
-    command.add_argument("--kind", choices=get_args(Kind), help="one kind; legalization lowers")
+    add_only(command)
+    command.add_argument(
+        "--kind",
+        choices=(*get_args(Kind), *get_args(StepLoss)),
+        help="one kind; legalization lowers",
+    )
     command.add_argument("--lossy", action="store_true", help="those that can lose something only")
     command.add_argument("--loss", choices=LOSS_KINDS, help="those that can lose this")
     command.add_argument("--layer", help="those of a layer and its parts")
@@ -122,7 +123,7 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
             fix="name one dtype",
         )
     dtypes = [DType(name) for name in names]
-    reports = {str(dtype): run(as_dtype=dtype) for dtype in dict.fromkeys(dtypes)}
+    reports = {str(dtype): selected(run(as_dtype=dtype), args) for dtype in dict.fromkeys(dtypes)}
     write_text(DTYPE_FORMATS[name](reports), args)
     return max(status(report, args) for report in reports.values())
 
@@ -130,17 +131,17 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
 def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
     """Return the report of the rows that pass the filters, compared with the rules of --against."""
     exact = False if args.lossy else None
-    report = report.only(args.kind, exact, args.layer, args.dtype, args.loss)
+    report = report.only(args.kind, exact, args.layer, args.dtype, args.loss, args.only)
     return report.compared(args.against) if args.against else report
 
 
 def _write_report(report: CastReport, args: argparse.Namespace) -> int:
-    """Print or write the rows that pass the filters; return the status for --fail-on."""
+    """Print or write the rows that pass the filters; return the status of these for --fail-on."""
     name = output_format(args, REPORT_FORMATS, "text")
-    report_ = selected(report, args)
+    report = selected(report, args)
     if name == "details" and not args.output:
-        show(report_, sys.stdout)
+        show(report, sys.stdout)
     else:
         fits = name == "text" and not args.output  # the lines of a terminal
-        write_text(str(report_) if fits else REPORT_FORMATS[name](report_), args)
+        write_text(str(report) if fits else REPORT_FORMATS[name](report), args)
     return status(report, args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from operator import attrgetter
@@ -35,6 +35,7 @@ from passes.analysis.casts.widening import (
     widenings,
 )
 from passes.analysis.graph_diff import GraphDiff
+from passes.analysis.policies.patterns import cast_pattern
 from passes.implicit_cast import implicit_cast
 
 
@@ -94,16 +95,19 @@ class CastReport(Sequence[CastRow]):
         layer: str | None = None,
         dtype: DTypeLike | None = None,
         loss: LossKind | None = None,
+        matching: Iterable[str] = (),
     ) -> CastReport:
         """Return a report of the rows that satisfy all given criteria.
 
         `kind` is the kind of cast or of lossy step, `exact` whether every value survives, `layer` a
         layer path (its sublayers count), `dtype` the source or the target, `loss` a kind of loss.
-        Raises GraphError for an unknown kind, dtype or loss.
+        `matching` are words of policies, such as "to:float64": a row matches one of them at least.
+        Raises GraphError for an unknown kind, dtype, loss or word.
         """
         _require_choice(kind, (*get_args(Kind), *get_args(StepLoss)), "a cast is")
         _require_choice(loss, LOSS_KINDS, "a cast can lose")
         wanted_dtype = None if dtype is None else DType(dtype)
+        patterns = [cast_pattern(word) for word in matching]
 
         def satisfies(row: CastRow) -> bool:
             return (
@@ -112,6 +116,10 @@ class CastReport(Sequence[CastRow]):
                 and (layer is None or f"{row.layer}/".startswith(f"{layer}/"))
                 and (wanted_dtype is None or wanted_dtype in (row.source, row.target))
                 and (loss is None or loss in row.loss.kinds)
+                and (
+                    not patterns
+                    or any(x.matches(row.source, row.target, row.loss) for x in patterns)
+                )
             )
 
         rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
