@@ -41,7 +41,7 @@ SEVERITIES: dict[Level, str] = {
 def report_sarif(report: CastReport) -> str:
     """Return the report as a SARIF log of one run: a rule for each level of loss, a result a site.
 
-    The first results are of the rule audit/unseen, the steps that the audit did not see. The errors
+    The first results are of the rule audit/unseen, the parts that were not seen. The errors
     of outputs are properties of the run. Columns count characters. File paths are relative to the
     working directory, as %SRCROOT%.
     """
@@ -68,9 +68,9 @@ def _driver() -> dict[str, Any]:
 _UNSEEN_RULE: dict[str, Any] = {
     "id": "audit/unseen",
     "name": "AuditUnseen",
-    "shortDescription": {"text": "A step that the audit did not see"},
-    "fullDescription": {"text": "A step of the program that is in no graph, and may hide an error"},
-    "help": {"text": "The error of what depends on the step is unknown unless the message says so"},
+    "shortDescription": {"text": "A part of the program that the report did not see"},
+    "fullDescription": {"text": "A part of the program that may hide casts, or an error"},
+    "help": {"text": "No result has the casts inside; the message says if an error is unknown"},
     "defaultConfiguration": {"level": "warning"},
 }
 
@@ -81,7 +81,7 @@ def _unseen_result(step: Unseen) -> str:
         {
             "ruleId": _UNSEEN_RULE["id"],
             "ruleIndex": len(words.MEANINGS),
-            "level": "warning" if step.hides else "note",
+            "level": "warning" if step.hides or step.casts else "note",
             "message": {"text": _plain(f"not seen: {words.step_text(step)}")},
             "locations": [_place(whole(step.location), printable(step.location.layer))],
         }

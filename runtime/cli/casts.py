@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from functools import partial
 from typing import Any, get_args
 
@@ -17,7 +16,8 @@ from passes.reports import REPORT_FORMATS
 from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
-from runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph, load_run
+from runtime.cli.draws import Draws
+from runtime.cli.graphs import ProgramCall, load_call, load_run
 from runtime.cli.output import (
     UsageError,
     add_fail_on,
@@ -28,9 +28,8 @@ from runtime.cli.output import (
     status,
     write_text,
 )
-from runtime.cli.programs import require_arguments
+from runtime.cli.reports import load_recording, load_report
 from runtime.cli.rule_sets import rule_set
-from runtime.recording import record
 from runtime.recording.blocks import Script
 
 
@@ -45,6 +44,9 @@ def add_casts(command: Callable[..., Any]) -> None:
         audit_parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines"
     )
     for each in (casts, audit_parser):
+        each.add_argument(
+            "--seed", type=int, default=0, help="of the values that are drawn for types: --input"
+        )
         add_output(each, REPORT_FORMATS, "text")
         add_fail_on(each)
         add_filters(each)
@@ -80,13 +82,15 @@ def add_filters(command: Any) -> None:
 
 
 def _casts(args: argparse.Namespace) -> int:
-    graph = load_graph(args)
-    report = cast_report(lower(graph) if args.kind == "legalization" else graph)
+    report = load_report(args)
+    if args.kind == "legalization":
+        report = cast_report(lower(report.graph))
     return _write_report(report, args)
 
 
 def _audit(args: argparse.Namespace) -> int:
-    program = load_call(args)
+    draws = Draws(args.seed)
+    program = load_call(args, draws)
     blame, progress = not args.no_blame, args.watch
     if args.arguments and not isinstance(program, Script):
         raise ExecutionError(
@@ -95,18 +99,11 @@ def _audit(args: argparse.Namespace) -> int:
     if isinstance(program, Graph) or (
         isinstance(program, ProgramCall) and program.library != "numpy"
     ):
-        graph, values = load_run(args, program)
+        graph, values = load_run(args, program, draws=draws)
         run = partial(audit, graph, *values, blame=blame, progress=progress)
         return _write_reports(run, args)
-    function: Any = program
-    positional, keywords = list[Any](), dict[str, Any]()
-    if isinstance(program, ProgramCall):
-        function, _, positional, keywords = program
-        require_arguments(args.program, function, positional, keywords, BY_INPUT)
-    with redirect_stdout(sys.stderr):  # stdout has the report alone
-        recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
-    for note in recording.notes:
-        print(f"graphir: {note}", file=sys.stderr)
+    call = draws.call(program) if isinstance(program, ProgramCall) else program
+    recording = load_recording(args, call, draws.notes)
     return _write_reports(partial(recording.audit, blame=blame, progress=progress), args)
 
 

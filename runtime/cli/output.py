@@ -59,7 +59,7 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
 
 
 def add_fail_on(command: Any) -> None:
-    """Add the options of a gate to a command: --fail-on and --unseen."""
+    """Add the options of a gate on casts to a command: --fail-on and --unseen."""
     command.add_argument(
         "--fail-on",
         type=_words(gate_word),
@@ -70,11 +70,16 @@ def add_fail_on(command: Any) -> None:
         "out: any, or a word of policies: lossy (after a run: lost a value), precision, "
         "to:float64, 'int->float'; 3 if it has none, and a part of the program was not seen",
     )
+    add_unseen(command)
+
+
+def add_unseen(command: Any) -> None:
+    """Add the option --unseen of gates to a command."""
     command.add_argument(
         "--unseen",
         choices=("fail", "pass"),
         default="fail",
-        help="whether --fail-on has status 3 where a part of the program was not seen",
+        help="whether the status is 3 if nothing was found, and a part of the program was not seen",
     )
 
 
@@ -210,13 +215,22 @@ def status(report: CastReport, args: argparse.Namespace) -> Status:
     """
     if not args.fail_on:
         return Status.FINE
-    if forbidden_rows(report, args.fail_on):
+    words_text = f"--fail-on {','.join(args.fail_on)}"
+    return gate_status(bool(forbidden_rows(report, args.fail_on)), report, args.unseen, words_text)
+
+
+def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) -> Status:
+    """Return the status of a gate that finds something or not in the program of a report.
+
+    Says on stderr that it is UNSEEN, and why.
+    """
+    if finds:
         return Status.FINDINGS
-    if not report.hidden or args.unseen == "pass":
+    if report is None or not report.hidden or unseen == "pass":
         return Status.FINE
     print(
-        f"graphir: --fail-on {','.join(args.fail_on)}: status {Status.UNSEEN:d}, since "
-        f"{words.unseen(report)[0]}; --unseen pass lets that pass",
+        f"graphir: {gate}: status {Status.UNSEEN:d}, since {words.unseen(report)[0]}; "
+        "--unseen pass lets that pass",
         file=sys.stderr,
     )
     return Status.UNSEEN

@@ -27,6 +27,7 @@ from passes.analysis.casts.measured import Measured, OutputError, Unseen
 from passes.analysis.casts.ranking import ranked
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.casts.sites import CastSites
+from passes.analysis.casts.unseen import parts_unseen, unique_parts
 from passes.analysis.casts.walk import CastWalk
 from passes.analysis.casts.widening import (
     InnerWidening,
@@ -46,8 +47,9 @@ class CastReport(Sequence[CastRow]):
     casts.schema.json). `graph` is the graph of the query and `explicit` the same graph with
     explicit casts; `view` is the explicit graph with its control flow inline, whose symbols the
     rows have. After an audit, `outputs` has the errors of the outputs, `results` their values,
-    `losses` the steps of arithmetic that lost values, and `unseen` the steps that the audit did not
-    see. `against` is the comparison with other rules, or None.
+    `losses` the steps of arithmetic that lost values. `unseen` has the parts of the program that
+    the graph lacks and that may cast or, after an audit, hide an error. `against` is the comparison
+    with other rules, or None.
     """
 
     def __init__(
@@ -177,8 +179,8 @@ class CastReport(Sequence[CastRow]):
 
     @property
     def hidden(self) -> bool:
-        """Whether a step that the audit did not see may hide an error."""
-        return any(step.hides for step in self.unseen)
+        """Whether a part of the program that was not seen may hide an error or a cast."""
+        return any(part.hides or part.casts for part in self.unseen)
 
     @property
     def audited(self) -> bool:
@@ -206,7 +208,7 @@ class CastReport(Sequence[CastRow]):
             ),
             outputs=tuple(outputs),
             results=tuple(results),
-            unseen=tuple(unseen),
+            unseen=tuple(unique_parts([*unseen, *self.unseen])),
         )
         shares: dict[int, tuple[float, ...] | None] = {}
         for row in (*new.rows, *new.losses):
@@ -295,7 +297,9 @@ def _report(graph: Graph, inside_kernels: bool) -> CastReport:
             constant = constants[user.args[position].index]
             rows.append(CastRow(conversion, location, constant, len(rows), uses))
     worst_first = sorted(rows, key=attrgetter("conversion.damage"), reverse=True)
-    return CastReport(graph, explicit, worst_first, view)
+    report = CastReport(graph, explicit, worst_first, view)
+    report.unseen = tuple(parts_unseen(explicit))
+    return report
 
 
 def _is_same(graph: Graph, conversion: CastConversion) -> bool:
