@@ -93,6 +93,9 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.is_body = False  # true of the graph of such a body
         self.notes: Sequence[str] = ()  # what a source says of the program, for reports of it
         self.unseen: Sequence[UnseenPart] = ()  # what a source left out of the graph, or folded
+        self.file = (
+            ""  # the file that the graph was read from, for reports of places without a line
+        )
         self.library = ""  # the library of the program that a source made the graph of
         self.defaults: dict[str, NDArray[Any]] = {}  # values of inputs that a run may omit
         for type_ in tensor_types(in_types):
@@ -155,7 +158,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.policy, self.has_bodies = graph.policy, graph.has_bodies
         self.functions = graph.functions
         self.library, self.notes, self.defaults = graph.library, graph.notes, graph.defaults
-        self.unseen = graph.unseen
+        self.unseen, self.file = graph.unseen, graph.file
 
     def concrete_dtype(self, dtype: DType) -> DType:
         """Return the concrete dtype of values of `dtype`.

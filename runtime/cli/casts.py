@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from graphir import DType, ExecutionError, Graph
 from graphir.loss import LOSS_KINDS
+from graphir.source_text import displayed_path
 from passes import CastReport, cast_report, lower
 from passes.analysis.casts import Kind, StepLoss
 from passes.reports import REPORT_FORMATS
@@ -28,6 +29,7 @@ from runtime.cli.output import (
     status,
     write_text,
 )
+from runtime.cli.programs import file_of
 from runtime.cli.reports import load_recording, load_report
 from runtime.cli.rule_sets import rule_set
 from runtime.recording.blocks import Script
@@ -136,6 +138,7 @@ def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     """Print or write the rows that pass the filters; return the status of these for --fail-on."""
     name = output_format(args, REPORT_FORMATS, "text")
     report = selected(report, args)
+    report.graph.file = report.graph.file or displayed_path(file_of(args.program))
     if name == "details" and not args.output:
         show(report, sys.stdout)
     else:

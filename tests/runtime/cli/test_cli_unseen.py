@@ -12,6 +12,7 @@ from passes import cast_report
 from passes.reports import REPORT_FORMATS
 from runtime.cli.statuses import Status
 from tests.support.commands import cli, refused
+from tests.support.sarif import checked_results
 from tests.support.tables import every
 
 NUMPY = """
@@ -235,6 +236,8 @@ def test_every_format_names_branches_that_were_not_entered(opaque_branches: str,
         status, out, _ = cli(*argv, "--fail-on", "any")
         assert status == UNSEEN
         plain = out.replace("\\", "")
+        if form == "sarif":
+            assert checked_results(out)[0]["level"] == "warning"
         if form == "json":
             (part,) = json.loads(out)["unseen"]
             assert part["hides_casts"] and part["hides"] == (command == "audit")
