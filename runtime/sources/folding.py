@@ -43,6 +43,8 @@ class Folding:
         """
         try:
             before: Any = np.asarray(data)
+            if before.dtype == dtype and not _is_written(data):
+                return
             with np.errstate(all="ignore"):
                 after = before.astype(dtype)
         except (TypeError, ValueError):
