@@ -10,8 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from itertools import compress
+from threading import RLock
 from types import CodeType
 from typing import Any, cast
 
@@ -58,35 +60,32 @@ class Folding:
 
     @contextmanager
     def watched(self, makers: Iterable[tuple[Any, str, str]]) -> Generator[None]:
-        """Context manager: watch the constructors at the attributes of owners, with their names.
+        """Context manager: note the arrays of constructors that lines of the user call.
 
-        Only calls by lines of the user count, in this thread.
+        A constructor is the attribute of an owner, and has the name that reports give it. Only
+        calls in this context count; other threads may trace at the same time.
         """
-        originals = [(owner, name, getattr(owner, name)) for owner, name, _ in makers]
-        for (owner, name, original), (*_, what) in zip(originals, makers, strict=True):
-            setattr(owner, name, self._watching(original, what))
+        token = _ACTIVE.set(self)
+        with _LOCK:
+            _USERS[0] += 1
+            for owner, name, what in makers:
+                if (owner, name) not in _ORIGINALS:
+                    original = _ORIGINALS[owner, name] = getattr(owner, name)
+                    setattr(owner, name, _watching(original, what))
         try:
             yield
         finally:
-            for owner, name, original in originals:
-                setattr(owner, name, original)
-
-    def _watching(self, original: Callable[..., Any], what: str) -> Callable[..., Any]:
-        @wraps(original)
-        def constructor(*args: Any, **keywords: Any) -> Any:
-            result = original(*args, **keywords)
-            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-            data = next((x for x in args if not isinstance(x, type)), None)
-            if not frame.f_code.co_filename.startswith(INSTALLED):
-                self.note_array(what, Location(frame.f_code, frame.f_lasti), data, result.dtype)
-            return result
-
-        return constructor
+            _ACTIVE.reset(token)
+            with _LOCK:
+                _USERS[0] -= 1
+                while _ORIGINALS and not _USERS[0]:
+                    (owner, name), original = _ORIGINALS.popitem()
+                    setattr(owner, name, original)
 
     @classmethod
     def is_watching(cls, code: CodeType) -> bool:
         """Whether code is of a watched constructor: a frame between the user's and a library's."""
-        return code.co_filename == cls._watching.__code__.co_filename
+        return code.co_filename == cls.is_watching.__code__.co_filename
 
     def unseen(self, graph: Graph, program: Any, scalars: bool = False) -> list[UnseenPart]:
         """Return what the program made: values that changed, and constants that it did not hold.
@@ -117,6 +116,29 @@ class Folding:
                 yield np.asarray(cast("Any", value))
             elif isinstance(value, self._kind) and (array := self._as_array(value)) is not None:
                 yield array
+
+
+_ACTIVE: ContextVar[Folding | None] = ContextVar("folding", default=None)
+_LOCK = RLock()
+_USERS = [0]
+_ORIGINALS: dict[tuple[Any, str], Callable[..., Any]] = {}
+"""The constructors that are watched, by owner and name, while a program is traced."""
+
+
+def _watching(original: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """Return a constructor that tells the active Folding of its arrays."""
+
+    @wraps(original)
+    def constructor(*args: Any, **keywords: Any) -> Any:
+        result, folding = original(*args, **keywords), _ACTIVE.get()
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        if folding is not None and not frame.f_code.co_filename.startswith(INSTALLED):
+            data = next((x for x in args if not isinstance(x, type)), None)
+            place = Location(frame.f_code, frame.f_lasti)
+            folding.note_array(what, place, data, result.dtype)
+        return result
+
+    return constructor
 
 
 def _constants(graph: Graph) -> Iterator[Symbol]:

@@ -203,6 +203,29 @@ def test_jax(name: str, status: Status, part: str) -> None:
     assert jax.numpy.asarray is asarray
 
 
+def test_threads_trace_at_once_and_leave_the_constructors_as_they_were() -> None:
+    jax = pytest.importorskip("jax")
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+
+    from runtime.sources import from_jax
+
+    owners = [(jax.numpy, "asarray"), (jax.numpy, "array"), (type(jax.numpy.int32), "__call__")]
+    before = [getattr(*each) for each in owners]
+    barrier = Barrier(4)
+
+    def program(x: object) -> object:
+        barrier.wait(60)
+        scaled = x * jax.numpy.asarray(0.25, jax.numpy.int8)
+        barrier.wait(60)
+        return scaled
+
+    with ThreadPoolExecutor(4) as pool:
+        graphs = list(pool.map(lambda _: from_jax(program, np.ones(3, np.float32)), range(4)))
+    assert [[part.what for part in graph.unseen] for graph in graphs] == [["jnp.asarray"]] * 4
+    assert [getattr(*each) for each in owners] == before
+
+
 @every(
     ("name", "status", "part"),
     [
