@@ -56,6 +56,17 @@ def user_frame() -> FrameType:
     return frame
 
 
+def location_of_error(error: BaseException) -> Location | None:
+    """Return the innermost line of the user's code in the traceback of an error; None of none."""
+    traceback, location = error.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if not is_internal(frame) and not is_numpy(frame):
+            location = Location(frame.f_code, traceback.tb_lasti)
+        traceback = traceback.tb_next
+    return location
+
+
 def user_location() -> Location:
     """Return the location of the user's call that led to the running code."""
     frame = user_frame()
@@ -275,6 +286,14 @@ def _characters(file: str, line: int, size: int) -> int:
     """
     text = source_line(file, line)
     return size if text.isascii() else len(text.encode()[:size].decode(errors="replace"))
+
+
+class UnseenPart(NamedTuple):
+    """A part of a program that a source left out of the graph, or computed as it traced it."""
+
+    what: str
+    location: Location
+    reason: str
 
 
 class Origin(NamedTuple):

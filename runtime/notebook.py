@@ -237,11 +237,11 @@ def _report(
         raise GraphError("audit: NumPy computed no array or number from arrays here")
     dtypes = [None] if args.as_dtype is None else args.as_dtype.split(",")
     audits = {
-        str(dtype): recording.audit(blame=not args.no_blame, as_dtype=dtype)
+        str(dtype): selected(recording.audit(blame=not args.no_blame, as_dtype=dtype), args)
         for dtype in (None if x is None else DType(x) for x in dtypes)
     }
     if len(audits) == 1:
-        return _output(selected(next(iter(audits.values())), args), args)
+        return _output(next(iter(audits.values())), args)
     text = DTYPE_FORMATS[output_format(args, DTYPE_FORMATS, "text")](audits)
     write_text(text, args)
     return None

@@ -22,7 +22,7 @@ from graphir.ir.operands import may_be_operand, own, symbols_of
 from graphir.ir.operators.composition import compose
 from graphir.ir.pickling import restore, state_of
 from graphir.ir.symbol import Symbol
-from graphir.location import Location, Source, placing
+from graphir.location import Location, Source, UnseenPart, placing
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.attributes import choice
 from graphir.ops.dims import ShapeLike
@@ -92,6 +92,10 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.body: Graph | None = None  # while the body of an op of control flow is traced
         self.is_body = False  # true of the graph of such a body
         self.notes: Sequence[str] = ()  # what a source says of the program, for reports of it
+        self.unseen: Sequence[UnseenPart] = ()  # what a source left out of the graph, or folded
+        self.file = (
+            ""  # the file that the graph was read from, for reports of places without a line
+        )
         self.library = ""  # the library of the program that a source made the graph of
         self.defaults: dict[str, NDArray[Any]] = {}  # values of inputs that a run may omit
         for type_ in tensor_types(in_types):
@@ -154,6 +158,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self.policy, self.has_bodies = graph.policy, graph.has_bodies
         self.functions = graph.functions
         self.library, self.notes, self.defaults = graph.library, graph.notes, graph.defaults
+        self.unseen, self.file = graph.unseen, graph.file
 
     def concrete_dtype(self, dtype: DType) -> DType:
         """Return the concrete dtype of values of `dtype`.

@@ -28,7 +28,7 @@ from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.symbol import Symbol
-from graphir.location import Location, user_location
+from graphir.location import Location, location_of_error, user_location
 from graphir.numpy_api.arrays.makers import makers_traced
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
@@ -270,7 +270,7 @@ def trace(
         graph = Graph(name_of(function), rules=rule_set, functions=functions)
         return trace_into(function, types, keywords, graph)
     except GraphirError as error:
-        raise error.at(user_location(), "trace") from None
+        raise error.at(location_of_error(error) or user_location(), "trace") from None
 
 
 def trace_into(

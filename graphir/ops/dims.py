@@ -6,17 +6,47 @@ division. Sorted terms give equal polynomials one form, so shape inference compa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Integral
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from numbers import Integral, Number
 from reprlib import repr as brief
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
 
 from graphir.errors import GraphError, ParseError, ShapeError
+from graphir.location import user_location
 
 # A monomial is a tuple of sorted atoms: ("n", "n", "m") is n*n*m, () is 1. An atom is a name or a
 # Floor.
 Atom: TypeAlias = "str | Floor"
 Monomial: TypeAlias = tuple[Atom, ...]
+
+
+class NoSizeError(ShapeError, TypeError):
+    """A computation that needs the value of a named size."""
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, (Dim, Integral))
+
+
+def _refusing(sign: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """Return a method for an operator that dims lack."""
+
+    def operator(self: Dim, other: Any) -> Any:
+        return self._beside(sign, other, reflected)  # pyright: ignore[reportPrivateUsage]
+
+    return operator
+
+
+def _refusing_call(name: str) -> Callable[..., Any]:
+    """Return a method for a function of numbers that dims lack."""
+
+    def function(self: Dim, *_: Any) -> Any:
+        raise self._valueless(f"{name}({self})")  # pyright: ignore[reportPrivateUsage]
+
+    return function
 
 
 class Dim:
@@ -63,7 +93,7 @@ class Dim:
         return Dim, (dict(self.terms),)
 
     def __add__(self, other: Size) -> Size:
-        return total((self, other))
+        return total((self, other)) if _is_size(other) else self._beside("+", other)
 
     __radd__ = __add__
 
@@ -71,12 +101,14 @@ class Dim:
         return self * -1
 
     def __sub__(self, other: Size) -> Size:
-        return total((self, other * -1))
+        return total((self, other * -1)) if _is_size(other) else self._beside("-", other)
 
     def __rsub__(self, other: Size) -> Size:
-        return total((other, self * -1))
+        return total((other, self * -1)) if _is_size(other) else self._beside("-", other)
 
     def __mul__(self, other: Size) -> Size:
+        if not _is_size(other):
+            return self._beside("*", other)
         product: dict[Monomial, int] = {}
         for m, c in self.terms:
             for n, d in _terms(other):
@@ -92,6 +124,36 @@ class Dim:
         if all(c % divisor == 0 for _, c in self.terms):
             return _lowered({m: c // divisor for m, c in self.terms})
         return Dim({(Floor(self, divisor),): 1})
+
+    if not TYPE_CHECKING:  # a type checker should refuse them
+        __truediv__, __rtruediv__ = _refusing("/"), _refusing("/", True)
+        __mod__, __rmod__ = _refusing("%"), _refusing("%", True)
+        __pow__, __rpow__ = _refusing("**"), _refusing("**", True)
+        __rfloordiv__ = _refusing("//", True)
+        __lt__, __le__, __gt__, __ge__ = map(_refusing, ("<", "<=", ">", ">="))
+        __float__, __int__, __index__ = map(_refusing_call, ("float", "int", "index"))
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse the methods by which NumPy's functions compute objects: np.sqrt(n)."""
+            if name.isidentifier() and isinstance(getattr(np, name, None), np.ufunc):
+                return partial(_refusing_call(f"np.{name}"), self)
+            raise AttributeError(name)
+
+    def _beside(self, sign: str, other: Any, reflected: bool = False) -> Any:
+        """Refuse an operator beside a number; NotImplemented beside any other object."""
+        is_whole = sign == "/" and not reflected and type(other) is int and other > 1
+        if not isinstance(other, (Dim, Number)):
+            return NotImplemented
+        sides = (other, self) if reflected else (self, other)
+        whole = (f"write {self} // {other} for a whole size",) if is_whole else ()
+        raise self._valueless(f"{sides[0]} {sign} {sides[1]}", whole)
+
+    def _valueless(self, text: str, fixes: tuple[str, ...] = ()) -> ShapeError:
+        error = NoSizeError(
+            f"{text}: the size {self} has a name, and no value while the program is traced",
+            fix=(*fixes, "write the size as a number, as in float32[8]"),
+        )
+        return error.at(user_location())
 
     def names(self) -> Iterator[str]:
         """Yield the named sizes in the expression, with repetitions."""

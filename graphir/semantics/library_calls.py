@@ -117,6 +117,7 @@ class NumPyCall:
         is_handled: bool = False,
         usual: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
     ) -> None:
+        self.inside = "" if function is np.ndarray.view else None  # of views, which convert nothing
         self.function, self.args, self.kwargs = function, args, kwargs
         self.raises, self.is_handled, self.usual = raises, is_handled, usual
         values = [*args, *kwargs.values()]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphir.errors import GraphError, ParseError
 from graphir.ops.grammar import bits_of, is_foreign
+from graphir.source_text import displayed_path
 from graphir.text.archives import Archive
 from graphir.text.atomic_files import Replacement
 from graphir.text.parser import VERSION, Directory, Parser
@@ -57,7 +58,9 @@ def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Grap
         with ExitStack() as files:
             parser = Parser(text, sources)
             parser.constants = _Beside(beside, parser.archive, files)
-            return parser.graph()
+            graph = parser.graph()
+            graph.file = displayed_path(os.fspath(path))
+            return graph
     except ParseError as error:
         both = f"{path} with {beside.name}" if "npz(" in text else f"{path}"
         raise error.within(both) from None

@@ -20,14 +20,19 @@ Reports: TypeAlias = "Mapping[str, CastReport]"
 
 
 def dtypes_text(reports: Reports) -> str:
-    """Return a table of outputs and layers with a column a dtype, then the reports' sentences."""
+    """Return a table of outputs and layers with a column a dtype, then the reports' sentences.
+
+    The parts of the program that were not seen come first, then the notes about it.
+    """
     width = terminal_width(sys.stdout)
     lines = fitted([("layer", *reports), *_outputs(reports), *_layers(reports)], width)
-    notes = dict.fromkeys(note for report in reports.values() for note in report.graph.notes)
+    unseen = (line for report in reports.values() for line in words.unseen(report)[1:])
+    notes = (note for report in reports.values() for note in report.graph.notes)
+    heads = dict.fromkeys([*unseen, *notes])
     for name, report in reports.items():
-        texts = [f"{name}: {x}" for x in report.sentences if x not in notes]
+        texts = [f"{name}: {x}" for x in report.sentences if x not in heads]
         lines += [line for x in texts for line in wrapped(x, width)]
-    return "\n".join([*(line for note in notes for line in wrapped(note, width)), *lines])
+    return "\n".join([*(line for head in heads for line in wrapped(head, width)), *lines])
 
 
 def dtypes_json(reports: Reports) -> str:

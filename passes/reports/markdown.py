@@ -73,7 +73,8 @@ def _layers(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 def _summary(report: CastReport) -> str:
     steps = f" {words.steps(report)}." if report.losses else ""
     if not report.rows:
-        return ("No casts." if not report.of else f"None of {report.of} uses of casts.") + steps
+        none = f"none of {report.of} uses of casts" if report.of else words.no_casts(report)
+        return f"{none.capitalize()}.{steps}"
     counts = ", ".join(f"{count} {level}" for level, count in words.levels(report).items())
     sentence = f"{words.use_count(report)}: {counts}."
     bytes_text = code(words.size_text(words.added(report)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from functools import lru_cache
-from itertools import chain, count
+from functools import cached_property, lru_cache
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -37,19 +37,32 @@ SEVERITIES: dict[Level, str] = {
 """The SARIF level of an implicit cast, by its loss; the program's own casts are notes."""
 
 
+MAX_RESULTS, MAX_LOCATIONS = 25_000, 100
+"""The most results of a run that GitHub accepts, and the most locations of a result that it keeps.
+
+See "SARIF results exceed limits" in its documentation; the worst results come first.
+"""
+
+
 @uncollected
 def report_sarif(report: CastReport) -> str:
     """Return the report as a SARIF log of one run: a rule for each level of loss, a result a site.
 
-    The first results are of the rule audit/unseen, the steps that the audit did not see. The errors
+    The first results are of the rule audit/unseen, the parts that were not seen. The errors
     of outputs are properties of the run. Columns count characters. File paths are relative to the
     working directory, as %SRCROOT%.
     """
-    results = _Results()
-    head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
-    results_text = chain(map(_unseen_result, report.unseen), map(results.of, report.sites))
-    parts = text(head)[1:-1], f'"results": {json_array(results_text)}'
+    results = _Results(report)
+    head: dict[str, Any] = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
     properties: dict[str, Any] = {}
+    omitted = len(report.unseen) + len(report.sites) - MAX_RESULTS
+    if omitted > 0:
+        what = {"text": f"{omitted} further results are left out: JSON has all"}
+        notes = [{"level": "warning", "message": what}]
+        head["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
+        properties["omitted"] = omitted
+    results_text = chain(map(results.of_unseen, report.unseen), map(results.of, report.sites))
+    parts = text(head)[1:-1], f'"results": {json_array(islice(results_text, MAX_RESULTS))}'
     if report.sentences:
         properties["sentences"] = report.sentences
     if report.outputs:
@@ -68,24 +81,11 @@ def _driver() -> dict[str, Any]:
 _UNSEEN_RULE: dict[str, Any] = {
     "id": "audit/unseen",
     "name": "AuditUnseen",
-    "shortDescription": {"text": "A step that the audit did not see"},
-    "fullDescription": {"text": "A step of the program that is in no graph, and may hide an error"},
-    "help": {"text": "The error of what depends on the step is unknown unless the message says so"},
+    "shortDescription": {"text": "A part of the program that the report did not see"},
+    "fullDescription": {"text": "A part of the program that may hide casts, or an error"},
+    "help": {"text": "No result has the casts inside; the message says if an error is unknown"},
     "defaultConfiguration": {"level": "warning"},
 }
-
-
-def _unseen_result(step: Unseen) -> str:
-    """Return the SARIF result, as JSON, of a step that the audit did not see."""
-    return text(
-        {
-            "ruleId": _UNSEEN_RULE["id"],
-            "ruleIndex": len(words.MEANINGS),
-            "level": "warning" if step.hides else "note",
-            "message": {"text": _plain(f"not seen: {words.step_text(step)}")},
-            "locations": [_place(whole(step.location), printable(step.location.layer))],
-        }
-    )
 
 
 def _rule(level: Level) -> dict[str, Any]:
@@ -120,12 +120,37 @@ def _loss_rule(kind: str) -> dict[str, Any]:
 
 
 class _Results:
-    """Builder of SARIF results; a running number distinguishes otherwise equal fingerprints."""
+    """Builder of SARIF results; a running number distinguishes otherwise equal fingerprints.
 
-    def __init__(self) -> None:
+    Each result has a physical location, which code hosts ask for. That of a place without a line of
+    source is the file that the graph was read from; a node of a model is its logical location.
+    """
+
+    def __init__(self, report: CastReport) -> None:
+        self._report = report
         self._counts: Counter[str] = Counter()
         self._losses: dict[int, tuple[str, dict[str, Any]]] = {}
         self._causes: dict[int, str] = {}
+
+    @cached_property
+    def _file(self) -> str:
+        """The file of places without one: of the graph, of its first line, or of its name."""
+        places = (x.location for x in self._report.graph.symbols)
+        files = (place.file for place in places if place.file and place.line)
+        return self._report.graph.file or next(files, f"{self._report.graph.name}.gir")
+
+    def of_unseen(self, part: Unseen) -> str:
+        """Return the SARIF result, as JSON, of a part of the program that was not seen."""
+        layer = printable(part.location.layer)
+        return text(
+            {
+                "ruleId": _UNSEEN_RULE["id"],
+                "ruleIndex": len(words.MEANINGS),
+                "level": "warning" if part.hides or part.casts else "note",
+                "message": {"text": _plain(f"not seen: {words.step_text(part)}")},
+                "locations": [self._place(whole(part.location), layer)],
+            }
+        )
 
     def of(self, site: CastSite) -> str:
         """Return the SARIF result of a site, as JSON."""
@@ -137,16 +162,17 @@ class _Results:
         sentences = [loss_text, *([f"write {fix}"] if fix else []), *words.measured(site)]
         result: dict[str, Any] = {
             **head,
-            "locations": [_location(row)],
+            "locations": [self._location(row)],
             "message": {"text": _plain("; ".join(sentences))},
             "partialFingerprints": {"cast/v1": self._fingerprint(row, loss_text)},
         }
-        if row.location.file and instead:
+        if row.location.file and row.location.line > 0 and instead:
             result["fixes"] = [_fix(row, instead)]
         if site.times > 1:
             result["occurrenceCount"] = site.times
         related = [self._cause(row.cause)] if row.cause is not None else []
-        related += map(_further_use, count(2), (rows[0] for rows in site.places[1:]))
+        uses = (rows[0] for rows in site.places[1:MAX_LOCATIONS])
+        related += map(self._further_use, count(2), uses)
         if not related:
             return text(result)
         return f'{text(result)[:-1]}, "relatedLocations": [{", ".join(related)}]}}'
@@ -156,7 +182,7 @@ class _Results:
         related_text = self._causes.get(cause.place)
         if related_text is None:
             note = f"it follows from {words.conversion(cause)} here"
-            related_text = self._causes[cause.place] = _related_location(1, cause, note)
+            related_text = self._causes[cause.place] = self._related_location(1, cause, note)
         return related_text
 
     def _of_loss(self, site: CastSite) -> str:
@@ -168,7 +194,7 @@ class _Results:
             "ruleId": f"loss/{row.kind}",
             "ruleIndex": len(words.MEANINGS) + 1 + kinds.index(row.kind),
             "level": "warning" if site.share != 0 else "note",
-            "locations": [_location(row)],
+            "locations": [self._location(row)],
             "message": {"text": _plain("; ".join(sentences))},
             "partialFingerprints": {"cast/v1": self._fingerprint(row, head)},
         }
@@ -200,27 +226,25 @@ class _Results:
         key = f"{identity}\0{self._counts[identity]}"
         return hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]
 
+    def _further_use(self, number: int, row: CastRow) -> str:
+        """Return the SARIF location, as JSON, of a further use of a result's casts."""
+        return self._related_location(number, row, f"{words.what(row)} uses it here")
 
-def _further_use(number: int, row: CastRow) -> str:
-    """Return the SARIF location, as JSON, of a further use of a result's casts."""
-    return _related_location(number, row, f"{words.what(row)} uses it here")
+    def _related_location(self, number: int, row: CastRow, note: str) -> str:
+        return text({"id": number, **self._location(row), "message": {"text": note}})
 
+    def _location(self, row: CastRow) -> dict[str, Any]:
+        layer = printable(row.layer) or printable(row.symbol.graph.name)
+        return self._place(region(row), layer)
 
-def _related_location(number: int, row: CastRow, note: str) -> str:
-    return text({"id": number, **_location(row), "message": {"text": note}})
-
-
-def _location(row: CastRow) -> dict[str, Any]:
-    layer = printable(row.layer) or printable(row.symbol.graph.name)
-    return _place(region(row), layer)
-
-
-def _place(place: SourceRegion, layer: str) -> dict[str, Any]:
-    layer = layer or "graph"
-    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
-    if place.file and place.line > 0:
-        location["physicalLocation"] = {"artifactLocation": _file(place.file), "region": _of(place)}
-    return location
+    def _place(self, place: SourceRegion, layer: str) -> dict[str, Any]:
+        has_line = bool(place.file) and place.line > 0
+        name = layer if has_line or not place.file else printable(place.file)
+        file, lines = (place.file, _of(place)) if has_line else (self._file, {"startLine": 1})
+        return {
+            "logicalLocations": [{"fullyQualifiedName": name or "graph"}],
+            "physicalLocation": {"artifactLocation": _artifact(file), "region": lines},
+        }
 
 
 def _fix(row: CastRow, replacement: str) -> dict[str, Any]:
@@ -228,7 +252,7 @@ def _fix(row: CastRow, replacement: str) -> dict[str, Any]:
     change = {"deletedRegion": _of(place), "insertedContent": {"text": replacement}}
     return {
         "description": {"text": _plain(f"Write {printable(row.fix)}")},
-        "artifactChanges": [{"artifactLocation": _file(place.file), "replacements": [change]}],
+        "artifactChanges": [{"artifactLocation": _artifact(place.file), "replacements": [change]}],
     }
 
 
@@ -246,7 +270,7 @@ def _of(place: SourceRegion) -> dict[str, int]:
 
 
 @lru_cache(maxsize=1024)
-def _file(file: str) -> dict[str, str]:
+def _artifact(file: str) -> dict[str, str]:
     path = Path(file)
     if path.is_absolute():
         return {"uri": path.as_uri()}

@@ -49,10 +49,15 @@ def headline(report: CastReport) -> str:
     """Return the line with the numbers of casts, of lossy casts and of lossy steps."""
     name, losses = printable(report.graph.name), f"; {steps(report)}" if report.losses else ""
     if not report.rows:
-        none = f"none of {report.of} uses of casts" if report.of else "no casts"
+        none = f"none of {report.of} uses of casts" if report.of else no_casts(report)
         return f"graph {name}: {none}{losses}"
     lossy = sum(not row.exact for row in report)
     return f"graph {name}: {use_count(report)}, {lossy} can lose something{losses}"
+
+
+def no_casts(report: CastReport) -> str:
+    """Return the phrase for no casts; where a part that may cast was not seen, for none seen."""
+    return "no casts seen" if any(part.casts for part in report.unseen) else "no casts"
 
 
 def use_count(report: CastReport) -> str:
@@ -159,25 +164,26 @@ MAX_UNSEEN = 20
 
 
 def unseen(report: CastReport) -> list[str]:
-    """Return lines about unseen steps: the consequence for the output errors, then each step.
+    """Return lines about unseen steps: the consequences for the report, then each step.
 
     An unseen step takes its operands as they are: so their errors are in no output's error.
     """
     steps = report.unseen
     if not steps:
         return []
+    hides_errors = any(step.hides for step in steps)
     unknown_count = sum(not output.is_known for output in report.outputs)
     if unknown_count:
         of = f"{unknown_count} of {count_text(len(report.outputs), 'output')}"
         means = f"the error of {of} is unknown"
-    elif report.hidden:
-        means = "errors may be hidden"
     else:
-        means = "no error is hidden"
+        means = "errors may be hidden" if hides_errors else "no error is hidden"
+    if any(step.casts for step in steps):
+        means = f"{means}, and casts may be missing" if hides_errors else "casts may be missing"
     first = f"graph {printable(report.graph.name)}: {means}: {step_place(steps[0])} was not seen"
     if len(steps) > 1:
         first += f", nor {count_text(len(steps) - 1, 'other step')}"
-    if report.hidden:
+    if hides_errors:
         first += "; errors before it are not counted"
     lines = [f"not seen: {step_text(step)}" for step in steps[:MAX_UNSEEN]]
     if len(steps) > MAX_UNSEEN:
@@ -191,8 +197,10 @@ def step_place(step: Unseen) -> str:
 
 
 def step_text(step: Unseen) -> str:
-    """Return an unseen step's location, its reason, and whether it may hide an error."""
+    """Return an unseen step's location, its reason, and what it may hide."""
     means = "may hide an error" if step.hides else "has operands without error"
+    if step.casts:
+        means = f"{means} and casts" if step.hides else "may hide casts"
     return f"{step_place(step)} {printable(step.reason, 500)}; it {means}"
 
 

@@ -13,6 +13,7 @@ from graphir import Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from passes.analysis.casts import CastReport, Measured, report_with_kernels
+from passes.analysis.casts.unseen import parts_unseen, unique_parts
 from passes.analysis.retype import retyped
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
@@ -99,6 +100,7 @@ def _audit_unrolled(
             exact=step.chooses,
             truth=step.truth,
             compiled=not step.chooses,
+            promotes=False,  # the graph says what a call casts: see parts_unseen
         )
         for step in run.steps
     ]
@@ -108,6 +110,7 @@ def _audit_unrolled(
         graph, beyond = rebuilt.graph, beyond.steps_in(rebuilt.twins)
     report = audit_recorded(graph, run.arrays, None, beyond, (), blame, progress, memory)
     report.graph = program if as_dtype is None else graph
+    report.unseen = tuple(unique_parts([*report.unseen, *parts_unseen(program)]))
     return report
 
 

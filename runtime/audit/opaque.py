@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphir import Graph, Location, Symbol
 from passes.analysis.casts import Unseen
+from passes.analysis.casts.unseen import conversion_inside, unique_parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +30,7 @@ class OpaqueStep:
     depends on the step, so that every later symbol depends on it. `exact` is True if, on equal
     operands, the step gives the same results in wide arithmetic as in the run. `truth` is True if
     the step read only whether the operand is nonzero. Reports name a `compiled` step even if it
-    hides no error.
+    hides no error. A step that `promotes` may cast inside, as functions of NumPy do.
     """
 
     what: str
@@ -41,6 +42,19 @@ class OpaqueStep:
     exact: bool = False
     truth: bool = False
     compiled: bool = False
+    promotes: bool = True
+
+    @property
+    def casts_inside(self) -> bool:
+        """Whether the step may cast: it computes of unknown operands, or of other dtypes."""
+        if self.operands is None or not self.promotes:
+            return self.promotes and not self.steers
+        dtypes = [x.type.dtype for x in self.operands], [x.type.dtype for x in self.results]
+        return bool(self.results) and not self.exact and conversion_inside(*dtypes) != ""
+
+    def unseen(self, hides: bool) -> Unseen:
+        """Return the report's entry for the step, which may hide an error if it `hides`."""
+        return Unseen(self.what, self.location, self.reason, hides, self.casts_inside)
 
     def remap(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
         """Return the step in another graph; `twins` maps the indices here to symbols there."""
@@ -164,16 +178,16 @@ class Unknown:
 
     def unseen(self) -> list[Unseen]:
         """Return the report's entries for the steps; equal steps at one location share an entry."""
-        entries: dict[tuple[str, str], Unseen] = {}
-        for step in sorted(self._steps, key=self.hiding.__contains__, reverse=True):
-            hides = step in self.hiding
-            if hides or step.compiled:
-                entry = Unseen(step.what, step.location, step.reason, hides)
-                entries.setdefault((step.what, str(step.location)), entry)
-        for symbol in self._lost_symbols:
-            entry = Unseen(symbol.op.name, symbol.location, "has no value in wide arithmetic", True)
-            entries.setdefault((entry.what, str(entry.location)), entry)
-        return list(entries.values())
+        entries = [
+            step.unseen(step in self.hiding)
+            for step in sorted(self._steps, key=self.hiding.__contains__, reverse=True)
+            if step in self.hiding or step.compiled or step.casts_inside
+        ]
+        entries += [
+            Unseen(symbol.op.name, symbol.location, "has no value in wide arithmetic", True)
+            for symbol in self._lost_symbols
+        ]
+        return unique_parts(entries)
 
     def _spread(self, graph: Graph) -> bool:
         """Propagate flags from operands to users; return whether a further step hides errors."""

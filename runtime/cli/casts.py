@@ -5,31 +5,33 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from functools import partial
 from typing import Any, get_args
 
 from graphir import DType, ExecutionError, Graph
 from graphir.loss import LOSS_KINDS
+from graphir.source_text import displayed_path
 from passes import CastReport, cast_report, lower
-from passes.analysis.casts import Kind
+from passes.analysis.casts import Kind, StepLoss
 from passes.reports import REPORT_FORMATS
 from passes.reports.dtypes import DTYPE_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
-from runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph, load_run
+from runtime.cli.draws import Draws
+from runtime.cli.graphs import ProgramCall, load_call, load_run
 from runtime.cli.output import (
     UsageError,
     add_fail_on,
+    add_only,
     add_output,
     add_program,
     output_format,
     status,
     write_text,
 )
-from runtime.cli.programs import require_arguments
+from runtime.cli.programs import file_of
+from runtime.cli.reports import load_recording, load_report
 from runtime.cli.rule_sets import rule_set
-from runtime.recording import record
 from runtime.recording.blocks import Script
 
 
@@ -44,15 +46,13 @@ def add_casts(command: Callable[..., Any]) -> None:
         audit_parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines"
     )
     for each in (casts, audit_parser):
+        each.add_argument(
+            "--seed", type=int, default=0, help="of the values that are drawn for types: --input"
+        )
         add_output(each, REPORT_FORMATS, "text")
         add_fail_on(each)
         add_filters(each)
     add_run_options(audit_parser)
-    audit_parser.add_argument(
-        "--allow-unseen",
-        action="store_true",
-        help="let --fail-on pass though steps that were not seen may hide errors",
-    )
 
 
 def add_run_options(command: Any) -> None:
@@ -68,7 +68,12 @@ def add_run_options(command: Any) -> None:
 
 def add_filters(command: Any) -> None:
     """Add the options that select rows of a report, and --against."""
-    command.add_argument("--kind", choices=get_args(Kind), help="one kind; legalization lowers")
+    add_only(command)
+    command.add_argument(
+        "--kind",
+        choices=(*get_args(Kind), *get_args(StepLoss)),
+        help="one kind; legalization lowers",
+    )
     command.add_argument("--lossy", action="store_true", help="those that can lose something only")
     command.add_argument("--loss", choices=LOSS_KINDS, help="those that can lose this")
     command.add_argument("--layer", help="those of a layer and its parts")
@@ -79,13 +84,15 @@ def add_filters(command: Any) -> None:
 
 
 def _casts(args: argparse.Namespace) -> int:
-    graph = load_graph(args)
-    report = cast_report(lower(graph) if args.kind == "legalization" else graph)
+    report = load_report(args)
+    if args.kind == "legalization":
+        report = cast_report(lower(report.graph))
     return _write_report(report, args)
 
 
 def _audit(args: argparse.Namespace) -> int:
-    program = load_call(args)
+    draws = Draws(args.seed)
+    program = load_call(args, draws)
     blame, progress = not args.no_blame, args.watch
     if args.arguments and not isinstance(program, Script):
         raise ExecutionError(
@@ -94,18 +101,11 @@ def _audit(args: argparse.Namespace) -> int:
     if isinstance(program, Graph) or (
         isinstance(program, ProgramCall) and program.library != "numpy"
     ):
-        graph, values = load_run(args, program)
+        graph, values = load_run(args, program, draws=draws)
         run = partial(audit, graph, *values, blame=blame, progress=progress)
         return _write_reports(run, args)
-    function: Any = program
-    positional, keywords = list[Any](), dict[str, Any]()
-    if isinstance(program, ProgramCall):
-        function, _, positional, keywords = program
-        require_arguments(args.program, function, positional, keywords, BY_INPUT)
-    with redirect_stdout(sys.stderr):  # stdout has the report alone
-        recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
-    for note in recording.notes:
-        print(f"graphir: {note}", file=sys.stderr)
+    call = draws.call(program) if isinstance(program, ProgramCall) else program
+    recording = load_recording(args, call, draws.notes)
     return _write_reports(partial(recording.audit, blame=blame, progress=progress), args)
 
 
@@ -122,7 +122,7 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
             fix="name one dtype",
         )
     dtypes = [DType(name) for name in names]
-    reports = {str(dtype): run(as_dtype=dtype) for dtype in dict.fromkeys(dtypes)}
+    reports = {str(dtype): selected(run(as_dtype=dtype), args) for dtype in dict.fromkeys(dtypes)}
     write_text(DTYPE_FORMATS[name](reports), args)
     return max(status(report, args) for report in reports.values())
 
@@ -130,17 +130,18 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
 def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
     """Return the report of the rows that pass the filters, compared with the rules of --against."""
     exact = False if args.lossy else None
-    report = report.only(args.kind, exact, args.layer, args.dtype, args.loss)
+    report = report.only(args.kind, exact, args.layer, args.dtype, args.loss, args.only)
     return report.compared(args.against) if args.against else report
 
 
 def _write_report(report: CastReport, args: argparse.Namespace) -> int:
-    """Print or write the rows that pass the filters; return the status for --fail-on."""
+    """Print or write the rows that pass the filters; return the status of these for --fail-on."""
     name = output_format(args, REPORT_FORMATS, "text")
-    report_ = selected(report, args)
+    report = selected(report, args)
+    report.graph.file = report.graph.file or displayed_path(file_of(args.program))
     if name == "details" and not args.output:
-        show(report_, sys.stdout)
+        show(report, sys.stdout)
     else:
         fits = name == "text" and not args.output  # the lines of a terminal
-        write_text(str(report_) if fits else REPORT_FORMATS[name](report_), args)
+        write_text(str(report) if fits else REPORT_FORMATS[name](report), args)
     return status(report, args)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphir.drawing.graphs import GRAPH_FORMATS
-from passes import cast_report, draw
-from runtime.cli.graphs import load_graph
+from passes import draw
 from runtime.cli.output import (
     add_fail_on,
     add_output,
@@ -17,6 +16,7 @@ from runtime.cli.output import (
     status,
     write_text,
 )
+from runtime.cli.reports import load_report
 
 
 def add_draw(command: Callable[..., Any]) -> None:
@@ -30,6 +30,6 @@ def add_draw(command: Callable[..., Any]) -> None:
 
 def _draw(args: argparse.Namespace) -> int:
     """Write the picture of a graph; return status 1 if --fail-on forbids its implicit casts."""
-    report = cast_report(load_graph(args))
+    report = load_report(args)
     write_text(draw(report, output_format(args, GRAPH_FORMATS, "svg")), args)
     return status(report, args)

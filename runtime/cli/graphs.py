@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
+from runtime.cli.draws import Draws
 from runtime.cli.inputs import of_function, of_graph, of_model
 from runtime.cli.programs import is_model, load_program, require_arguments
 from runtime.recording.blocks import Script
@@ -46,10 +47,14 @@ def _printing_apart(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @_printing_apart
-def load_call(args: argparse.Namespace) -> Graph | Script | ProgramCall:
-    """Return the graph or the script that a command names, or the call of its function."""
+def load_call(args: argparse.Namespace, draws: Draws | None = None) -> Graph | Script | ProgramCall:
+    """Return the graph or the script that a command names, or the call of its function.
+
+    With `draws`, the types of a model's inputs stay inputs, of which the command draws values.
+    """
     if is_model(args.program):
-        program, args.inputs = of_model(args.program, args.inputs, args.sizes)
+        program, inputs = of_model(args.program, args.inputs, args.sizes)
+        args.inputs = inputs if draws is None else args.inputs
         return following(args.rules, program)
     program = load_program(args.program, args.sources, args.arguments)
     if isinstance(program, Graph):
@@ -65,9 +70,14 @@ def load_call(args: argparse.Namespace) -> Graph | Script | ProgramCall:
     return ProgramCall(program, library, positional, keywords)
 
 
-def load_graph(args: argparse.Namespace) -> Graph:
-    """Return the graph of a command that runs nothing: its inputs may be types alone."""
-    program = load_call(args)
+def load_graph(
+    args: argparse.Namespace, program: Graph | Script | ProgramCall | None = None
+) -> Graph:
+    """Return the graph of a command that runs nothing: its inputs may be types alone.
+
+    `program` is what the command names, if it is loaded already.
+    """
+    program = program or load_call(args)
     if isinstance(program, Graph) and args.inputs:
         raise ExecutionError(
             f"{args.program} is a graph, whose inputs have types",
@@ -81,14 +91,17 @@ def load_run(
     args: argparse.Namespace,
     program: Graph | ProgramCall | None = None,
     needs_values: bool = True,
+    draws: Draws | None = None,
 ) -> ImportedProgram:
     """Return the graph of a command that runs it, and the values of the graph's inputs.
 
     `program` is what the command names, if it is loaded already. A graph that the command does not
     run may have no values, unless it `needs_values`. Raises ExecutionError for an input
-    that has a type alone.
+    that has a type alone, unless `draws` gives its values.
     """
-    imported = _imported(program or load_call(args), args, needs_values)
+    imported = _imported(program or load_call(args), args, needs_values, draws)
+    if draws is not None:
+        imported.graph.notes = [*imported.graph.notes, *draws.notes]
     if any(value is None for value in imported.values):
         raise ExecutionError(
             f"{args.program} runs on values, and an input has a type alone",
@@ -99,11 +112,14 @@ def load_run(
 
 @_printing_apart
 def _imported(
-    program: Graph | Script | ProgramCall, args: argparse.Namespace, needs_values: bool = False
+    program: Graph | Script | ProgramCall,
+    args: argparse.Namespace,
+    needs_values: bool = False,
+    draws: Draws | None = None,
 ) -> ImportedProgram:
     if isinstance(program, Graph):
         return ImportedProgram(
-            program, of_graph(program, args.inputs) if args.inputs or needs_values else []
+            program, of_graph(program, args.inputs, draws) if args.inputs or needs_values else []
         )
     if isinstance(program, Script):
         raise ExecutionError(f"{args.program}: name what it defines, as in {args.program}:function")
@@ -113,6 +129,8 @@ def _imported(
         if result is not None:
             return ImportedProgram(following(args.rules, result), [])
     require_arguments(args.program, function, positional, keywords, BY_INPUT)
+    if draws is not None:
+        _, _, positional, keywords = draws.call(program)
     imported = import_program(function, library, positional, keywords, args.rules)
     following(args.rules, imported.graph)
     return imported

@@ -13,6 +13,7 @@ from typing import Any
 from graphir import ExecutionError, Graph, TensorType
 from graphir.ops.grammar import read_type
 from runtime.binding import match_inputs
+from runtime.cli.draws import Draws
 from runtime.cli.programs import find_object
 from runtime.sources import from_onnx
 from runtime.sources.libraries import LIBRARIES
@@ -37,7 +38,7 @@ def add_inputs(command: Any) -> None:
         dest="inputs",
         metavar="[NAME=]VALUE",
         help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also a "
-        "type, 'float32[8, 3]', if the command does not run it, SCRIPT.py:NAME, file.json, another "
+        "type, 'float32[8, 3]' (audit draws values of it), SCRIPT.py:NAME, file.json, another "
         "file (its path), or a quoted Python literal; for a model.onnx also a type, which states "
         "the input's sizes; by name, or in order",
     )
@@ -86,8 +87,8 @@ def of_model(
     return from_onnx(model, **dict(sizes), **types), values
 
 
-def of_graph(graph: Graph, inputs: Sequence[str]) -> list[Any]:
-    """Return the values of a graph's inputs, in its order.
+def of_graph(graph: Graph, inputs: Sequence[str], draws: Draws | None = None) -> list[Any]:
+    """Return the values of a graph's inputs, in its order; `draws` gives those of types.
 
     Raises ExecutionError that names the missing or invalid input.
     """
@@ -103,10 +104,14 @@ def of_graph(graph: Graph, inputs: Sequence[str]) -> list[Any]:
         )
     texts = match_inputs(graph, positional, by_name)
     dtypes = [graph.concrete_dtype(symbol.dtype) for symbol in graph.inputs]
-    return [
-        read_input(text, dtype) if isinstance(text, str) else text  # a default
-        for text, dtype in zip(texts, dtypes, strict=True)
-    ]
+    values: list[Any] = []
+    for text, dtype, name in zip(texts, dtypes, graph.input_names, strict=True):
+        type_ = _type(text) if isinstance(text, str) and draws is not None else None
+        if type_ is not None and draws is not None:
+            values.append(draws.value(type_, name))
+        else:
+            values.append(read_input(text, dtype) if isinstance(text, str) else text)  # a default
+    return values
 
 
 def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from traceback import StackSummary, TracebackException
 from types import TracebackType
 from typing import Any
 
-from graphir import ExecutionError
+from graphir import ExecutionError, GraphError
 from graphir.text.atomic_files import replace_file
 from passes import CastReport
-from passes.analysis.casts.conversion import SILENT
+from passes.analysis.policies.gate import forbidden_rows, gate_word
+from passes.analysis.policies.patterns import policy_word
 from passes.reports import words
 from passes.reports.fitting import on_screen
 from runtime.cli.inputs import add_inputs, path
 from runtime.cli.rule_sets import add_rule_set
+from runtime.cli.statuses import Status
 from runtime.recording.sites import is_call_site
 from runtime.sources.libraries import INSTALLED, PROJECT
 
@@ -57,14 +59,53 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
 
 
 def add_fail_on(command: Any) -> None:
-    """Add the option --fail-on to a command."""
+    """Add the options of a gate on casts to a command: --fail-on and --unseen."""
     command.add_argument(
         "--fail-on",
-        choices=("lossy", "any"),
-        help="have status 1; lossy: if an implicit cast or the cast of an assignment can lose a "
-        "value (after a run: lost one); any: if there is such a cast; either: if a run may have "
-        "hidden some (see audit --allow-unseen)",
+        type=_words(gate_word),
+        action="extend",
+        default=[],
+        metavar="KIND[,KIND...]",
+        help="have status 1 if the report has a cast of a kind that the program does not spell "
+        "out: any, or a word of policies: lossy (after a run: lost a value), precision, "
+        "to:float64, 'int->float'; 3 if it has none, and a part of the program was not seen",
     )
+    add_unseen(command)
+
+
+def add_unseen(command: Any) -> None:
+    """Add the option --unseen of gates to a command."""
+    command.add_argument(
+        "--unseen",
+        choices=("fail", "pass"),
+        default="fail",
+        help="whether the status is 3 if nothing was found, and a part of the program was not seen",
+    )
+
+
+def add_only(command: Any) -> None:
+    """Add the option --only, the words of policies that select rows, to a command."""
+    command.add_argument(
+        "--only",
+        type=_words(policy_word),
+        action="extend",
+        default=[],
+        metavar="KIND[,KIND...]",
+        help="those of a kind, in the words of policies: lossy, precision, to:float64, from:int64, "
+        "'int->float'",
+    )
+
+
+def _words(word: Callable[[str], str]) -> Callable[[str], list[str]]:
+    """Return the argument type of words that commas separate, each checked by `word`."""
+
+    def words_of(text: str) -> list[str]:
+        try:
+            return [word(each) for each in text.split(",")]
+        except GraphError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return words_of
 
 
 def user_traceback(error: BaseException) -> str | None:
@@ -166,24 +207,30 @@ def write_text(text: str, args: argparse.Namespace) -> None:
         print(on_screen(text, sys.stdout))
 
 
-def status(report: CastReport, args: argparse.Namespace) -> int:
-    """Return 1 if the report has silent casts that --fail-on forbids, else 0.
+def status(report: CastReport, args: argparse.Namespace) -> Status:
+    """Return the status that --fail-on asks for of the report that the command has written.
 
-    Silent casts are implicit casts and casts of assignments. A cast is lossy if it can lose a
-    value; after a run, if it changed a value. A step that the run did not see, and that may hide an
-    error, may hide such casts too: the status is then 1 without --allow-unseen.
+    FINDINGS if a row of the report is forbidden; UNSEEN if none is, and a part of the program that
+    may hide one was not seen, unless --unseen lets that pass.
     """
-    if args.fail_on is None:
-        return 0
-    silent = [row for row in report if row.kind in SILENT]
-    lossy = [row for row in silent if not row.exact and (not row.measured or row.measured.changed)]
-    if {"any": silent, "lossy": lossy}[args.fail_on]:
-        return 1
-    if not report.hidden or args.allow_unseen:
-        return 0
+    if not args.fail_on:
+        return Status.FINE
+    words_text = f"--fail-on {','.join(args.fail_on)}"
+    return gate_status(bool(forbidden_rows(report, args.fail_on)), report, args.unseen, words_text)
+
+
+def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) -> Status:
+    """Return the status of a gate that finds something or not in the program of a report.
+
+    Says on stderr that it is UNSEEN, and why.
+    """
+    if finds:
+        return Status.FINDINGS
+    if report is None or not report.hidden or unseen == "pass":
+        return Status.FINE
     print(
-        f"graphir: --fail-on {args.fail_on}: status 1, since {words.unseen(report)[0]}; "
-        "--allow-unseen lets that pass",
+        f"graphir: {gate}: status {Status.UNSEEN:d}, since {words.unseen(report)[0]}; "
+        "--unseen pass lets that pass",
         file=sys.stderr,
     )
-    return 1
+    return Status.UNSEEN

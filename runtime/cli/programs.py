@@ -84,6 +84,14 @@ def find_object(text: str) -> Any:
     return value
 
 
+def file_of(text: str) -> str:
+    """Return the path of the file that a command names: a graph's, a script's or a module's."""
+    path, _, name = text.rpartition(":")
+    if not name or Path(text).is_file():
+        return text
+    return path if path.endswith(".py") else getattr(sys.modules.get(path), "__file__", None) or ""
+
+
 PICKLES = (".pt2", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
 """The endings of files of programs or weights that are read by pickle."""
 

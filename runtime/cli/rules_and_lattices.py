@@ -33,9 +33,9 @@ from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from passes import GraphDiff, RulesDiff, diff
 from passes.reports.fitting import terminal_width
-from runtime.cli.graphs import load_graph
 from runtime.cli.inputs import add_inputs
-from runtime.cli.output import add_output, output_format, write_text
+from runtime.cli.output import add_output, add_unseen, gate_status, output_format, write_text
+from runtime.cli.reports import load_report
 from runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
 from runtime.cli.statuses import Status
 from runtime.value_files import number
@@ -142,13 +142,14 @@ def _diff(args: argparse.Namespace) -> int:
         raise GraphError("diff compares two rule sets", got="three", fix="leave --rules out")
     if isinstance(subject, Path):
         load = argparse.Namespace(**{**vars(args), "program": str(subject)})
-        difference = diff(load_graph(load), *others)
+        report = load_report(load)
+        difference = diff(report.graph, *others)
     else:
-        difference = diff(subject, *others)
+        report, difference = None, diff(subject, *others)
     name = output_format(args, ("text", "json"), "text")
     write_text(difference.to_json() if name == "json" else str(difference), args)
     besides = isinstance(difference, RulesDiff) and (difference.facts or difference.ops)
-    return Status.FINDINGS if len(difference) or besides else Status.FINE
+    return gate_status(bool(len(difference) or besides), report, args.unseen, "diff")
 
 
 def _in_color(when: str) -> bool:
@@ -289,6 +290,7 @@ def _add_diff(command: Callable[..., Any]) -> None:
     )
     add_output(parser, ("text", "json"), "text")
     add_inputs(parser)
+    add_unseen(parser)
     parser.set_defaults(rules=None, sources=None)
 
 

@@ -13,6 +13,8 @@ class Status(IntEnum):
     """The arguments do not parse."""
     REFUSED = 3
     """No answer: graphir refused the input, or the user's program raised."""
+    UNSEEN = 3
+    """No answer to --fail-on: nothing was found, and a part of the program was not seen."""
     DEFECT = 4
     """An error of graphir itself, with its traceback."""
     INTERRUPTED = 130

@@ -127,10 +127,18 @@ _Names = frozenset[str]
 _NO_NAMES: _Names = frozenset()
 
 
+_ARRAYS = (np.ndarray, np.generic, np.random.Generator)
+
+
 def slots(
-    *roots: Any, functions: list[FunctionType] | None = None, most: int = MOST
+    *roots: Any,
+    functions: list[FunctionType] | None = None,
+    most: int = MOST,
+    kinds: tuple[type, ...] = _ARRAYS,
 ) -> Iterator[ArraySlot]:
     """Yield the slots of the arrays that values, and the functions that they name, can reach.
+
+    `kinds` are the classes of arrays.
 
     Appends the functions to `functions`. With `most`, the search visits so many objects at most,
     the nearest first, and passes by functions, classes and modules.
@@ -143,7 +151,7 @@ def slots(
     while pending and len(visited) < most:
         slot, names = pending.popleft() if roots_first else pending.pop()
         value = slot.value
-        if isinstance(value, (np.ndarray, np.generic, np.random.Generator)):
+        if isinstance(value, kinds):
             yield slot
             continue
         key = (id(value), names) if isinstance(value, ModuleType) else id(value)

@@ -32,6 +32,8 @@ from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.rule_reports.findings import count_text
 from passes import CastReport, cast_report
+from passes.analysis.casts import Unseen
+from passes.analysis.casts.unseen import unique_parts
 from passes.analysis.retype import retyped
 from runtime.audit.audit import audit_recorded
 from runtime.audit.opaque import Beyond, OpaqueStep
@@ -126,7 +128,20 @@ class Recording:
         report.arguments = tuple(twins[x] for x in self.beyond.arguments or ())
         report.step_results = tuple(twins[x] for x in self.beyond.step_results)
         report.output_names = self.names
+        report.unseen = tuple(unique_parts([*self._unseen(), *report.unseen]))
         return report
+
+    def _unseen(self) -> Iterator[Unseen]:
+        """Yield the parts of the program that may cast, and that the graph of this run lacks."""
+        for step in self.beyond.steps:
+            if step.casts_inside:
+                yield step.unseen(hides=False)
+            elif step.truth and step.steers:
+                reason = "decides by a value what runs, and another branch did not run"
+                yield Unseen(step.what, step.location, reason, casts=True)
+        if not self.outputs:
+            place = Location.at(self.graph.name, 0)
+            yield Unseen("the result", place, "has nothing that was recorded", casts=True)
 
     def audit(
         self,

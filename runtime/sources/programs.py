@@ -14,6 +14,7 @@ from graphir.numpy_api.trace import trace
 from graphir.promotion import RulesLike
 from graphir.source_text import displayed_path
 from runtime.optional import optional
+from runtime.sources.folding import Folding
 from runtime.sources.jax_.source import from_jax
 from runtime.sources.libraries import PROJECT, Library
 from runtime.sources.torch_.source import from_torch, tensors_of
@@ -73,6 +74,7 @@ def _import_numpy(
     rules: RulesLike | None,
 ) -> ImportedProgram:
     trace_ = trace(program, *args, rules=rules or "numpy", **keywords)
+    trace_.graph.unseen = Folding(np.ndarray).unseen(trace_.graph, program, scalars=True)
     leaves = _leaves((args, keywords))
     is_known = not any(isinstance(leaf, TensorType) for leaf in leaves)
     values = trace_.inputs(*args, **keywords) if is_known else [None] * len(trace_.graph.inputs)

@@ -72,6 +72,7 @@ from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import MATMUL, MUL, POW, UFUNCS, DirectAdder
+from graphir.ops.dims import Dim
 from graphir.semantics.sums import SumOrder
 
 # -- results
@@ -317,7 +318,8 @@ def _beside_object(
         return adopted(memory, plainly(function, *layouts(tuple(operands))), ())
     raise MissingOpError(
         "the result is an array of Python objects, which graphs lack",
-        got=f"an operand of {kind.__name__}",
+        got=f"a named size, {other}" if kind is Dim else f"an operand of {kind.__name__}",
+        fix="write the size as a number, as in float32[8]" if kind is Dim else (),
     )
 
 

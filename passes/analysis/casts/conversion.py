@@ -57,6 +57,16 @@ class CastConversion:
         return self.operand == "result" or self.rule == ASSIGN
 
     @property
+    def is_silent(self) -> bool:
+        """Whether policies and gates judge the cast: the program does not spell it out.
+
+        A Python number that takes the dtype of its partner counts if it overflows or underflows.
+        """
+        if self.kind == "literal":
+            return self.loss.kinds not in ((), ("precision",))
+        return self.kind in SILENT
+
+    @property
     def on_request(self) -> bool:
         """Whether the program asks for the cast, or a NumPy function by itself."""
         return self.kind == "explicit" or self.op.startswith(NUMPY)

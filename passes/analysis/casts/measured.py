@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphir import Location
@@ -135,21 +135,28 @@ class OutputError:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A step of a recorded program that its graph does not contain, at its first occurrence.
+    """A part of a program that its graph does not contain, at its first occurrence.
 
     `hides` is True if an operand of the step may have an error, or if the step's own arithmetic may
-    have introduced an error: values computed from its results have an unknown error.
+    have introduced an error: values computed from its results have an unknown error. `casts` is
+    True if the part may cast: the report may lack these casts.
     """
 
     what: str
     location: Location
     reason: str
-    hides: bool
+    hides: bool = False
+    casts: bool = False
+
+    def merge(self, other: Unseen) -> Unseen:
+        """Return an entry that hides what this entry or another one hides."""
+        return replace(self, hides=self.hides or other.hides, casts=self.casts or other.casts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         place = self.location.to_json()
-        return {"what": self.what, "location": place, "reason": self.reason, "hides": self.hides}
+        facts = {"what": self.what, "location": place, "reason": self.reason}
+        return {**facts, "hides": self.hides, "hides_casts": self.casts}
 
 
 def plain(number: Any) -> Any:

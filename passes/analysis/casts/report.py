@@ -27,6 +27,7 @@ from passes.analysis.casts.measured import Measured, OutputError, Unseen
 from passes.analysis.casts.ranking import ranked
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.casts.sites import CastSites
+from passes.analysis.casts.unseen import parts_unseen, unique_parts
 from passes.analysis.casts.walk import CastWalk
 from passes.analysis.casts.widening import (
     InnerWidening,
@@ -35,6 +36,7 @@ from passes.analysis.casts.widening import (
     widenings,
 )
 from passes.analysis.graph_diff import GraphDiff
+from passes.analysis.policies.patterns import cast_pattern
 from passes.implicit_cast import implicit_cast
 
 
@@ -45,8 +47,9 @@ class CastReport(Sequence[CastRow]):
     casts.schema.json). `graph` is the graph of the query and `explicit` the same graph with
     explicit casts; `view` is the explicit graph with its control flow inline, whose symbols the
     rows have. After an audit, `outputs` has the errors of the outputs, `results` their values,
-    `losses` the steps of arithmetic that lost values, and `unseen` the steps that the audit did not
-    see. `against` is the comparison with other rules, or None.
+    `losses` the steps of arithmetic that lost values. `unseen` has the parts of the program that
+    the graph lacks and that may cast or, after an audit, hide an error. `against` is the comparison
+    with other rules, or None.
     """
 
     def __init__(
@@ -96,16 +99,19 @@ class CastReport(Sequence[CastRow]):
         layer: str | None = None,
         dtype: DTypeLike | None = None,
         loss: LossKind | None = None,
+        matching: Iterable[str] = (),
     ) -> CastReport:
         """Return a report of the rows that satisfy all given criteria.
 
         `kind` is the kind of cast or of lossy step, `exact` whether every value survives, `layer` a
         layer path (its sublayers count), `dtype` the source or the target, `loss` a kind of loss.
-        Raises GraphError for an unknown kind, dtype or loss.
+        `matching` are words of policies, such as "to:float64": a row matches one of them at least.
+        Raises GraphError for an unknown kind, dtype, loss or word.
         """
         _require_choice(kind, (*get_args(Kind), *get_args(StepLoss)), "a cast is")
         _require_choice(loss, LOSS_KINDS, "a cast can lose")
         wanted_dtype = None if dtype is None else DType(dtype)
+        patterns = [cast_pattern(word) for word in matching]
 
         def satisfies(row: CastRow) -> bool:
             return (
@@ -114,6 +120,10 @@ class CastReport(Sequence[CastRow]):
                 and (layer is None or f"{row.layer}/".startswith(f"{layer}/"))
                 and (wanted_dtype is None or wanted_dtype in (row.source, row.target))
                 and (loss is None or loss in row.loss.kinds)
+                and (
+                    not patterns
+                    or any(x.matches(row.source, row.target, row.loss) for x in patterns)
+                )
             )
 
         rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
@@ -171,8 +181,8 @@ class CastReport(Sequence[CastRow]):
 
     @property
     def hidden(self) -> bool:
-        """Whether a step that the audit did not see may hide an error."""
-        return any(step.hides for step in self.unseen)
+        """Whether a part of the program that was not seen may hide an error or a cast."""
+        return any(part.hides or part.casts for part in self.unseen)
 
     @property
     def audited(self) -> bool:
@@ -200,7 +210,7 @@ class CastReport(Sequence[CastRow]):
             ),
             outputs=tuple(outputs),
             results=tuple(results),
-            unseen=tuple(unseen),
+            unseen=tuple(unique_parts([*unseen, *self.unseen])),
         )
         shares: dict[int, tuple[float, ...] | None] = {}
         for row in (*new.rows, *new.losses):
@@ -312,7 +322,9 @@ def _report(graph: Graph, inside_kernels: bool) -> CastReport:
             constant = constants[user.args[position].index]
             rows.append(CastRow(conversion, location, constant, len(rows), uses))
     worst_first = sorted(rows, key=attrgetter("conversion.damage"), reverse=True)
-    return CastReport(graph, explicit, worst_first, view)
+    report = CastReport(graph, explicit, worst_first, view)
+    report.unseen = tuple(parts_unseen(explicit))
+    return report
 
 
 def _is_same(graph: Graph, conversion: CastConversion) -> bool:

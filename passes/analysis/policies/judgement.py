@@ -12,7 +12,7 @@ from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from passes.analysis.casts.causes import ImpliedUses
-from passes.analysis.casts.conversion import SILENT, CastConversion
+from passes.analysis.casts.conversion import CastConversion
 from passes.analysis.casts.walk import CastWalk, ConversionUse
 from passes.analysis.policies.budget import family, too_wide
 from passes.analysis.policies.hits import CastHit, Hit, WidthHit
@@ -101,11 +101,9 @@ class _Judgement:
 
     def _verdict(self, conversion: CastConversion) -> Verdict:
         """Return the policy's verdict on a cast; the mere rounding of a literal is allowed."""
-        loss_ = conversion.loss
-        is_rounding = conversion.kind == "literal" and loss_.kinds in ((), ("precision",))
-        if is_rounding or conversion.kind not in (*SILENT, "literal"):
+        if not conversion.is_silent:
             return _FREE
-        return self.policy.judge(conversion.source, conversion.target, loss_)
+        return self.policy.judge(conversion.source, conversion.target, conversion.loss)
 
     def _width_hits(self) -> Iterator[WidthHit]:
         """Yield the first symbol beyond the budget on each path of such symbols, one per line."""

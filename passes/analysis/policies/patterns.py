@@ -36,6 +36,11 @@ class CastPattern(NamedTuple):
         """Whether the pattern selects a cast from `source` to `target` with this loss."""
         return source in self.sources and target in self.targets and self._loses(loss)
 
+    @property
+    def is_of_loss(self) -> bool:
+        """Whether the pattern selects casts that lose something."""
+        return self.loss not in ("", "exact")
+
     def _loses(self, loss: Loss) -> bool:
         if self.loss in ("lossy", "exact"):
             return loss.exact is (self.loss == "exact")
@@ -63,6 +68,12 @@ def cast_pattern(text: str) -> CastPattern:
         return CastPattern(targets=dtypes) if way.strip() == "to" else CastPattern(dtypes)
     near = difflib.get_close_matches(word, LOSSES, cutoff=0.5) or _with_side(word)
     raise _unknown_word(text, near)
+
+
+def policy_word(text: str) -> str:
+    """Return a word of policies without spaces around it; GraphError if it is none."""
+    cast_pattern(text)
+    return text.strip()
 
 
 def _side(side: str, text: str) -> frozenset[DType]:

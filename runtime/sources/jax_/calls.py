@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import numpy as np
 
 from graphir import ExecutionError, GraphError, GraphirError, Location
+from graphir.rule_reports.findings import count_text
 from runtime.optional import optional
 from runtime.sources.jax_.rows import has_explicit_dtypes, has_keys
 
@@ -32,6 +34,15 @@ class BoundPrimitive:
         except Exception as error:  # XLA has exceptions of its own, and rules raise any
             text = str(error).partition("\n")[0] or type(error).__name__
             raise ExecutionError(f"{name}: JAX does not compute it; {text}") from error
+
+    @property
+    def inside(self) -> str:
+        """What the primitive may cast inside: in its jaxprs, or in functions called back."""
+        names = [*_primitives(self._params.values())]
+        if self._primitive.name in _FOREIGN or not _FOREIGN.isdisjoint(names):
+            return "runs code that JAX does not trace"
+        count = names.count("convert_element_type")
+        return f"holds {count_text(count, 'conversion')}" if count else ""
 
     def require_implementation(self, location: Location) -> None:
         """Raise GraphError, with the name, for a primitive that JAX cannot compute."""
@@ -75,6 +86,21 @@ class BoundPrimitive:
         """Return a result as a NumPy array; an opaque value stays."""
         dtypes = self._jax.dtypes
         return value if dtypes.issubdtype(value.dtype, dtypes.extended) else np.asarray(value)
+
+
+_FOREIGN = frozenset(("pure_callback", "io_callback", "ffi_call", "custom_call"))
+"""Primitives that run what JAX does not trace."""
+
+
+def _primitives(values: Iterable[Any]) -> Iterator[str]:
+    """Yield the names of the primitives of the jaxprs among parameters, and of those inside."""
+    for value in values:
+        block = getattr(value, "jaxpr", value)
+        if isinstance(value, (tuple, list)):
+            yield from _primitives(cast("Iterable[Any]", value))
+        for equation in getattr(block, "eqns", ()):
+            yield equation.primitive.name
+            yield from _primitives(equation.params.values())
 
 
 def _having_64_bits(jax: Any, enabled: bool) -> AbstractContextManager[Any]:

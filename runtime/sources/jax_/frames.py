@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from graphir.location import Location
 from passes.analysis.expressions import expression, statement
+from runtime.sources.folding import Folding
 from runtime.sources.libraries import INSTALLED, SITE_PACKAGES
 
 
@@ -92,6 +93,8 @@ class Sites:
         library: list[CodeType] = []
         place: tuple[int, int] | None = None
         for code, offset in zip(*info.traceback.raw_frames(), strict=True):
+            if Folding.is_watching(code):
+                continue
             is_library = self._is_library(code)
             if place is None and (not is_library or self._package(code.co_filename)):
                 place = id(code), offset
@@ -109,6 +112,8 @@ class Sites:
         """Return the site of the user's innermost frame."""
         library: list[CodeType] = []
         for code, offset in frames:
+            if Folding.is_watching(code):
+                continue
             if not self._is_library(code):
                 location = self._location(code, offset, "")
                 return EquationSite(location, *self._function(library)[:2], (id(code), offset))

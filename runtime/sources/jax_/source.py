@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -34,6 +34,7 @@ from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from runtime.optional import optional
 from runtime.sources.draws import note_draws
+from runtime.sources.folding import Folding
 from runtime.sources.jax_.calls import BoundPrimitive
 from runtime.sources.jax_.frames import EquationSite, Sites
 from runtime.sources.jax_.indexing import INDEXING
@@ -76,7 +77,8 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     jax = optional("jax", "jax", "from_jax")
     name = getattr(function, "__name__", "traced")
     omitted: list[str] = []
-    with note_draws(omitted.append):
+    folding = Folding(jax.Array, partial(_concrete, jax))
+    with note_draws(omitted.append), folding.watched(_makers(jax)):
         jaxpr = _traced(jax, _arrays_of(jax, function, omitted), args, keywords)
     graph = Graph(name, rules=_rules(jax))
     graph.library = "jax"
@@ -88,7 +90,23 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     graph.output(*importer.closed(jaxpr, values, None))
     cut = _cut_arguments(jax, jaxpr, jax.tree.leaves((args, keywords)), graph.input_names)
     graph.notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
+    graph.unseen = folding.unseen(graph, function)
     return graph
+
+
+def _makers(jax: Any) -> list[tuple[Any, str, str]]:
+    """Return the constructors of JAX that make an array of Python numbers (see Folding.watched)."""
+    names = [(jax.numpy, name, f"jnp.{name}") for name in ("array", "asarray")]
+    return [*names, (type(jax.numpy.int32), "__call__", "a scalar type of jnp")]
+
+
+def _concrete(jax: Any, array: Any) -> Any:
+    """Return the values of an array of JAX; None for a tracer and for keys."""
+    if isinstance(array, jax.core.Tracer) or jax.dtypes.issubdtype(
+        array.dtype, jax.dtypes.extended
+    ):
+        return None
+    return np.asarray(array)
 
 
 def _rules(jax: Any) -> PromotionRules:

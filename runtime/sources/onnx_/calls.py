@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from importlib import import_module
@@ -18,6 +18,7 @@ import numpy as np
 
 from graphir import ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
+from graphir.rule_reports.findings import count_text
 from runtime.sources.onnx_.model import LARGE, OnnxModel, described, domain_of, graphs_of, text_of
 
 
@@ -123,6 +124,13 @@ class BoundNode:
                 types[result.name] = onnx.helper.make_tensor_type_proto(elements[name], shape)
         return types
 
+    @property
+    def inside(self) -> str:
+        """What the node may cast inside: nodes of its graphs that convert, or of other domains."""
+        nodes = [*_nodes_inside(self._node)]
+        count = sum(_is_converting(node) for node in nodes)
+        return f"holds {count_text(count, 'node')} that may cast" if count else ""
+
     def renamed(self, inputs: Sequence[str], outputs: Sequence[str], opset: int) -> Any:
         """Return the node with other names of its operands and results, for a model of an opset.
 
@@ -198,6 +206,19 @@ class BoundNode:
             functions=[*map(self._model.whole, functions)],
             ir_version=max(self._model.proto.ir_version, 10),
         )
+
+
+def _nodes_inside(node: Any) -> Iterator[Any]:
+    """Yield the nodes of the graphs of a node, and those inside of them."""
+    for graph in graphs_of(node):
+        for each in graph.node:
+            yield each
+            yield from _nodes_inside(each)
+
+
+def _is_converting(node: Any) -> bool:
+    """Whether a node converts elements, or is of a domain whose nodes may."""
+    return bool(domain_of(node)) or any(x in text_of(node.op_type) for x in ("Cast", "Quantize"))
 
 
 _COMPARED = 1 << 12

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, GraphError, GraphirError
 from graphir.ops.attributes import FrozenFile
+from graphir.source_text import displayed_path
 from runtime.optional import optional
 
 Buffer: TypeAlias = bytes | FrozenFile
@@ -108,7 +109,10 @@ def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> Onn
     except Exception as error:  # each implementation of protobuf has exceptions of its own
         start = f"a file that begins with {bytes(data[:8])!r}"
         raise GraphError(f"not an ONNX model: {error}", got=start, context=(name,)) from None
-    return OnnxModel(onnx, proto, name, folder, data, places)
+    model = OnnxModel(onnx, proto, name, folder, data, places)
+    if not isinstance(source, (bytes, bytearray, memoryview)):
+        model.file = displayed_path(os.fspath(source))
+    return model
 
 
 def input_names(model: OnnxModel) -> list[str]:
@@ -122,8 +126,10 @@ class OnnxModel:
     """A model and its data. `proto` lacks the bytes of large tensors: read tensors by `array`.
 
     `name` is the file's, `opsets` are the versions of the operator sets by domain, and `onnx` is
-    the module.
+    the module. `file` is the path of the file, or "".
     """
+
+    file = ""
 
     def __init__(
         self,

@@ -85,7 +85,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     proto = onnx_model.proto.graph
     with onnx_model.place():
         graph = Graph(identifier(text_of(proto.name) or "model"), rules="explicit")
-        graph.library = "onnx"
+        graph.library, graph.file = "onnx", onnx_model.file
         onnx_model.require_bounded()
         importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         importer.declare(proto, sizes)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -27,6 +28,7 @@ from graphir.ops.types import TupleType
 from passes import dead_code
 from runtime.optional import optional
 from runtime.sources.draws import note_draws
+from runtime.sources.folding import Folding
 from runtime.sources.names import identifier
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
 from runtime.sources.torch_.elementwise import vector_places
@@ -73,7 +75,7 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
         recording.sites.follow(function)
     args, keywords = recording.separate_inputs(args, keywords)
     recording.declare(_arguments(function, args, keywords), function)
-    return recording.run(lambda: function(*args, **keywords))
+    return recording.run(lambda: function(*args, **keywords), function)
 
 
 def tensors_of(
@@ -125,6 +127,7 @@ class TorchRecorder:
         self._has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
         self._outer: list[Any] = []  # the ops whose decompositions run
         self._notes: dict[str, None] = {}
+        self._folding = Folding(torch.Tensor, partial(array_of, torch))
         self._failure: tuple[Any, GraphError | None] = None, None
         self._sized: list[tuple[Symbol, str]] = []  # calls whose sizes depend on values
         self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
@@ -229,8 +232,8 @@ class TorchRecorder:
 
     # -- the run
 
-    def run(self, program: Callable[[], Any]) -> Graph:
-        """Run a program, and return its graph."""
+    def run(self, program: Callable[[], Any], function: Any) -> Graph:
+        """Run a program, the call of a function, and return its graph."""
         base = self.torch.utils._python_dispatch.TorchDispatchMode
         functions = self.torch.overrides.TorchFunctionMode
         replacements = Replacements(
@@ -245,7 +248,7 @@ class TorchRecorder:
                     raise
                 raise error.at(self.sites.location(), f"torch.{op}") from None
 
-        def function(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def watch(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             with self.sites.calling(func, args, kwargs or {}):
                 name = getattr(func, "__name__", "")
                 other = replacements.of(name, args, kwargs or {})
@@ -254,11 +257,15 @@ class TorchRecorder:
                 self._refuse_leaving(_values_read(func, args, kwargs or {}))
                 if name == "lstm":
                     return self.sites.lstm(func, args)
-                return func(*args, **(kwargs or {}))
+                result = func(*args, **(kwargs or {}))
+                if name in _MAKERS and args:
+                    dtype = dtype_of(result.dtype).to_numpy()
+                    self._folding.note_array(f"torch.{name}", self.sites.location(), args[0], dtype)
+                return result
 
         members = {"__torch_dispatch__": dispatch, "supports_higher_order_operators": True}
         self._mode = type("Dispatch", (base,), members)()
-        mode = type("Functions", (functions,), {"__torch_function__": function})()
+        mode = type("Functions", (functions,), {"__torch_function__": watch})()
         with ExitStack() as stack:
             stack.enter_context(self.sites.layers(self._name_parameters))
             if "torch._dynamo" in sys.modules:  # what torch.compile compiled runs as written
@@ -288,6 +295,7 @@ class TorchRecorder:
         self._note_sizes()
         graph = dead_code(self.graph)
         graph.notes = [*self._notes]
+        graph.unseen = self._folding.unseen(graph, function)
         return graph
 
     def _note_sizes(self) -> None:
@@ -705,6 +713,9 @@ class _Bound:
 
 
 _TENSOR = object()
+
+_MAKERS = ("tensor", "as_tensor", "asarray", "scalar_tensor")
+"""The constructors of torch that make a tensor of Python numbers, or of arrays."""
 
 
 @contextmanager

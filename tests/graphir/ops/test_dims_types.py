@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import pickle
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Dim, DType, GraphError, GraphirError, ShapeError, TensorType
+from graphir.numpy_api.trace import trace
 from graphir.ops.dims import evaluate, product, quotient, shape_of, shape_text
 from tests.support.tables import every
 
@@ -334,3 +336,58 @@ def test_an_unknown_dtype_is_an_error():
 def test_a_dim_is_made_by_of(wrong: object):
     with pytest.raises(GraphError, match=r"Dim\.of"):
         Dim(wrong)  # type: ignore[arg-type]
+
+
+# -- sizes without a value
+
+
+N = Dim.of("n")
+VALUELESS = {
+    "n / 2": lambda: N / 2,
+    "3 / n": lambda: 3 / N,
+    "n % 2": lambda: N % 2,
+    "n ** 0.5": lambda: N**0.5,
+    "2 ** n": lambda: 2**N,
+    "n * 0.5": lambda: N * 0.5,
+    "n + 0.5": lambda: 0.5 + N,
+    "n - 0.5": lambda: N - 0.5,
+    "n / n": lambda: N / N,
+    "7 // n": lambda: 7 // N,
+    "n < 3": lambda: N < 3,
+    "n >= n+1": lambda: N >= N + 1,
+    "float(n)": lambda: math.sqrt(N),
+    "int(n)": lambda: int(N),
+    "index(n)": lambda: range(N),
+    "np.sqrt(n)": lambda: np.sqrt(N),
+    "np.log2(n)": lambda: np.log2(N),
+}
+
+
+@every("text", VALUELESS)
+def test_what_needs_the_value_of_a_named_size_says_the_line_and_what_to_write(text: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        VALUELESS[text]()
+    error = caught.value
+    assert isinstance(error, TypeError)
+    assert error.problem.startswith(f"{text}: the size n has a name")
+    assert error.location is not None and error.location.file.endswith("test_dims_types.py")
+    assert ("write n // 2 for a whole size" in error.fixes) == (text == "n / 2")
+    assert error.fixes[-1] == "write the size as a number, as in float32[8]"
+
+
+def test_sizes_beside_other_objects_leave_the_operator_to_these() -> None:
+    class Other:
+        def __rtruediv__(self, other: object) -> str:
+            return "other"
+
+        __radd__ = __rmul__ = __rsub__ = __rtruediv__
+
+    other = Other()
+    assert {N / other, N * other, N + other, N - other} == {"other"}
+    assert not hasattr(N, "dtype") and not hasattr(N, "shape")
+
+
+@every("divide", (lambda x: x * (x.shape[0] / 2), lambda x: np.ones(3) * (x.shape[0] / 2)))
+def test_a_trace_says_the_line_that_needs_a_size(divide: Any) -> None:
+    with pytest.raises(ShapeError, match=r"test_dims_types.py:\d+:\d+: n / 2: the size n"):
+        trace(divide, TensorType("float32", ("n",)))

@@ -14,8 +14,8 @@ from passes.analysis.casts.fixes import replacement
 from passes.reports import words
 from passes.reports.json_ import report_json, schema
 from passes.reports.sarif import SEVERITIES, report_sarif
-from tests import GOLDEN
 from tests.support.reports import REPORTS, program, source_of
+from tests.support.sarif import checked_results
 
 
 @pytest.fixture(params=list(REPORTS))
@@ -102,13 +102,11 @@ def results(report: CastReport) -> list[Any]:
 
 
 def test_sarif_validates_against_the_official_schema(report: CastReport) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    official = json.loads((GOLDEN / "sarif-2.1.0.json").read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(official)
+    assert len(checked_results(report_sarif(report))) == len(report.sites)
     log = json.loads(report_sarif(report))
-    assert not [error.message for error in validator.iter_errors(log)]
     log["runs"][0]["results"] = [{"level": "bad"}]
-    assert list(validator.iter_errors(log))
+    with pytest.raises(AssertionError):
+        checked_results(json.dumps(log))
 
 
 def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:

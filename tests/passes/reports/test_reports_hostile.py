@@ -16,6 +16,7 @@ from passes.reports.notebook import report_fragment
 from passes.reports.sarif import report_sarif
 from tests.passes.reports.hostile_reports import HOSTILE, name_rules, report_of
 from tests.support.reports import Elements
+from tests.support.sarif import checked_results
 
 FORMATS = [*REPORT_FORMATS, "notebook"]
 WRITERS = {**REPORT_FORMATS, "notebook": report_fragment}
@@ -115,6 +116,7 @@ def test_json_gives_the_very_names_back(hostile: str) -> None:
 
 def test_sarif_has_relative_encoded_paths(hostile: str) -> None:
     log = json.loads(report_sarif(report_of(hostile)))
+    checked_results(json.dumps(log))
     for result in log["runs"][0]["results"]:
         (location,) = result["locations"]
         uri = location["physicalLocation"]["artifactLocation"]["uri"]

@@ -60,7 +60,7 @@ def check(seed):
         assert counts(form, text)[: len(told)] == told, form
         assert (None in told) <= ("may hide an error" in text or '"hides": true' in text), form
     for on in ("lossy", "any"):
-        asked = argparse.Namespace(fail_on=on, allow_unseen=False)
+        asked = argparse.Namespace(fail_on=[on], unseen="fail")
         assert status(report, asked) >= (None in told)
     return told
 

@@ -201,10 +201,10 @@ def test_the_status_of_fail_on(tmp_path, monkeypatch) -> None:
     given = ("--input", "x.npy")
     for on in ("lossy", "any"):
         status, out, err = cli("audit", "program.py:hidden", *given, "--fail-on", on)
-        assert (status, "is unknown" in out.splitlines()[0]) == (1, True)
-        assert f"--fail-on {on}: status 1, since graph hidden: the error of 1 of 1 output" in err
-        assert "--allow-unseen" in err
-        allowed = ("--fail-on", on, "--allow-unseen")
+        assert (status, "is unknown" in out.splitlines()[0]) == (3, True)
+        assert f"--fail-on {on}: status 3, since graph hidden: the error of 1 of 1 output" in err
+        assert "--unseen pass" in err
+        allowed = ("--fail-on", on, "--unseen", "pass")
         assert cli("audit", "program.py:hidden", *given, *allowed)[0] == 0
         assert cli("audit", "program.py:seen", *given, "--fail-on", on)[0] == 0
     assert cli("audit", "program.py:hidden", *given)[0] == 0

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from graphir import Graph
 from passes.reports import REPORT_FORMATS
 from tests.support.commands import cli
+from tests.support.tables import every
 
 SCRIPT = """
 import numpy as np
@@ -93,10 +95,56 @@ def test_fail_on(script: str, command: str, name: str, on: str, status: int) -> 
     assert out  # what is amiss is told all the same
 
 
-def test_filters_choose_what_is_told_and_not_the_status(script: str) -> None:
-    assert "none of 1 use" in cli("casts", f"{script}:graph", "--loss", "sign")[1]
-    assert cli("casts", f"{script}:graph", "--layer", "decoder", "--fail-on", "lossy")[0] == 1
-    assert "int32" in cli("casts", f"{script}:graph", "--dtype", "int32", "--layer", "encoder")[1]
+LEAVING_NONE = (
+    *(("--loss", "sign"), ("--layer", "decoder"), ("--kind", "explicit"), ("--dtype", "int8")),
+    *(("--only", "exact"), ("--only", "to:float64,from:int8"), ("--only", "float->*")),
+)
+LEAVING_ALL = (
+    *(("--loss", "precision"), ("--layer", "encoder"), ("--kind", "implicit"), ("--lossy",)),
+    *(("--dtype", "int32"), ("--only", "to:bf16"), ("--only", "exact", "--only", "int->float")),
+)
+
+
+@every("form", REPORT_FORMATS)
+def test_the_rows_that_a_report_shows_are_those_that_fail(script: str, form: str) -> None:
+    """In each format, of a graph and of its run."""
+    np.save("y.npy", np.zeros(3, bfloat16))
+    run = ("--input", "i.npy", "--input", "y.npy")
+    for filters in (*LEAVING_NONE, *LEAVING_ALL):
+        for command, inputs in (("casts", ()), ("audit", run)):
+            argv = (command, f"{script}:graph", *inputs, *filters, "--format", form)
+            status, out, _ = cli(*argv, "--fail-on", "any")
+            assert status == ("program.py" in out) == (filters in LEAVING_ALL), argv
+            assert cli(*argv)[0] == 0
+
+
+def test_gates_take_the_words_of_policies(script: str) -> None:
+    words = {
+        **dict.fromkeys(("to:bfloat16", "from:int32", "int->float", "precision", "any"), 1),
+        **dict.fromkeys(("to:float64", "from:bool", "float->int", "range", "exact"), 0),
+    }
+    for word, status in words.items():
+        for command in ("casts", "draw"):
+            assert cli(command, f"{script}:graph", "--fail-on", word)[0] == status, word
+    assert cli("casts", f"{script}:graph", "--fail-on", "to:float64, lossy")[0] == 1
+    assert cli("casts", f"{script}:graph", "--fail-on", "range", "--fail-on", "lossy")[0] == 1
+    for option in ("--fail-on", "--only"):
+        status, out, err = cli("casts", f"{script}:graph", option, "to:float46")
+        assert (status, out) == (2, "") and "near it are 'to:float64'" in err
+
+
+def test_gates_of_a_run_take_what_it_lost(script: str) -> None:
+    source = "import numpy as np\ndef f(x):\n    return x + x, np.float32(1) * x\n"
+    Path("sums.py").write_text(source)
+    for value, word, status in (
+        *((100, "lossy", 1), (100, "range", 1), (100, "any", 1), (100, "precision", 0)),
+        *((1, "lossy", 0), (1, "range", 0), (1, "to:float32", 1), (1, "to:int8", 0)),
+    ):
+        np.save("x.npy", np.array([value], np.int8))
+        assert cli("audit", "sums.py:f", "--input", "x.npy", "--fail-on", word)[0] == status, word
+    argv = ("audit", "sums.py:f", "--input", "x.npy", "--as-dtype", "float16,bfloat16")
+    assert cli(*argv, "--fail-on", "to:bfloat16")[0] == 1
+    assert cli(*argv, "--fail-on", "to:bfloat16", "--only", "to:float16")[0] == 0
 
 
 def test_audit_of_a_function_on_numpy_arrays(script: str) -> None:

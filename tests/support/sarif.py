@@ -1,0 +1,48 @@
+"""Checks of SARIF logs: the published schema, and what GitHub asks for and limits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCHEMA = Path(__file__).parents[1] / "golden" / "sarif-2.1.0.json"
+
+
+@cache
+def _validator() -> Any:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def checked_results(text: str) -> list[Any]:
+    """Return the results of a log after checking it.
+
+    The limits are those of GitHub's pages "SARIF support for code scanning" and "SARIF results
+    exceed limits": 20 runs, 25,000 results and rules a run, 1,000 locations a result, 1,024
+    characters of a description, 255 of a name, 10 MB of a compressed file. Each result has a
+    message and a physical location with a path and a first line.
+    """
+    log = json.loads(text)
+    assert not [error.message for error in _validator().iter_errors(log)][:3]
+    (run,) = log["runs"]
+    rules, results = run["tool"]["driver"]["rules"], run["results"]
+    assert len(rules) <= 25_000 and len(results) <= 25_000
+    assert len(gzip.compress(text.encode())) <= 10 * 1000**2
+    for rule in rules:
+        assert rule["id"] and len(rule["name"]) <= 255 and rule["help"]["text"]
+        for name in ("shortDescription", "fullDescription"):
+            assert 0 < len(rule[name]["text"]) <= 1024
+    for result in results:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["message"]["text"] and len(result["locations"]) == 1
+        further = result.get("relatedLocations", ())
+        assert len(further) <= 1000 and all(place["message"]["text"] for place in further)
+        for place in (*result["locations"], *further):
+            physical = place["physicalLocation"]
+            assert physical["artifactLocation"]["uri"] and physical["region"]["startLine"] >= 1
+    return results
