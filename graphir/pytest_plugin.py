@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("casts", "casts_fail", "casts_baseline", "casts_against")
 _NAME = "graphir-casts"
-_WRITING = frozenset(("tmp_path", "tmp_path_factory", "tmpdir", "tmpdir_factory", "pytester"))
-"""Fixtures of tests that write files."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,10 +52,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="RULES",
         help="list the lines that have other dtypes under other rules: jax, numpy_legacy",
     )
+    group.addoption(
+        "--casts-unseen",
+        choices=("fail", "pass"),
+        help="what a function that tests call and no recording saw does to a run with "
+        "--casts-fail or a baseline; fail if not given",
+    )
     parser.addini("casts", "the package whose casts are reported", default=None)
     parser.addini("casts_fail", "kinds of casts that fail the run", type="args", default=[])
     parser.addini("casts_baseline", "the file of --casts-baseline", default="")
     parser.addini("casts_against", "rules of --casts-against", type="args", default=[])
+    parser.addini("casts_unseen", "fail or pass, as --casts-unseen", default="fail")
 
 
 def _setting(config: pytest.Config, name: str) -> Any:
@@ -67,6 +72,8 @@ def _setting(config: pytest.Config, name: str) -> Any:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the hooks of a run with casts."""
+    if config.option.collectonly:
+        return
     settings = {name: _setting(config, name) for name in _SETTINGS}
     if settings["casts"] is not None or any(settings[name] for name in _SETTINGS[1:]):
         config.pluginmanager.register(CastsPlugin(config, settings), _NAME)
@@ -79,6 +86,7 @@ class CastsPlugin:
         self._config = config
         self._settings = settings
         self._run: CastsRun | None = None
+        self._problem = ""
 
     @property
     def run(self) -> CastsRun:
@@ -97,6 +105,7 @@ class CastsPlugin:
                     settings["casts_against"],
                     self._config.rootpath / Path(file) if file else None,
                     bool(self._config.getoption("casts_update")),
+                    _setting(self._config, "casts_unseen") == "pass",
                 )
             except (GraphirError, ValueError) as error:
                 raise pytest.UsageError(str(error)) from None
@@ -104,14 +113,19 @@ class CastsPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """FunctionWatch the functions of the package, now that tests have imported it."""
+        """Watch the functions of the package, now that tests have imported it."""
         hides_dtypes = "ml_dtypes" not in sys.modules
-        self.run.start(hides_dtypes, [item.nodeid for item in session.items])
+        self.run.start(hides_dtypes, [item.nodeid for item in session.items], self._temporary)
+
+    def _temporary(self) -> str:
+        """Return the folder of the tests' temporary folders; "" if no test has asked for one."""
+        factory = getattr(self._config, "_tmp_path_factory", None)
+        return str(getattr(factory, "_basetemp", None) or "")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Record what fixtures call."""
-        self.run.begin(not _WRITING.isdisjoint(getattr(item, "fixturenames", ())))
+        self.run.begin()
         with self.run.test(item.nodeid):
             return (yield)
 
@@ -121,10 +135,13 @@ class CastsPlugin:
         with self.run.test(item.nodeid):
             return (yield)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self) -> None:
-        """End a shadow after its last test."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Record what the ends of fixtures call; end a shadow after its last test."""
+        with self.run.test(item.nodeid):
+            result = yield
         self.run.leave(last=True)
+        return result
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -142,11 +159,25 @@ class CastsPlugin:
         self._run.leave()
         if output is not None:
             output[_NAME] = self.run.ledger_text()
-        elif self.run.finish() and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif session.testscollected:
+            self._judge(session)
+
+    def _judge(self, session: pytest.Session) -> None:
+        from graphir.errors import GraphirError
+
+        passed = session.exitstatus == pytest.ExitCode.OK
+        try:
+            if self.run.finish() and passed:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        except GraphirError as error:
+            self._problem = str(error)
+            if passed:
+                session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the report."""
+        if self._problem:
+            terminalreporter.write_line(self._problem, red=True)
         if self._run is None or not self.run.finished:
             return
         verbose = self._config.get_verbosity() > 0

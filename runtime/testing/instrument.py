@@ -3,7 +3,8 @@
 Each function gets code with a call of `enter` before its first line, compiled from its source with
 the same lines and names, in place: functions keep their identity, signature, closure and frames.
 The code that a shadow runs (see runtime.testing.shadow) also tells of results, and has the calls
-watched that recordings need. Functions without source, generators and coroutines stay as they are.
+watched that recordings need. Functions without source stay as they are. Generators tell of their
+first step, as coroutines do, of which no recording is made.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from runtime.recording.numpy_.calls import watch_calls
 ENTER, RESULT, LEAVE = "__graphir_enter__", "__graphir_result__", "__graphir_leave__"
 """The names of the callbacks in the code of functions."""
 
-Kind: TypeAlias = Literal["function", "method", "generator", "other"]
+Kind: TypeAlias = Literal["function", "method", "generator", "coroutine", "other"]
 """What a function is to the watch; the calls of others are not told."""
+Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 SKIPPED = frozenset(
     (
@@ -135,14 +137,14 @@ def _compiled_elsewhere() -> set[int]:
     }
 
 
-_Place: TypeAlias = tuple[int, ast.FunctionDef, Kind, tuple[CodeType, CodeType, CodeType]]
+_Place: TypeAlias = tuple[int, Definition, Kind, tuple[CodeType, CodeType, CodeType]]
 
 
 def _compiled(source: str, file: str, numbers: Iterator[int]) -> Iterator[_Place]:
     """Yield the functions of a file with their code."""
     own = compile(source, file, "exec", dont_inherit=True)
     trees = ast.parse(source, file), watch_calls(ast.parse(source, file))
-    definitions: dict[tuple[str, int], tuple[int, ast.FunctionDef, Kind]] = {}
+    definitions: dict[tuple[str, int], tuple[int, Definition, Kind]] = {}
     for tree, is_shadow in zip(trees, (False, True), strict=True):
         for node, name, kind in _definitions(tree, ""):
             place = name, min([node.lineno, *(x.lineno for x in node.decorator_list)])
@@ -170,10 +172,10 @@ def _by_place(code: CodeType) -> dict[tuple[str, int], CodeType]:
     return table
 
 
-def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[ast.FunctionDef, str, Kind]]:
+def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[Definition, str, Kind]]:
     """Yield the functions of a module and of its classes, with qualified names."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef):
+        if isinstance(child, Definition):
             static = any(
                 isinstance(x, ast.Name) and x.id == "staticmethod" for x in child.decorator_list
             )
@@ -181,23 +183,25 @@ def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[ast.FunctionDef, s
                 bool(scope) and not static and bool(child.args.posonlyargs or child.args.args)
             )
             kind: Kind = "method" if has_self else "function"
+            if isinstance(child, ast.AsyncFunctionDef):
+                kind = "coroutine"
             if child.name in SKIPPED:
                 kind = "other"
             if not _is_compiled(child):
                 yield child, f"{scope}{child.name}", kind
         elif isinstance(child, ast.ClassDef):
             yield from _definitions(child, f"{scope}{child.name}.")
-        elif not isinstance(child, (ast.AsyncFunctionDef, ast.Lambda)):
+        elif not isinstance(child, ast.Lambda):
             yield from _definitions(child, scope)
 
 
-def _is_compiled(node: ast.FunctionDef) -> bool:
+def _is_compiled(node: Definition) -> bool:
     """Whether a decorator compiles the function from its code or its source."""
     texts = [ast.unparse(x) for x in node.decorator_list]
     return any("njit" in x or "numba" in x or "vectorize" in x or "jit.script" in x for x in texts)
 
 
-def _insert(node: ast.FunctionDef, number: int, is_shadow: bool) -> None:
+def _insert(node: Definition, number: int, is_shadow: bool) -> None:
     """Insert the callbacks into the body of a function, at the place of its first statement."""
     args = node.args
     names = [ast.Name(x.arg, ast.Load()) for x in (*args.posonlyargs, *args.args)]
@@ -212,10 +216,12 @@ def _insert(node: ast.FunctionDef, number: int, is_shadow: bool) -> None:
     test = _call(
         ENTER, ast.Constant(number), ast.Tuple(values, ast.Load()), ast.Dict(keys, keywords)
     )
-    new: list[ast.stmt] = [ast.If(test, [ast.Return(_call(RESULT))], [])]
+    is_async = isinstance(node, ast.AsyncFunctionDef)  # some of these may return no value
+    returns = ast.If(test, [ast.Return(_call(RESULT))], [])
+    new: list[ast.stmt] = [ast.Expr(test) if is_async else returns]
     has_doc = ast.get_docstring(node, clean=False) is not None
     at = node.body[has_doc] if len(node.body) > has_doc else node.body[0]
-    if is_shadow:
+    if is_shadow and not is_async:
         for index, statement in enumerate(node.body):
             node.body[index] = _Returns(number).visit(statement)
         node.body.append(

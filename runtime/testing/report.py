@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from graphir.escape import printable
@@ -44,39 +44,41 @@ def report_lines(ledger: Ledger, package: str, width: int | None, verbose: bool)
 
 def unseen_lines(ledger: Ledger, verbose: bool) -> list[str]:
     """Return the lines about functions that recordings could not follow."""
-    functions = {name for name, _ in ledger.calls} | ledger.refused.keys()
-    recorded_functions = {call.function for call in ledger.calls.values() if call.recordings}
-    reasons = {
-        name: ledger.refused.get(name, "") for name in sorted(functions - recorded_functions)
-    }
-    parts: list[str] = []
+    hidden, parts = ledger.unseen, list[str]()
+    partial: dict[str, str] = {}
     for call in ledger.calls.values():
         for note in call.unseen:
-            reasons.setdefault(call.function, note)
-    hidden = {name: why for name, why in reasons.items() if name in functions - recorded_functions}
+            if call.function not in hidden:
+                partial.setdefault(call.function, note)
     if hidden:
-        parts.append(f"{len(hidden)} of {count_text(len(functions), 'function')} called")
-    partial = {name: why for name, why in reasons.items() if name not in hidden}
+        parts.append(f"{len(hidden)} of {count_text(len(ledger.called), 'function')} called")
     if partial:
         parts.append(f"steps in {count_text(len(partial), 'function')}")
     if not parts:
         return []
-    more = "" if verbose or not reasons else " (-v: which, and why)"
+    more = "" if verbose else " (-v: which, and why)"
     lines = [f"not seen: {', '.join(parts)}{more}"]
-    if verbose:
-        lines += [
-            f"  {name}: {printable(why or 'no recording ended', 200)}"
-            for name, why in reasons.items()
-        ]
-    return lines
+    return [*lines, *_reason_lines({**hidden, **partial})] if verbose else lines
+
+
+def _reason_lines(reasons: Mapping[str, str]) -> list[str]:
+    return [f"  {name}: {printable(why, 200)}" for name, why in reasons.items()]
+
+
+def unseen_gate_lines(ledger: Ledger) -> list[str]:
+    """Return the lines about the functions for whose sake a gate fails: nothing recorded them."""
+    if not ledger.unseen:
+        return []
+    count = count_text(len(ledger.unseen), "function")
+    head = f"{count} called but not seen, which fails the run (--casts-unseen=pass: it passes):"
+    return [head, *_reason_lines(ledger.unseen)]
 
 
 def _casts(ledger: Ledger, package: str, width: int | None, verbose: bool) -> list[str]:
     lines = cast_lines(ledger)
-    recorded_functions = {call.function for call in ledger.calls.values() if call.recordings}
     lossy = sum(bool(x.cast.loss) for x in lines)
     uses = count_text(len(lines), "cast")
-    functions = count_text(len(recorded_functions), "function")
+    functions = count_text(len(ledger.recorded), "function")
     head = f"{package}: {uses}, {lossy} can lose something; {functions} recorded"
     visible = lines if verbose else [x for x in lines if x.cast.loss][:SHORT]
     rows = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
@@ -18,8 +18,9 @@ from runtime.testing.report import (
     finding_lines,
     forbidden_lines,
     report_lines,
+    unseen_gate_lines,
 )
-from runtime.testing.shadow import can_fork
+from runtime.testing.shadow import why_no_shadows
 from runtime.testing.watch import FunctionWatch
 
 
@@ -28,7 +29,9 @@ class CastsRun:
 
     `forbid` are kinds of casts, in the words of policies, and `against` names of rule sets.
     `file` is that of the baseline, which the run writes if it does not exist, or with `update`.
-    Raises GraphError for unknown words, and where no package is under test.
+    A run with kinds that it forbids, or with a baseline to compare with, fails if a function that
+    tests call was not seen, unless `passes_unseen`. Raises GraphError for unknown words, where no
+    package is under test, and where no process can have shadows.
     """
 
     def __init__(
@@ -39,9 +42,10 @@ class CastsRun:
         against: Sequence[str],
         file: Path | None,
         update: bool,
+        passes_unseen: bool = False,
     ) -> None:
-        if not can_fork():
-            raise GraphError("--casts records in forked processes, which this platform lacks")
+        if problem := why_no_shadows():
+            raise GraphError(f"--casts records in forked processes: {problem}")
         self.package = package or package_under_test(root)
         forbid, self.against = _words(forbid), _words(against)
         policy = Policy(forbid=forbid) if forbid else None
@@ -51,19 +55,25 @@ class CastsRun:
         self._former = None
         if file is not None and file.exists() and not update:
             self._former = baseline.read_baseline(file)
+        self._is_gate = bool(forbid or self._former is not None)
+        self._passes_unseen = passes_unseen
         self._watch = FunctionWatch(self.package, str(root), policy, self.against)
         self._ledger = Ledger()
         self._findings: list[baseline.Finding] = []
         self.finished = False
 
-    def start(self, hides_dtypes: bool, tests: Sequence[str]) -> None:
-        """FunctionWatch the package's functions."""
+    def start(
+        self, hides_dtypes: bool, tests: Sequence[str], temporary: Callable[[], str] = str
+    ) -> None:
+        """Watch the package's functions; `temporary` returns the folder of tests' own folders."""
+        self._watch.temporary = temporary
+        self._watch.must_see = self._is_gate and not self._passes_unseen
         self._watch.recorders = _recorders(self._former or {}, set(tests))
         self._watch.start(hides_dtypes)
 
-    def begin(self, writes: bool) -> None:
-        """Begin a test; `writes` if it is sure to write files."""
-        self._watch.begin(writes)
+    def begin(self) -> None:
+        """Begin a test."""
+        self._watch.begin()
 
     def leave(self, last: bool = False) -> None:
         """End this process if it is a shadow; with `last`, after the last of its tests alone."""
@@ -82,14 +92,26 @@ class CastsRun:
         self._ledger.add(Ledger.from_json(json.loads(ledger)))
 
     def finish(self) -> bool:
-        """End the run, write or compare the baseline; return whether the run fails."""
+        """End the run, write or compare the baseline; return whether the run fails.
+
+        Raises GraphError if no test has imported the package.
+        """
         self._ledger.add(self._watch.stop())
+        if not self._ledger.modules:
+            raise GraphError(
+                f"--casts={self.package}: no test imports this package",
+                fix="name the package that the tests import: --casts=PACKAGE",
+            )
         self.finished = True
         if self._former is not None:
             self._findings = baseline.findings(self._former, self._ledger, self._root)
         elif self._file is not None:
             baseline.write_baseline(self._file, self._ledger, self.package)
-        return bool(self._findings or forbidden_lines(self._ledger))
+        return bool(self._findings or forbidden_lines(self._ledger) or self._unseen_lines())
+
+    def _unseen_lines(self) -> list[str]:
+        is_judged = self._is_gate and not self._passes_unseen
+        return unseen_gate_lines(self._ledger) if is_judged else []
 
     def report(self, width: int | None, verbose: bool) -> Iterator[tuple[str, dict[str, bool]]]:
         """Yield the lines of the report, each with its markup."""
@@ -99,6 +121,8 @@ class CastsRun:
         for line in difference_lines(ledger.differences, self.against, width, verbose):
             yield line, {}
         for line in forbidden_lines(ledger):
+            yield line, {"red": True}
+        for line in self._unseen_lines():
             yield line, {"red": True}
         if self._former is not None:
             for line in finding_lines(self._findings, self._display_path(self._file)):

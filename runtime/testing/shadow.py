@@ -1,71 +1,155 @@
 """Shadows: forked processes in which a test goes on, recorded, while the test itself goes on too.
 
 A shadow starts where a function is called with dtypes that need a recording. It has a copy of all
-memory, so what it does to arguments, globals and random states does not reach the tests. It ends
-before any act that others could see: it opens no file for writing, starts no process and sends
-nothing, and the files that the test has open are copies or closed.
+memory, also of that which processes share, so what it does to arguments, globals and random states
+does not reach the tests. It writes to files of its own (see runtime.testing.private_files) where
+the platform has them, and ends before any act that others could see: it starts no process and sends
+nothing; without files of its own, it opens no file for writing. The files that the test has open
+are copies or closed. A shadow is a child of a process that has ended, so that the test neither
+waits for it nor gets a signal of its end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import gc
 import json
 import os
-import signal
 import stat
 import sys
-import tempfile
-import time
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+# By name, and not from their modules: a test may have replaced these, and count their calls.
+from os import close, getpid, kill, listdir, pipe, read
+from os import fork as fork_process
+from select import POLLIN, poll
+from signal import (
+    ITIMER_PROF,
+    ITIMER_REAL,
+    SIG_BLOCK,
+    SIG_DFL,
+    SIG_IGN,
+    SIGALRM,
+    SIGCHLD,
+    SIGKILL,
+    SIGPROF,
+    getsignal,
+    pthread_sigmask,
+    setitimer,
+    signal,
+)
+from threading import active_count
+from time import monotonic, perf_counter, process_time
 from typing import Any, NoReturn
 
-MOST_BYTES = 1 << 26
-"""The largest open file of which a shadow gets a copy."""
+from runtime.testing.private_files import (
+    enter_private_files,
+    is_storage,
+    open_file,
+    reopen,
+    unshare_memory,
+)
+
+_LIBRARY = ctypes.PyDLL(None, use_errno=True)
+"""The C library, whose functions run while no other thread runs Python code."""
+_PLAIN = 1.0
+"""A shadow ends after so many seconds of its processor in which it recorded nothing."""
+CRASHED = "its shadow crashed, or hung in compiled code"
+_IDLE, _HUNG = 2, 30
+"""A shadow ends after so many times its seconds of the processor, if it waits all that time; its
+parent ends it after so many of a clock."""
 
 
-def can_fork() -> bool:
-    """Whether this platform has the processes that shadows need."""
-    return hasattr(os, "fork") and sys.platform != "win32"
+def why_no_shadows() -> str:
+    """Return why no process of this platform or container can have shadows; "" if it can."""
+    if not hasattr(os, "fork") or sys.platform == "win32":
+        return "this platform has no fork"
+    if getpid() == 1:
+        return "a first process gets every orphan as its child: start an init (docker run --init)"
+    return ""
+
+
+def why_visible() -> str:
+    """Return how a test could notice that a shadow starts now; "" if it could not."""
+    if getsignal(SIGCHLD) not in (SIG_DFL, SIG_IGN):
+        return "its test handles SIGCHLD"
+    if SIGCHLD in pthread_sigmask(SIG_BLOCK, ()):
+        return "its test blocks SIGCHLD"
+    if _catches(SIGCHLD):
+        return "its test handles SIGCHLD"
+    if active_count() > 1 and any(_waits_for_children()):
+        return "another thread waits for processes"
+    if _adopts_orphans():
+        return "its test is a subreaper of processes"
+    return ""
+
+
+def _catches(number: int) -> bool:
+    """Whether this process has a handler of a signal, be it one that Python does not know."""
+    with contextlib.suppress(OSError), open_file("/proc/self/status", encoding="ascii") as file:
+        caught = next((line.split()[1] for line in file if line.startswith("SigCgt:")), "0")
+        return bool(int(caught, 16) >> (number - 1) & 1)
+    return False
+
+
+def _waits_for_children() -> Iterator[bool]:
+    with contextlib.suppress(OSError):
+        for thread in listdir("/proc/self/task"):
+            with open_file(f"/proc/self/task/{thread}/wchan", encoding="ascii") as file:
+                yield file.read() == "do_wait"
+
+
+_GET_CHILD_SUBREAPER = 37
+
+
+def _adopts_orphans() -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    answer = ctypes.c_int()
+    _LIBRARY.prctl(_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
+    return bool(answer.value)
 
 
 class Shadow:
     """A running shadow, as its parent sees it: `messages` yields what it has sent."""
 
-    def __init__(self, pid: int, file: int) -> None:
-        self.pid, self._file, self._pending = pid, file, b""
-        self.started = time.perf_counter()
-        self.status: int | None = None
-        """The exit status once the shadow has ended; that of a signal is negative."""
+    def __init__(self, file: int, seconds: float, is_private: bool) -> None:
+        self._file, self._pending, self._pid = file, b"", 0
+        self._until = perf_counter() + _HUNG * seconds
+        self.is_private = is_private
+        """Whether the shadow has files of its own."""
+        self.has_ended = False
+        self.reason = CRASHED
+        """Why the shadow has ended; "" after its last test."""
+        self.failure = ""
+        """What a test raised in the shadow."""
 
     def messages(self, wait: bool = False) -> Iterator[dict[str, Any]]:
         """Yield the messages that have come; with `wait`, all until the shadow ends."""
-        os.set_blocking(self._file, wait)
-        while self.status is None:
-            try:
-                data = os.read(self._file, 1 << 16)
-            except BlockingIOError:
+        poller = poll()
+        poller.register(self._file, POLLIN)
+        while not self.has_ended:
+            left = max(0.0, self._until - perf_counter()) if wait else 0.0
+            ready = poller.poll(1000 * left)
+            if not ready and not wait:
                 return
+            if not ready and self._pid:
+                kill(self._pid, SIGKILL)  # it has the other end of the pipe, so it runs
+            data = read(self._file, 1 << 16) if ready else b""
             self._pending += data
             *lines, self._pending = self._pending.split(b"\n")
-            yield from map(json.loads, lines)
+            for line in lines:
+                with contextlib.suppress(ValueError):  # a signal has ended it as it sent this
+                    message = json.loads(line)
+                    self._pid = message.get("pid", self._pid)
+                    yield message
             if not data:
-                os.close(self._file)
-                self.status = _wait(self.pid)
-
-    def fileno(self) -> int:
-        """Return the file descriptor of the messages."""
-        return self._file
-
-
-def _wait(pid: int) -> int:
-    try:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    except ChildProcessError:  # the test has waited for all children
-        return 0
+                close(self._file)
+                self.has_ended = True
 
 
 class ShadowSide:
@@ -73,11 +157,29 @@ class ShadowSide:
 
     def __init__(self, file: int) -> None:
         self._file = file
-        self.before_end: Callable[[], None] = _nothing
+        self.idle_since: float | None = None
+        """The processor's seconds since which nothing was recorded."""
+        self.before_end: Callable[[str], None] = nothing_before_end
 
     def limit(self, seconds: float) -> None:
-        """Let the process end after so many seconds from now on."""
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        """Let the process end after so many seconds of its processor, or more of waiting."""
+        started, busy = monotonic(), _busy_seconds()
+
+        def look(*_: Any) -> None:
+            if self.idle_since is not None and process_time() - self.idle_since > _PLAIN:
+                self.end()
+            if monotonic() - started - (_busy_seconds() - busy) > _IDLE * seconds:
+                self.end("its recording waits for what does not come")
+
+        signal(SIGALRM, look)
+        setitimer(ITIMER_REAL, 1, 1)
+        problem = f"its recording takes more than {seconds:g} s"
+
+        def stop(*_: Any) -> None:
+            self.end(problem)
+
+        signal(SIGPROF, stop)
+        setitimer(ITIMER_PROF, seconds)
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message to the parent."""
@@ -88,33 +190,53 @@ class ShadowSide:
     def end(self, reason: str = "") -> NoReturn:
         """End this process at once, without any cleaning up; send the reason, if any."""
         try:
-            if reason:
-                self.send({"left": reason})
-            self.before_end()
+            setitimer(ITIMER_PROF, 0)
+            setitimer(ITIMER_REAL, 0)
+            before_end, self.before_end = self.before_end, nothing_before_end
+            before_end(reason)
+            self.send({"end": reason})
         finally:
             os._exit(0)
 
 
-def _nothing() -> None:
-    return
+def _busy_seconds() -> float:
+    """Return how long this process has computed, or waited for a processor."""
+    busy = process_time()
+    with (
+        contextlib.suppress(OSError, ValueError),
+        open_file("/proc/self/schedstat", encoding="ascii") as file,
+    ):
+        busy += int(file.read().split()[1]) / 1e9
+    return busy
 
 
-def fork(seconds: float) -> Shadow | ShadowSide:
+def nothing_before_end(_: str) -> None:
+    """Do nothing before a shadow ends."""
+
+
+def fork(seconds: float, fresh: Callable[[], Sequence[str]]) -> Shadow | ShadowSide:
     """Fork a shadow; return the side that the caller is on.
 
-    The shadow ends after some seconds of its processor, or four times as many of a clock.
+    The shadow ends after some seconds of its processor, or twice as many of waiting. It gets
+    copies of the `fresh` files and folders, which the test may change while the shadow runs.
+    Raises OSError if this process may have no more files or processes.
     """
-    reader, writer = os.pipe()
-    with _quiet():
-        pid = os.fork()
-    if pid:
-        os.close(writer)
-        return Shadow(pid, reader)
+    reader, writer = pipe()
     try:
-        for number in (signal.SIGALRM, signal.SIGPROF):
-            signal.signal(number, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        signal.setitimer(signal.ITIMER_REAL, 4 * seconds)
+        with _quiet():
+            pid = fork_process()
+    except OSError:
+        close(reader)
+        close(writer)
+        raise
+    if pid:
+        close(writer)
+        return Shadow(reader, seconds, _status(pid) == _PRIVATE)
+    try:
+        close(reader)
+        is_private = _isolate(writer, fresh)
+        if fork_process():
+            os._exit(_PRIVATE if is_private else 0)
         gc.disable()
         os.nice(10)  # the tests come first
         _use_one_thread()
@@ -122,17 +244,28 @@ def fork(seconds: float) -> Shadow | ShadowSide:
         sys.setprofile(None)
         sys.dont_write_bytecode = True
         side = ShadowSide(writer)
-        os.close(reader)
+        side.send({"pid": getpid()})
+        side.limit(seconds)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             with contextlib.suppress(OSError):
                 fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
-        _isolate_files(writer)
-        if _shares_memory():
-            side.end("a file is mapped for writing")
-        sys.addaudithook(_guard(side))
+        sys.addaudithook(_guard(side, is_private))
     except BaseException:
         os._exit(1)
     return side
+
+
+_PRIVATE = 3
+"""The status of the process between a test and its shadow, if it has files of its own."""
+
+
+def _status(pid: int) -> int:
+    """Wait for a process before any other thread can run `os.wait()`; return its exit status."""
+    status = ctypes.c_int()
+    while _LIBRARY.waitpid(pid, ctypes.byref(status), 0) == -1:
+        if ctypes.get_errno() != errno.EINTR:
+            return 0
+    return status.value >> 8
 
 
 def _use_one_thread() -> None:
@@ -159,80 +292,72 @@ def _quiet() -> Generator[None]:
 # -- isolation
 
 
-def _isolate_files(keep: int) -> None:
-    """Replace the open files: a parent shares its files' offsets, pipes and sockets."""
+def _isolate(keep: int, fresh: Callable[[], Sequence[str]]) -> bool:
+    """Let this process share nothing with others but `keep`; return whether it has own files."""
+    try:
+        enter_private_files(fresh())
+        is_private = True
+    except OSError:
+        is_private = False
     null = os.open(os.devnull, os.O_RDWR)
     for number in _open_files():
-        if number in (keep, null):
-            continue
-        with contextlib.suppress(OSError):
-            _isolate(number, null)
+        if number not in (keep, null):
+            with contextlib.suppress(OSError):
+                is_device = stat.S_ISCHR(os.fstat(number).st_mode) and number > 2
+                if not is_device and not reopen(number, is_private):
+                    os.dup2(null, number)
+    unshare_memory(is_private)
+    return is_private
 
 
 def _open_files() -> list[int]:
     try:
-        return sorted(int(name) for name in os.listdir("/dev/fd"))
+        return sorted(int(name) for name in listdir("/dev/fd"))
     except OSError:
         return list(range(256))
 
 
-def _isolate(number: int, null: int) -> None:
-    status = os.fstat(number)
-    if stat.S_ISCHR(status.st_mode) and number > 2:
-        return
-    if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
-        os.dup2(null, number)
-        return
-    offset = os.lseek(number, 0, os.SEEK_CUR)
-    copy = _temporary_file()
-    with contextlib.suppress(OSError):  # of a file that is open for writing only
-        os.write(copy, os.pread(number, status.st_size, 0))
-    os.lseek(copy, offset, os.SEEK_SET)
-    os.dup2(copy, number)
-    os.close(copy)
-
-
-def _temporary_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("shadow")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-def _shares_memory() -> bool:
-    """Whether memory is shared with a file, whose writes would reach it."""
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            return any(
-                " rw-s " in line and "/" in line and "/dev/zero" not in line for line in file
-            )
-    except OSError:
-        return False
-
-
-_ACTS = (
-    *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.chown", "os.chflags"),
-    *("os.link", "os.symlink", "os.truncate", "os.utime", "os.setxattr", "os.removexattr"),
-    *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "os.fork"),
-    *("os.forkpty", "os.kill", "os.killpg", "os.lockf", "subprocess.Popen", "pty.spawn"),
-    *("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo"),
-    *("sqlite3.connect", "urllib.Request", "tempfile.mkstemp", "tempfile.mkdtemp"),
-    *("syslog.syslog", "syslog.openlog", "signal.pthread_kill", "webbrowser.open"),
+_PROCESSES = frozenset(
+    (
+        *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"),
+        *("os.killpg", "subprocess.Popen", "syslog.syslog", "syslog.openlog"),
+        *("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"),
+        *("socket.getaddrinfo", "os.lockf"),
+    )
 )
-_FAMILIES = ("shutil.", "ftplib.", "smtplib.", "poplib.", "imaplib.", "telnetlib.", "winreg.")
+_FILES = frozenset(
+    (
+        *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.chown", "os.chflags"),
+        *("os.link", "os.symlink", "os.truncate", "os.utime", "os.setxattr", "os.removexattr"),
+        "sqlite3.connect",
+    )
+)
+_ACTS = frozenset(("open", "os.kill")) | _PROCESSES | _FILES
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-def _guard(side: ShadowSide) -> Callable[[str, tuple[Any, ...]], None]:
+def visible_act(event: str, args: tuple[Any, ...], is_private: bool) -> str:
+    """Return the act of an audit event that others could see, so that a shadow ends; else ""."""
+    if event not in _ACTS:
+        return ""
+    if event == "open":
+        path, _, flags = args
+        is_visible = isinstance(flags, int) and flags & _WRITING and path != os.devnull
+        if is_visible and not (is_private and (isinstance(path, int) or is_storage(path))):
+            return "opens a file for writing"
+    elif event in _PROCESSES or (event in _FILES and not is_private):
+        return f"calls {event}"
+    elif event == "os.kill" and args[0] != getpid():
+        return "calls os.kill"
+    return ""
+
+
+def _guard(side: ShadowSide, is_private: bool) -> Callable[[str, tuple[Any, ...]], None]:
     """Return an audit hook that ends the shadow before an act that others could see."""
-    acts = frozenset(_ACTS)
 
     def guard(event: str, args: tuple[Any, ...]) -> None:
-        if event == "open":
-            path, _, flags = args
-            if flags & _WRITING and path != os.devnull:
-                side.end("it opens a file for writing")
-        elif event in acts or event.startswith(_FAMILIES):
-            side.end(f"it calls {event}")
+        act = visible_act(event, args, is_private)
+        if act:
+            side.end(f"it {act}")
 
     return guard

@@ -8,16 +8,19 @@ records this call, and all further such calls of the test. The test itself runs 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
-import signal
 import sys
-import threading
-import time
-from collections.abc import Generator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import blake2s
 from itertools import count
+from os import getpid  # this and others by name: a test may have replaced these functions
+from threading import get_ident
+from time import perf_counter, process_time
+from time import time as clock
 from types import MethodType
 from typing import Any
 
@@ -36,7 +39,14 @@ from runtime.testing.dtype_names import HiddenDtypes
 from runtime.testing.facts import Facts, PackagePlaces, Span
 from runtime.testing.instrument import WatchedFunction
 from runtime.testing.ledger import CallRecord, Difference, Ledger, call_from_json
-from runtime.testing.shadow import Shadow, ShadowSide, fork
+from runtime.testing.shadow import (
+    Shadow,
+    ShadowSide,
+    fork,
+    nothing_before_end,
+    visible_act,
+    why_visible,
+)
 from runtime.testing.signatures import (
     arguments_text,
     call_key,
@@ -51,8 +61,11 @@ MOST_SIGNATURES = 24
 """The most signatures of a function that are recorded."""
 MOST_TESTS = 8
 """The most tests of a shadow."""
-REPEATING = 40
-"""So many shadows start for second recordings too; later ones for new signatures alone."""
+REPEATING = 8
+"""So many shadows record signatures several times; later ones record new signatures alone."""
+GAP = 0.2
+"""After so many seconds without a recording, the next one is that of another shadow: the one before
+may still be at the recording before, and ends if it does not record for a second."""
 HOT = 200
 """After so many calls without news in one test, a function runs unwatched until its end; after half
 as many in the next test that calls it so often, since the overhead would grow with the tests."""
@@ -60,6 +73,11 @@ SECONDS = 3.0
 """The most seconds of a shadow."""
 FREE_SECONDS, WAITING = 4.0, 0.5
 """Tests wait for shadows so many seconds, and for a part of their own time, at most."""
+MOST_FUNCTIONS = 1 << 16
+ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
+GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
+_CLOCK = 0.02
+"""The most seconds by which times of files are behind the clock."""
 
 
 @dataclass(eq=False, slots=True)
@@ -86,6 +104,12 @@ class FunctionWatch:
         self.ledger = Ledger()
         self._policy, self._against = policy, against
         self._numbers = count()
+        self.must_see = False
+        """Whether tests wait as long as it takes for a first recording of each function."""
+        self.temporary: Callable[[], str] = str
+        """Returns the folder below which tests have temporary folders, if it is not the usual."""
+        self._elsewhere = mmap.mmap(-1, MOST_FUNCTIONS)
+        """The functions that are called outside of tests, also in forked processes."""
         self._functions: dict[int, WatchedFunction] = {}
         self._tables: dict[int, dict[Any, _Signature]] = {}
         self._by_text: dict[tuple[int, str], _Signature] = {}
@@ -97,20 +121,26 @@ class FunctionWatch:
         self._imports = 0
         self._test = ""
         self._on = False
-        self._process, self._thread = os.getpid(), threading.get_ident()
+        self._process, self._thread = getpid(), get_ident()
         self._shadow: Shadow | None = None
         self._starts = 0
+        self._started = 0.0
+        self._claimed: set[int] = set()
+        self._last_claim = 0.0
         self._tests, self._tests_left, self._seconds = 0, 0, 0.0
         self._claims: list[_Signature] = []
-        self._live: dict[int, tuple[Shadow, list[_Signature]]] = {}
-        self._running: dict[int, str] = {}
-        """The function that each live shadow records, by process."""
+        self._live: dict[Shadow, list[_Signature]] = {}
+        self._running: dict[Shadow, str] = {}
+        """The function that each live shadow records."""
         self._most_live = max(1, (os.cpu_count() or 1) // _workers())
         self._side: ShadowSide | None = None
         self._root: WatchedFunction | None = None
         self._session: RecordingSession | None = None
         self._slots: list[ArraySlot] = []
         self._places: MakerPlaces = []
+        self._traces = False
+        self._firsts = 0, 0
+        """The numbers of steps and of notes before the call that is recorded."""
         self._hidden = HiddenDtypes()
         self._spans: list[Span] = []
         self._frames: dict[int, Span] = {}
@@ -129,18 +159,16 @@ class FunctionWatch:
         self._watch_modules()
         if hides_dtypes:
             self._hidden.hide()
+        sys.addaudithook(self._notice)
 
-    def begin(self, writes: bool) -> None:
-        """Begin a test; `writes` if it is sure to write files."""
+    def begin(self) -> None:
+        """Begin a test."""
         self._tests += 1
-        if self._side is None and self._shadow is None:
-            return
+        self._started = clock()
         self._tests_left -= 1
-        if self._tests_left <= 0 or writes:
+        if self._tests_left <= 0:
             self.leave()
             self._shadow = None
-        if self._side is not None:
-            self._side.limit(SECONDS)
 
     def leave(self, last: bool = False) -> None:
         """End this process if it is a shadow; with `last`, after the last of its tests alone."""
@@ -150,19 +178,24 @@ class FunctionWatch:
     @contextlib.contextmanager
     def test(self, name: str) -> Generator[None]:
         """Context manager: a part of a test runs."""
-        started = time.perf_counter()
+        started = perf_counter()
         if len(sys.modules) != self._imports:
             self._watch_modules()
+        self._watch_hot(True)
         for number in self._hot:
-            self._functions[number].use(self._functions[number].watched)
             self._calls[number] = 0
         self._hot.clear()
         self._test, self._on = name, True
         try:
             yield
+        except Exception as error:
+            if self._side is not None:
+                text = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+                self._side.send({"failed": text})
+            raise
         finally:
             self._on = False
-            self._seconds += time.perf_counter() - started
+            self._seconds += perf_counter() - started
             self._collect(False)
 
     def stop(self) -> Ledger:
@@ -176,7 +209,9 @@ class FunctionWatch:
         for function in self._functions.values():
             if function.name in reached:
                 self.ledger.sources[function.name] = source_digest(function)
-        self.ledger.functions = len(self._functions)
+            elif self._elsewhere[function.number % MOST_FUNCTIONS]:
+                self.ledger.refused.setdefault(function.name, ELSEWHERE)
+        self.ledger.functions, self.ledger.modules = len(self._functions), len(self._modules)
         return self.ledger
 
     def _watch_modules(self) -> None:
@@ -200,10 +235,12 @@ class FunctionWatch:
 
     def _enter(self, number: int, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
         """Return whether a shadow has made the call; `_take_result` then has its result."""
-        if not self._on or threading.get_ident() != self._thread:
+        if not self._on or get_ident() != self._thread:
+            self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
-        if self._functions[number].kind == "generator":
-            return self._pass_generator(number)
+        kind = self._functions[number].kind
+        if kind == "coroutine":
+            return self._pass_coroutine(number)
         try:
             key = call_key(args, keywords)
             signature = self._tables[number].get(key)
@@ -219,9 +256,13 @@ class FunctionWatch:
         if self._root is not None:
             self._open_span(number, signature)
             return False
-        if not self._records(signature) or self._functions[number].name in self.ledger.refused:
+        name = signature.call.function
+        if kind == "generator":
+            self.ledger.lost.setdefault(name, GENERATOR)
             return self._idle(number)
-        if self._side is None and not self._claim(signature):
+        if name in self.ledger.refused or not self._records(signature):
+            return self._idle(number)
+        if self._side is None and not self._claim(number, signature):
             return self._idle(number)
         return self._record(number, signature, args, keywords)
 
@@ -241,22 +282,29 @@ class FunctionWatch:
     def _records(self, signature: _Signature) -> bool:
         """Whether this test may record a signature, which needs a recording."""
         of_test = signature.tests is None or self._test in signature.tests
-        return of_test and signature.claims < MOST_RECORDINGS
+        return of_test and signature.claims < (MOST_RECORDINGS if self._starts < REPEATING else 1)
 
-    def _pass_generator(self, number: int) -> bool:
+    def _pass_coroutine(self, number: int) -> bool:
         function = self._functions[number]
-        self.ledger.refused[function.name] = "it is a generator"
+        self.ledger.refused[function.name] = "it is a coroutine"
         if self._side is None:
             function.use(function.own)
         return False
 
     def _idle(self, number: int) -> bool:
         self._calls[number] += 1
-        if self._calls[number] >= self._hot_at.get(number, HOT) and self._side is None:
+        if self._calls[number] >= self._hot_at.get(number, HOT):
             self._hot_at[number] = max(1, self._calls[number] // 2)
             self._functions[number].use(self._functions[number].own)
             self._hot.append(number)
         return False
+
+    def _watch_hot(self, watched: bool) -> None:
+        """Give the functions that are called often their watched code, or their own."""
+        for number in self._hot:
+            function = self._functions[number]
+            code = function.watched if self._side is None else function.shadowed
+            function.use(code if watched else function.own)
 
     def _take_result(self) -> Any:
         result, self._result = self._result, None
@@ -276,37 +324,79 @@ class FunctionWatch:
 
     # -- the parent's side
 
-    def _claim(self, signature: _Signature) -> bool:
+    def _claim(self, number: int, signature: _Signature) -> bool:
         """Claim a recording by the shadow of this test; return whether this is now a shadow."""
-        if os.getpid() != self._process:  # a process that the test has forked
+        if getpid() != self._process:  # a process that the test has forked
+            self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
-        if self._shadow is None and signature.claims and self._starts >= REPEATING:
-            return False
-        if self._shadow is None and not self._has_place():
-            return False
+        shadow, now = self._shadow, perf_counter() - self._waited
+        if shadow is None or now - self._last_claim > GAP:
+            reason = "" if self._has_place(number not in self._claimed) else "no shadow was free"
+            reason = reason or why_visible()
+            if not reason:
+                shadow = None
+            elif self._shadow is None:
+                self.ledger.lost.setdefault(signature.call.function, reason)
+                return False
+        self._last_claim = perf_counter() - self._waited
         signature.claims += 1
-        if self._shadow is not None:
+        self._claimed.add(number)
+        if shadow is not None:
             self._claims.append(signature)
             return False
         self._starts += 1
         self._tests_left = self._shadow_tests()
-        side = fork(SECONDS)
+        try:
+            side = fork(SECONDS, self._fresh_files)
+        except OSError as error:
+            self.ledger.lost[signature.call.function] = f"no shadow could start: {error.strerror}"
+            signature.claims -= 1
+            return False
         if isinstance(side, ShadowSide):
             signature.claims -= 1
             self._become_shadow(side)
             return True
         self._shadow, self._claims = side, [signature]
-        self._live[side.pid] = side, self._claims
+        self._live[side] = self._claims
         return False
 
-    def _has_place(self) -> bool:
-        """Whether a shadow may start; waits for the first one to end if the tests have the time."""
+    def _notice(self, event: str, args: tuple[Any, ...]) -> None:
+        """Notice acts of the test for which its shadow ends, so that the next call gets another."""
+        shadow = self._shadow
+        if shadow is None or not self._on or self._side is not None:
+            return
+        try:
+            is_visible = bool(visible_act(event, args, shadow.is_private))
+        except Exception:  # a program may have events of its own, of the same name
+            is_visible = True
+        if is_visible and get_ident() == self._thread:
+            self._shadow = None
+
+    def _fresh_files(self) -> list[str]:
+        """Return the files and folders that this test has made or changed where tests write."""
+        temporary = self.temporary()
+        usual = tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp"
+        roots = [os.path.abspath(x) for x in (temporary, usual, os.getcwd()) if x]
+        paths: list[str] = []
+        for root in dict.fromkeys(roots):
+            for entry in os.scandir(root):
+                path, is_hidden = entry.path, entry.name.startswith((".", "__pycache__"))
+                if is_hidden or any(f"{x}/".startswith(f"{path}/") for x in (*roots[:2], *paths)):
+                    continue
+                if any(path.startswith(f"{x}/") for x in paths) or entry.is_symlink():
+                    continue
+                if entry.stat(follow_symlinks=False).st_ctime >= self._started - _CLOCK:
+                    paths.append(path)
+        return paths
+
+    def _has_place(self, must: bool) -> bool:
+        """Whether a shadow may start: waits for one to end if it must, or if there is time."""
         if len(self._live) < self._most_live:
             return True
-        started = time.perf_counter()
-        if self._waited < FREE_SECONDS + WAITING * (self._seconds - self._waited):
+        started = perf_counter()
+        if must or self._waited < FREE_SECONDS + WAITING * (self._seconds - self._waited):
             self._collect(True, 1)
-            self._waited += time.perf_counter() - started
+            self._waited += perf_counter() - started
         elif started > self._next_look:
             self._next_look = started + 0.05
             self._collect(False)
@@ -320,41 +410,41 @@ class FunctionWatch:
 
     def _collect(self, wait: bool, most: int = sys.maxsize) -> None:
         """Take in what shadows have sent; with `wait`, of `most` shadows until they end."""
-        for shadow, claims in list(self._live.values())[:most]:
+        for shadow, claims in list(self._live.items())[:most]:
             for message in shadow.messages(wait):
                 self._take_in(shadow, claims, message)
-            if shadow.status is not None:
+            if shadow.has_ended:
                 self._finish(shadow, claims)
 
     def _take_in(self, shadow: Shadow, claims: list[_Signature], message: dict[str, Any]) -> None:
         if "start" in message:
-            self._running[shadow.pid] = message["start"]
-        elif "left" in message:
-            name = self._running.pop(shadow.pid, None)
-            if name is not None:
-                self.ledger.refused[name] = message["left"]
-        else:
-            self._running.pop(shadow.pid, None)
+            self._running[shadow] = message["start"]
+        elif "failed" in message:
+            shadow.failure = f"a test failed in its shadow: {message['failed']}"
+        elif "end" in message:
+            shadow.reason = message["end"]
+        elif "calls" in message:
             calls = [call_from_json(each) for each in message["calls"]]
+            if not message.get("partial"):
+                self._running.pop(shadow, None)
             for call in calls:
                 self.ledger.add_call(call)
-            covered = {(call.function, call.arguments) for call in calls}
+            covered = {(call.function, call.arguments) for call in calls if call.recordings}
             claims[:] = [x for x in claims if (x.call.function, x.call.arguments) not in covered]
             differences = (Difference(*x) for x in message["differences"])
             self.ledger.differences.update((x, None) for x in differences)
 
     def _finish(self, shadow: Shadow, claims: list[_Signature]) -> None:
         """Return the claims of recordings that a shadow has not made."""
-        del self._live[shadow.pid]
+        del self._live[shadow]
         if shadow is self._shadow:
             self._shadow = None
-        name = self._running.pop(shadow.pid, None)
-        if name is not None and shadow.status:
-            reason = "its recording crashed"
-            if -shadow.status in (signal.SIGALRM, signal.SIGPROF):
-                reason = f"its recording takes more than {SECONDS:g} s"
-            self.ledger.refused[name] = reason
+        name = self._running.pop(shadow, None)
+        if name is not None and shadow.reason:
+            self.ledger.refused[name] = shadow.reason
         for signature in claims:
+            reason = shadow.reason or shadow.failure or "its shadow did not come to the call"
+            self.ledger.lost[signature.call.function] = reason
             signature.misses += 1
             if signature.misses < MOST_RECORDINGS:
                 signature.claims -= 1
@@ -365,16 +455,21 @@ class FunctionWatch:
         self._side, self._live = side, {}
         for function in self._functions.values():
             function.use(function.shadowed)
+        self._watch_hot(False)
         self._hidden.show()
         self._session = RecordingSession(self.package, self._slots, self._places)
-        side.before_end = self._send_differences
+        side.before_end = self._before_end
 
-    def _send_differences(self) -> None:
-        if self._against and self._session is not None:
+    def _before_end(self, reason: str) -> None:
+        """Send what the shadow has seen of calls that have not returned, and the differences."""
+        session = self._session
+        assert session is not None and self._side is not None
+        if self._root is not None and reason and not self._traces:
+            self._send_facts(session.graph, unfinished=True)
+        if self._against:
             with recording_with(None):
-                differences = [list(x) for x in self.facts.differences(self._session.graph)]
-            assert self._side is not None
-            self._side.send({"calls": [], "differences": differences})
+                differences = [list(x) for x in self.facts.differences(session.graph)]
+            self._side.send({"calls": [], "differences": differences, "partial": True})
 
     def _record(
         self, number: int, signature: _Signature, args: tuple[Any, ...], keywords: Mapping[str, Any]
@@ -390,8 +485,11 @@ class FunctionWatch:
         session = self._session
         assert session is not None
         self._root, self._spans, self._frames = watched, [], {}
-        first, notes = len(session.graph.symbols), len(session.recorder.notes)
+        self._firsts = len(session.graph.symbols), len(session.recorder.notes)
         library = library_of([*args, *keywords.values()])
+        self._traces = bool(library)
+        self._watch_hot(True)
+        side.idle_since = None
         try:
             if library:
                 self._trace(library, function, signature, args, keywords)
@@ -399,9 +497,10 @@ class FunctionWatch:
             self._result = session.call(function, args, keywords)
         finally:
             self._root = None
+            side.idle_since = process_time()
+            self._watch_hot(False)
             if not library:
-                new_notes = list(map(str, session.recorder.notes.values()))[notes:]
-                self._send_facts(session.graph, first, new_notes)
+                self._send_facts(session.graph)
         return True
 
     def _trace(
@@ -430,30 +529,40 @@ class FunctionWatch:
         for place, symbol in enumerate(graph.outputs):
             dtype = str(getattr(symbol.type, "dtype", "opaque"))
             span.results[f"[{place}]" if several else "result"] = dtype, symbol
-        self._spans = [span]
-        self._send_facts(graph, 0, list(map(str, graph.notes)))
+        self._spans, self._firsts = [span], (0, 0)
+        self._send_facts(graph)
 
     def _open_span(self, number: int, signature: _Signature) -> None:
         recorder = active()
         if recorder is None:
             return
-        counts = self._records(signature)
+        of_test = signature.tests is None or self._test in signature.tests
+        counts = of_test and signature.claims < MOST_RECORDINGS
         signature.claims += counts
         span = Span(self._functions[number], signature.call.arguments, len(recorder.graph.symbols))
         span.counts = counts
         self._spans.append(span)
         self._frames[id(sys._getframe(2))] = span  # pyright: ignore[reportPrivateUsage]
 
-    def _send_facts(self, graph: Graph, first: int, notes: list[str]) -> None:
-        assert self._side is not None
+    def _send_facts(self, graph: Graph, unfinished: bool = False) -> None:
+        """Send the facts of the recorded call; with `unfinished`, before it returns."""
+        assert self._side is not None and self._session is not None
+        first, count = self._firsts
+        notes = graph.notes if self._traces else [*self._session.recorder.notes.values()][count:]
+        open_spans = {id(span) for span in self._frames.values()} if unfinished else set[int]()
         try:
             with recording_with(None):
-                calls = self.facts.calls(graph, first, self._spans, notes)
+                calls = self.facts.calls(graph, first, self._spans, [str(x) for x in notes])
         except Exception as error:  # a fault of ours may not change the shadow's course
+            self._side.before_end = nothing_before_end
             self._side.end(f"its facts have a fault: {type(error).__name__}")
-        for call in calls:
+        spans = [span for span in self._spans if span.counts]
+        for call, span in zip(calls, spans, strict=True):
             call.recorded_in = [self._test]
-        self._side.send({"calls": [asdict(x) for x in calls], "differences": []})
+            if id(span) in open_spans:
+                call.recordings, call.recorded_in, call.results = 0, [], {}
+        message = {"calls": [asdict(x) for x in calls], "differences": [], "partial": unfinished}
+        self._side.send(message)
 
 
 BLANK = "-"

@@ -320,6 +320,8 @@ class _RecordedClass(type):
 
     original: Any
     record: Callable[..., Any]
+    numpy_class: Any
+    """NumPy's own class, of which the program may have made objects before."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
@@ -329,13 +331,14 @@ class _RecordedClass(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         owner = plain(instance)
-        while isinstance(owner, np.ndarray) and not isinstance(owner, cls.original):
+        while isinstance(owner, np.ndarray) and not isinstance(owner, cls.numpy_class):
             owner = cast("Any", owner).base
-        return isinstance(owner, cls.original)
+        return isinstance(owner, cls.numpy_class)
 
 
-def _recorded_class(original: Any, record: Callable[..., Any]) -> Any:
+def _recorded_class(original: Any, record: Callable[..., Any], numpy_class: Any = None) -> Any:
     facts = {"__doc__": original.__doc__, "original": original, "record": staticmethod(record)}
+    facts["numpy_class"] = numpy_class or original
     return _RecordedClass(original.__name__, (original,), facts)
 
 
@@ -470,7 +473,7 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
 }
 _CLASSES: dict[str, Any] = {
     "memmap": _recorded_class(np.memmap, _external),
-    "random.RandomState": _recorded_class(_RandomState, _aside),
+    "random.RandomState": _recorded_class(_RandomState, _aside, np.random.RandomState),
     **{
         f"random.{name}": _recorded_class(getattr(np.random, name), _aside)
         for name in (

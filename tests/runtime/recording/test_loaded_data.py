@@ -107,12 +107,16 @@ class _Noise:
         return x + self.rng.normal(size=x.shape).astype(np.float32)
 
 
+OLD_RNG = np.random.RandomState(3)
+
+
 def _draws(x: Any, noise: Any) -> Any:
     a = RNG.random(4)
     RNG.shuffle(a)
     b = default_rng(5).integers(0, 9, 4) + np.random.RandomState(3).rand(4)
     c = np.random.Generator(np.random.PCG64(7)).normal(size=4) + RNG.spawn(1)[0].random(4)
     assert isinstance(RNG, np.random.Generator)
+    assert isinstance(OLD_RNG, np.random.RandomState)  # also one from before the recording
     return a + b, c, RNG.permutation(x), noise.step(x), RNG.integers(5), RNG.normal()
 
 

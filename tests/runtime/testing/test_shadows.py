@@ -1,0 +1,521 @@
+"""Shadows of tests: what they see of the functions, and that the tests see nothing of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from tests.runtime.testing.conftest import ROOT, Project
+
+WORKERS = ("-p", "xdist", "-n", "2")
+
+FILES = """
+    import os
+    from pathlib import Path
+    import numpy as np
+
+    def save(path, x):
+        x = x / np.float64(2)
+        with open(path, "w") as file:
+            file.write(f"{x.tolist()}")
+
+    def load(path):
+        return np.array(eval(Path(path).read_text()), np.float32) * np.float64(2)
+
+    def move(path, folder):
+        os.mkdir(folder)
+        os.rename(path, folder / "moved")
+        return np.float32(len(os.listdir(folder)))
+
+    def append(file, x):
+        file.write(f"{x.tolist()}\\n")
+        file.flush()
+
+    def count(path):
+        return np.ones(len(Path(path).read_text().splitlines()), np.float32)
+
+    def fill(memory):
+        memory[:] = memory + np.int32(1)
+
+    def last(x):
+        return x[-1] * np.float64(1)
+    """
+
+TESTS_OF_FILES = """
+    import os
+    import tempfile
+    from pathlib import Path
+    import numpy as np
+    import pytest
+    from lab import files
+
+    def test_written_then_read(tmp_path):
+        files.save(tmp_path / "a", np.ones(3, np.float32))
+        assert files.load(tmp_path / "a").tolist() == [1, 1, 1]
+        files.move(tmp_path / "a", tmp_path / "b")
+        assert sorted(os.listdir(tmp_path)) == ["b"]
+
+    def test_open_file(tmp_path):
+        with open(tmp_path / "a", "w") as file:
+            for i in range(3):
+                files.append(file, np.ones(i, np.float32))
+        assert files.count(tmp_path / "a").tolist() == [1, 1, 1]
+        assert (tmp_path / "a").read_text() == "[]\\n[1.0]\\n[1.0, 1.0]\\n"
+
+    def test_in_the_folder(tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        files.save("a", np.ones(3, np.float64))
+        files.save("a", np.ones(2, np.int32))
+        assert files.load("a").tolist() == [1, 1]
+        assert os.listdir() == ["a"] and os.getcwd() == str(tmp_path)
+
+    def test_temporary_folder():
+        with tempfile.TemporaryDirectory() as folder:
+            files.save(f"{folder}/a", np.ones(3, np.int16))
+            os.remove(f"{folder}/a")
+        assert not os.path.exists(folder)
+
+    def test_memory_map(tmp_path):
+        memory = np.memmap(tmp_path / "a", np.int32, "w+", shape=2)
+        files.fill(memory)
+        memory.flush()
+        assert np.fromfile(tmp_path / "a", np.int32).tolist() == [1, 1]
+        assert files.last(memory) == 1
+    """
+
+NO_PRIVATE_FILES = """
+    import runtime.testing.shadow
+
+    def refuse(_):
+        raise OSError("refused")
+
+    runtime.testing.shadow.enter_private_files = refuse
+    """
+
+
+@cache
+def has_private_files() -> bool:
+    """Whether this platform and user can have private views of the file system."""
+    code = "from runtime.testing.private_files import *; enter_private_files([])"
+    return not subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True
+    ).returncode
+
+
+def write_conftest(project: Project, text: str) -> None:
+    project.write(test_conftest=text)
+    os.rename(project.folder / "test_conftest.py", project.folder / "conftest.py")
+
+
+@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
+def test_what_tests_write_ends_no_recording(project: Project, workers: tuple[str, ...]) -> None:
+    if not has_private_files():
+        pytest.skip("no private files: this user cannot have mount namespaces")
+    project.write(files=FILES, test_files=TESTS_OF_FILES)
+    report = project.report("-vv", *workers)
+    assert "functions called" not in report and "7 functions recorded" in report
+
+
+def test_without_private_files_the_report_names_what_was_lost_to_writing(project: Project) -> None:
+    project.write(files=FILES, test_files=TESTS_OF_FILES)
+    write_conftest(project, NO_PRIVATE_FILES)
+    report = project.report("-vv")
+    assert "not seen: 2 of 7 functions called" in report
+    assert "lab.files:save: it opens a file for writing" in report
+    assert "lab.files:move: it calls os.mkdir" in report
+    assert "lab/files.py:7:9 " in report  # the cast before it writes
+
+
+SCALES = """
+    import numpy as np
+
+    def a(x): return x * 2
+    def b(x): return x * 3
+    def c(x): return x / np.float64(2)
+    def d(x): return x + 1
+    def e(x): return x - 1
+    def f(x): return -x
+    """
+
+
+def test_a_shadow_that_ended_is_replaced(project: Project) -> None:
+    project.write(
+        scales=SCALES,
+        test_scales="""
+        import subprocess
+        import numpy as np
+        import pytest
+        from lab import scales
+
+        X = np.ones(3, np.float32)
+
+        def test_process():
+            scales.a(X)
+            subprocess.run(["true"])
+            scales.b(X)
+
+        @pytest.mark.parametrize("name", "cdef")
+        def test_after(name):
+            getattr(scales, name)(X)
+        """,
+    )
+    report = project.report("-vv")
+    assert "not seen" not in report and "6 functions recorded" in report
+
+
+def test_a_shadow_is_no_child_and_sends_no_signal(project: Project) -> None:
+    project.write(
+        scales=SCALES,
+        test_scales="""
+        import os
+        import signal
+        import subprocess
+        import time
+        import numpy as np
+        import pytest
+        from lab import scales
+
+        X = np.ones(3, np.float32)
+
+        def test_child():
+            scales.a(X)
+            with pytest.raises(ChildProcessError):
+                os.waitpid(-1, os.WNOHANG)
+            with pytest.raises(ChildProcessError):
+                os.wait()
+
+        @pytest.fixture
+        def signals():
+            received = []
+            before = signal.signal(signal.SIGCHLD, lambda *_: received.append(1))
+            yield received
+            signal.signal(signal.SIGCHLD, before)
+
+        def test_own_child():
+            process = subprocess.Popen(["true"])
+            scales.b(X)
+            assert os.wait() == (process.pid, 0)
+            process.returncode = 0
+
+        def test_signal_of_a_shadow_before():
+            scales.c(X)
+            received = []
+            before = signal.signal(signal.SIGCHLD, lambda *_: received.append(1))
+            time.sleep(1)
+            signal.signal(signal.SIGCHLD, before)
+            assert not received
+        """,
+    )
+    report = project.report("-vv")
+    assert "functions called" not in report and "3 functions recorded" in report
+
+
+def test_no_shadow_starts_where_a_signal_would_tell_of_it(project: Project) -> None:
+    project.write(
+        scales=SCALES,
+        test_scales="""
+        import signal
+        import time
+        import numpy as np
+        from lab import scales
+
+        X = np.ones(3, np.float32)
+
+        def test_handler():
+            received = []
+            before = signal.signal(signal.SIGCHLD, lambda *_: received.append(1))
+            scales.a(X)
+            time.sleep(0.3)
+            signal.signal(signal.SIGCHLD, before)
+            assert not received
+
+        def test_pending_signal():
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+            scales.b(X)
+            time.sleep(0.3)
+            assert not signal.sigpending()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+        def test_neither():
+            scales.c(X)
+        """,
+    )
+    report = project.report("-vv")
+    assert "lab.scales:a: its test handles SIGCHLD" in report
+    assert "lab.scales:b: its test blocks SIGCHLD" in report
+    assert "1 function recorded" in report
+
+
+def test_a_shadow_writes_no_shared_memory(project: Project) -> None:
+    project.write(
+        shared="""
+        import numpy as np
+
+        def count(memory, x):
+            memory[0] = memory[0] + 1
+            return x / 2
+        """,
+        test_shared="""
+        import mmap
+        import multiprocessing
+        import time
+        import numpy as np
+        from lab import shared
+
+        def test_memory():
+            memory = mmap.mmap(-1, 100)
+            value = multiprocessing.get_context("fork").RawArray("i", [0])
+            shared.count(memory, np.ones(2, np.float32))
+            shared.count(value, np.ones(2, np.float64))
+            time.sleep(1)
+            assert memory[0] == 1 and value[0] == 1
+        """,
+    )
+    assert "1 function recorded" in project.report()
+
+
+def test_compiled_code_writes_no_file_twice(project: Project) -> None:
+    if not has_private_files():
+        pytest.skip("no private files: this user cannot have mount namespaces")
+    project.write(
+        compiled="""
+        import ctypes
+        import numpy as np
+
+        def log(path, x):
+            c = ctypes.CDLL(None)
+            c.fopen.restype = ctypes.c_void_p
+            file = c.fopen(path, b"a")
+            c.fputs(b"line", ctypes.c_void_p(file))
+            c.fclose(ctypes.c_void_p(file))
+            return x / 2
+        """,
+        test_compiled="""
+        import time
+        import numpy as np
+        from lab import compiled
+
+        def test_log(tmp_path):
+            compiled.log(bytes(tmp_path / "log"), np.ones(2, np.float32))
+            time.sleep(1)
+            assert (tmp_path / "log").read_text() == "line"
+        """,
+    )
+    assert "1 function recorded" in project.report()
+
+
+def test_tests_that_fork_use_threads_and_change_folders(project: Project) -> None:
+    project.write(
+        scales=SCALES,
+        test_scales="""
+        import os
+        import threading
+        import numpy as np
+        from lab import scales
+
+        X = np.ones(3, np.float32)
+
+        def test_fork(tmp_path):
+            scales.a(X)
+            child = os.fork()
+            if not child:
+                scales.b(X)
+                (tmp_path / "child").touch()
+                os._exit(0)
+            assert os.waitpid(child, 0) == (child, 0)
+            assert (tmp_path / "child").exists()
+            scales.c(X)
+
+        def test_thread():
+            thread = threading.Thread(target=scales.d, args=[X])
+            thread.start()
+            thread.join()
+            scales.e(X)
+
+        def test_patched(tmp_path, monkeypatch):
+            monkeypatch.chdir(tmp_path)
+            monkeypatch.setattr(scales, "c", lambda x: x)
+            monkeypatch.setattr("builtins.open", None)
+            assert scales.c(X) is X and os.getcwd() == str(tmp_path)
+            scales.f(X)
+        """,
+    )
+    report = project.report("-vv")
+    assert "4 functions recorded" in report and "not seen: 2 of 6 functions called" in report
+    for name in "bd":
+        assert f"lab.scales:{name}: only other threads or processes" in report
+
+
+def test_tests_that_replace_functions_count_their_own_calls(project: Project) -> None:
+    project.write(
+        scales=SCALES,
+        test_scales="""
+        from unittest import mock
+        import numpy as np
+        import pytest
+        from lab import scales
+
+        X = np.ones(3, np.float32)
+        NAMES = [
+            *("builtins.open", "io.open", "os.open", "os.read", "os.listdir", "os.scandir"),
+            *("os.getpid", "os.fork", "os.pipe", "os.close", "os.kill", "os.waitpid", "os.getcwd"),
+            *("time.time", "time.perf_counter", "time.monotonic", "signal.getsignal"),
+            *("threading.active_count", "select.poll", "ctypes.CDLL", "ctypes.PyDLL"),
+        ]
+
+        @pytest.mark.parametrize("name", "abcdef")
+        def test_replaced(name):
+            patches = [mock.patch(name) for name in NAMES]
+            mocks = [patch.start() for patch in patches]
+            getattr(scales, name)(X)
+            for patch in patches:
+                patch.stop()
+            assert [x._mock_name for x in mocks if x.called] == []
+        """,
+    )
+    # Each test has a shadow of its own, so that all of them start one.
+    report = project.report("-vv", *WORKERS)
+    assert "functions recorded" in report
+
+
+def test_what_the_ends_of_fixtures_call_is_recorded(project: Project) -> None:
+    project.write(
+        scales=SCALES,
+        test_scales="""
+        import numpy as np
+        import pytest
+        from lab import scales
+
+        @pytest.fixture(scope="module")
+        def wide():
+            yield
+            scales.b(np.ones(3, np.float32))
+
+        @pytest.fixture
+        def narrow(wide):
+            yield
+            scales.c(np.ones(3, np.float32))
+
+        def test_fixtures(narrow):
+            pass
+        """,
+    )
+    report = project.report("-vv")
+    assert "not seen" not in report and "2 functions recorded" in report
+
+
+# -- gates
+
+
+UNSEEN = """
+    import subprocess
+    import numpy as np
+
+    def run(x):
+        subprocess.run(["true"])
+        return x / np.float64(2)
+
+    def scale(x):
+        return x * 2
+    """
+
+TESTS_OF_UNSEEN = """
+    import numpy as np
+    from lab.unseen import run, scale
+
+    def test_run():
+        run(np.ones(3, np.float32))
+
+    def test_scale():
+        scale(np.ones(3, np.float32))
+    """
+
+
+@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
+def test_a_gate_fails_on_functions_that_it_did_not_see(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.write(unseen=UNSEEN, test_unseen=TESTS_OF_UNSEEN)
+    gate = ("--casts-fail", "to:int8", *workers)
+    run = project.run(*gate)
+    assert run.returncode == 1
+    assert "1 function called but not seen, which fails the run" in run.stdout
+    assert "lab.unseen:run: it calls subprocess.Popen" in run.stdout
+    assert project.run(*gate, "--casts-unseen=pass").returncode == 0
+    assert project.run(*workers).returncode == 0  # no gate
+
+
+def test_a_comparison_with_a_baseline_fails_on_functions_that_it_did_not_see(
+    project: Project,
+) -> None:
+    project.write(unseen=UNSEEN, test_unseen=TESTS_OF_UNSEEN)
+    baseline = ("--casts-baseline", "casts.json")
+    assert project.run(*baseline).returncode == 0  # writes it
+    run = project.run(*baseline)
+    assert run.returncode == 1 and "lab.unseen:run: it calls subprocess.Popen" in run.stdout
+    (project.folder / "pytest.ini").write_text("[pytest]\ncasts_unseen = pass\n")
+    assert project.run(*baseline).returncode == 0
+
+
+def test_generators_and_coroutines_that_no_recording_saw_fail_a_gate(project: Project) -> None:
+    project.write(
+        lazy="""
+        import numpy as np
+
+        def halves(x):
+            for each in x:
+                yield each / 2
+
+        async def later(x):
+            return x / 2
+
+        async def stream(x):
+            yield x / 2
+
+        def pairs(x):
+            yield x[0] / 2
+            yield x[1] / 2
+
+        def total(x):
+            return sum(pairs(x))
+        """,
+        test_lazy="""
+        import asyncio
+        import numpy as np
+        from lab.lazy import halves, later, stream, total
+
+        async def first():
+            async for each in stream(np.ones(3, np.float32)):
+                return await later(each)
+
+        def test_lazy():
+            list(halves(np.ones(3, np.float32)))
+            assert total(np.ones(2, np.float32)) == 1
+            assert asyncio.run(first()).tolist() == [0.25] * 3
+        """,
+    )
+    run = project.run("--casts-fail", "to:int8")
+    assert run.returncode == 1 and "3 functions called but not seen" in run.stdout
+    assert "lab.lazy:halves: it is a generator" in run.stdout
+    assert "lab.lazy:later: it is a coroutine" in run.stdout
+    assert "lab.lazy:stream: it is a coroutine" in run.stdout
+
+
+@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
+def test_a_package_that_no_test_imports_is_an_error(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.write(scales=SCALES, test_scales="def test_nothing(): pass")
+    run = project.run(*workers, package="=nosuchpackage")
+    assert run.returncode == 4
+    assert "--casts=nosuchpackage: no test imports this package" in run.stdout
+
+
+def test_a_collection_alone_writes_no_baseline(project: Project) -> None:
+    project.write(unseen=UNSEEN, test_unseen=TESTS_OF_UNSEEN)
+    run = project.run("--collect-only", "--casts-baseline", "casts.json")
+    assert run.returncode == 0 and not (project.folder / "casts.json").exists()
