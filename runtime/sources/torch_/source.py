@@ -607,7 +607,7 @@ class TorchRecorder:
     def _refuse_leaving(self, values: Sequence[Any]) -> None:
         """Raise GraphError if the value of a tensor that depends on inputs leaves the graph.
 
-        A value that the program only checks may leave it.
+        A value that the program only checks or prints may leave it.
         """
         tensors = self._tensors(values) if values else ()
         symbols = [self.tensors[self._plain(x)] for x in tensors]
@@ -615,21 +615,24 @@ class TorchRecorder:
         if not symbols:
             return
         function = self.sites.function.name if self.sites.function else "item"
-        if self.sites.is_check():
-            self._note(f"the graph leaves out the check of a value ({function})")
+        use, reader = self.sites.unused(function in _TEXTS), self.sites.reader()
+        if use:
+            self._note(f"the graph leaves out the {use} of a value ({function})")
             return
+        fix = _STAYING.get(function, "use torch.where, or pass the value as an argument")
         raise GraphError(
             "the value of a tensor leaves the graph, which holds for all values",
+            reason=f"{reader} reads it" if reader else "",
             got=str(symbols[0].type),
-            fix=_STAYING.get(function, "use torch.where, or pass the value as an argument"),
+            fix=_STAYING.get(reader.partition(":")[0], fix),
             op=function,
         ).at(self.sites.location(), function)
 
 
+_TEXTS = frozenset(("__format__", "__repr__", "__str__"))
+
 _STAYING = {
-    **dict.fromkeys(
-        ("__format__", "__repr__", "__str__"), "leave the text out, or print x.shape and x.dtype"
-    ),
+    **dict.fromkeys(_TEXTS, "leave the text out, or print x.shape and x.dtype"),
     **dict.fromkeys(("__index__", "__int__"), "pass the number as an argument"),
     **dict.fromkeys(
         ("numpy", "tolist", "__array__", "__dlpack__"), "compute with PyTorch's functions instead"
@@ -638,8 +641,12 @@ _STAYING = {
     "one_hot": "pass num_classes",
     **dict.fromkeys(("clamp", "clip"), "pass both bounds as tensors, or both as numbers"),
     "tensor_split": "pass the indices as numbers",
+    "torch/amp/grad_scaler.py": (
+        "make the optimizer with fused=True, whose op itself decides whether to take the step",
+        "call scaler.unscale_(optimizer), and take the step outside of the graph",
+    ),
 }
-"""What to write in place of a function that takes a value out of the graph."""
+"""What to write in place of a function, or file, that takes a value out of the graph."""
 
 _EMPTY = frozenset(
     ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted")
@@ -651,7 +658,7 @@ _READING = frozenset(("_local_scalar_dense", "equal", "is_nonzero", "item", "all
 
 _NUMBERS = frozenset(("__float__", "__int__", "__index__", "__complex__"))
 
-_LEAVING = frozenset(("numpy", "tolist", "__array__", "__dlpack__")) | _NUMBERS
+_LEAVING = frozenset(("numpy", "tolist", "__array__", "__dlpack__")) | _NUMBERS | _TEXTS
 """The methods of tensors that read values without an op, as torch.Tensor([x[0]]) does by float."""
 
 
