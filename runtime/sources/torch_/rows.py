@@ -28,7 +28,7 @@ class RowCall:
     `cast` returns a symbol in a dtype, for a conversion that the op itself makes. `vectors` returns
     where the kernel computes elements in vectors, which are `wide` if it is compiled for AVX512:
     everywhere, nowhere, or a mask. `results` are the tensors of the run, and `onednn` returns
-    whether oneDNN computes convolutions of their dtype.
+    whether oneDNN computes convolutions of their dtype, or elementwise functions of the operands.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RowCall:
         cast: Callable[[Symbol, DType], Symbol],
         results: Sequence[Any],
         vectors: Callable[[bool], Any],
-        onednn: Callable[[], bool],
+        onednn: Callable[[bool], bool],
     ) -> None:
         self.graph, self.types, self.cast, self.vectors = graph, types, cast, vectors
         self.results, self.onednn = results, onednn

@@ -277,7 +277,11 @@ class TorchRecorder:
         leaves = leaves or [*self._writes.values()]
         if not leaves:
             raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
-        self.graph.output(*[self._read(leaf) for leaf in leaves])
+        last = self.graph.symbols[-1].location if self.graph.symbols else self.sites.location()
+        try:
+            self.graph.output(*[self._read(leaf) for leaf in leaves])
+        except GraphirError as error:  # after the program: its last line that computes
+            raise error.at(last, "return") from None
         outputs = {output.index for output in self.graph.outputs}
         hidden = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
         if hidden:
@@ -481,7 +485,14 @@ class TorchRecorder:
             lambda wide: vector_places(
                 results[0].shape, self._tensors(real), 512 if wide and self._has_avx512 else 256
             ),
-            lambda: _has_onednn(self.torch, results[0].dtype),
+            lambda is_elementwise: (
+                _has_onednn(self.torch, results[0].dtype)
+                and all(
+                    x.is_contiguous() and x.numel() > 1
+                    for x in self._tensors(real)
+                    if is_elementwise
+                )
+            ),
         )
         result = row(call, *args, **keywords)
         if result is None:
@@ -725,7 +736,7 @@ def _restoring_values(op: Any, args: Sequence[Any]) -> Generator[None]:
 
 
 def _has_onednn(torch: Any, dtype: Any) -> bool:
-    """Whether oneDNN computes convolutions of a dtype on this processor."""
+    """Whether oneDNN computes functions of a dtype on this processor."""
     kinds = {torch.bfloat16: "bf16", torch.float16: "fp16"}
     if dtype not in kinds or not torch.backends.mkldnn.is_available():
         return torch.backends.mkldnn.is_available()

@@ -183,6 +183,20 @@ def test_a_program_of_an_installed_package_has_the_line_of_its_own() -> None:
     assert "some_package.py:3:12: item: " in str(errors[0])
 
 
+def returns_written_memory(x: Any) -> Any:
+    y = x * 2
+    whole = y.view(torch.int32)
+    y.sqrt_()
+    return whole
+
+
+def test_a_result_that_cannot_be_read_is_refused_at_the_last_line_that_computes() -> None:
+    with pytest.raises(GraphError, match="in another dtype") as error:
+        from_torch(returns_written_memory, X)
+    line = returns_written_memory.__code__.co_firstlineno + 3
+    assert f"test_torch_programs.py:{line}:5: return: " in str(error.value)
+
+
 class Plain(torch.Tensor):
     pass
 
