@@ -133,9 +133,9 @@ def _with_constants(graph: Graph, constants: Mapping[int, Symbol]) -> Graph:
                 rewriter.new.append(ops.constant, (), attrs, symbol.type, symbol.source)
             )
     new = rewriter.finish()
-    kept = [place for place in range(len(graph.inputs)) if place not in constants]
-    new.inputs = [new.inputs[place] for place in kept]
-    new.input_names = [new.input_names[place] for place in kept]
+    places = [place for place in range(len(graph.inputs)) if place not in constants]
+    new.inputs = [new.inputs[place] for place in places]
+    new.input_names = [new.input_names[place] for place in places]
     return new
 
 
