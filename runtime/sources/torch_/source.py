@@ -153,7 +153,7 @@ class TorchRecorder:
                 self.sites.add_modules(module)
                 for name, tensor in (*module.named_parameters(), *module.named_buffers()):
                     self._check(tensor, name)
-                    if not self.tensors.outer_name(tensor):  # not tied, nor a view of another
+                    if self.tensors.is_new(tensor):  # not tied, nor a view of another
                         symbol = self._parameter_input(tensor, name, prefix)
                         self.tensors.add_outer(tensor, symbol, prefix + name)
 
@@ -194,7 +194,7 @@ class TorchRecorder:
 
     def _input(self, tensor: Any, name: str) -> None:
         self._check(tensor, name)
-        if not self.tensors.outer_name(tensor):  # not a tied parameter, or a view of one
+        if self.tensors.is_new(tensor):  # not a tied parameter, or a view of one
             symbol = self.graph.input(type_of(tensor), name=self._free(name))
             self.tensors.add_outer(tensor, symbol, name)
 

@@ -222,6 +222,17 @@ def test_powers_of_integers_below_one_are_zero() -> None:
             np.testing.assert_array_equal(value, function(x, y).numpy())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_group_norms_of_equal_elements_leave_the_roundings_of_torch(dtype: Any) -> None:
+    generator = torch.Generator().manual_seed(7)
+    x = torch.randn(3, 1, 1, generator=generator).expand(3, 4, 5).contiguous().to(dtype)
+    weight, bias = torch.randn(2, 4, generator=generator).to(dtype)
+    for settings in ((None, None), (weight, None), (None, bias), (weight, bias)):
+        function = lambda x, s=settings: torch.nn.functional.group_norm(x, 2, *s)  # noqa: E731
+        value, right = interpret(from_torch(function, x), array_of(torch, x)), function(x)
+        np.testing.assert_array_equal(value, array_of(torch, right))
+
+
 _COMPLEX_POWERS: dict[str, Callable[..., Any]] = {
     "x ** y": torch.pow,
     "in place": lambda x, y: x.clone().pow_(y),

@@ -183,6 +183,40 @@ def test_a_program_of_an_installed_package_has_the_line_of_its_own() -> None:
     assert "some_package.py:3:12: item: " in str(errors[0])
 
 
+FLAT = torch.linspace(-1, 1, 15)
+ROWS = FLAT.view(3, 5)
+
+
+class OfOneMemory(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(FLAT[:5]), nn.Parameter(FLAT[5:10])
+
+    def forward(self, x: Any) -> Any:
+        return x * self.weight + self.bias
+
+
+def test_tensors_from_outside_may_be_parts_of_one_memory() -> None:
+    weight, bias, _ = ROWS
+    graph = from_torch(lambda x: x * weight + bias, X)
+    np.testing.assert_array_equal(interpret(graph, X.numpy()), (X * weight + bias).numpy())
+    graph = from_torch(OfOneMemory(), X)
+    assert graph.input_names == ["x", "weight", "bias"]
+    np.testing.assert_array_equal(interpret(graph, X.numpy()), (X * weight + bias).numpy())
+
+    def overlaps(x: Any) -> Any:
+        return x * weight + FLAT[4:9]
+
+    def writes_to_one(x: Any) -> Any:
+        y = x * weight
+        weight.mul_(1.0)
+        return y + bias
+
+    for function in (overlaps, writes_to_one):
+        with pytest.raises(GraphError, match="shares memory"):
+            from_torch(function, X)
+
+
 def returns_written_memory(x: Any) -> Any:
     y = x * 2
     whole = y.view(torch.int32)
