@@ -371,6 +371,18 @@ def _approximate_erf(e: RowCall, x: Symbol) -> Symbol:
     return e(ops.copysign, e.multiply_add(tail, series, unity), x)
 
 
+def _logistic(op: Op, e: RowCall, x: Any) -> Any:
+    """The sigmoid or SiLU, of halves as 1 / (1 + exp(-x)) and x / (1 + exp(-x))."""
+    if not e.is_half:
+        return e(op, e.operand(x))
+    x = e.wide(e.operand(x))
+    power = _by_float64(e, ops.exp, e(ops.negative, x))
+    return e.narrow(e(ops.divide, x if op is ops.silu else 1.0, e(ops.add, power, 1.0)))
+
+
+ROWS["sigmoid"], ROWS["silu"] = partial(_logistic, ops.sigmoid), partial(_logistic, ops.silu)
+
+
 @row("gelu")
 def _gelu(e: RowCall, x: Any, approximate: str = "none") -> Any:
     """The Gaussian error linear unit; of halves in the steps of PyTorch's kernels.

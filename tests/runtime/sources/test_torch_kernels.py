@@ -69,6 +69,8 @@ _HALF_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "erf": torch.erf,
     "entr": torch.special.entr,
     "xlog1py": lambda x: torch.special.xlog1py(x, x.roll(777)),
+    "sigmoid": torch.sigmoid,
+    "silu": torch.nn.functional.silu,
     "gelu": torch.nn.functional.gelu,
     "gelu, tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
     "mse_loss": lambda x: torch.nn.functional.mse_loss(x, x.roll(777), reduction="none"),
@@ -77,7 +79,7 @@ _HALF_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         x, x.roll(7), reduction="none", beta=0.7
     ),
 }
-_NEARLY = {"gelu, tanh": 30, "xlog1py": 4, "entr": 4, "gelu": 30}
+_NEARLY = {"gelu, tanh": 30, "xlog1py": 4, "entr": 4, "gelu": 30, "silu": 2}
 """The elements of 65,536 that may differ by an ulp, of functions that float32 rounds otherwise."""
 
 
