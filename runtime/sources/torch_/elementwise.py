@@ -20,13 +20,15 @@ from runtime.sources.torch_.rows import ROWS, RowCall, row, sizes
 __all__ = ["ROWS", "vector_places"]
 
 
-def vector_places(shape: Sequence[int], operands: Sequence[Any], bits: int) -> Any:
+def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
     """Return where a kernel computes in vectors of `bits`: True, False, or a mask.
 
-    The loop runs along the inner axes over which no operand jumps, two vectors at a time.
+    Operands of another dtype than the result's are converted before. The loop runs along the inner
+    axes over which no operand jumps, two vectors at a time.
     Source: vectorized_loop of aten/src/ATen/native/cpu/Loops.h. Loops of several threads, which
     split results of more than 32,768 elements, have more ends.
     """
+    shape = result.shape
     strides = [x.expand(shape).stride() for x in operands if x.dim()]
     order = sorted(range(len(shape)), key=lambda axis: [x[axis] for x in strides], reverse=True)
     if not strides or any(x[order[-1]] not in (0, 1) for x in strides):
@@ -36,7 +38,7 @@ def vector_places(shape: Sequence[int], operands: Sequence[Any], bits: int) -> A
         if any(x[axis] != x[order[-1]] * size for x in strides):
             break
         size *= shape[axis]
-    end = size - size % (2 * bits // (8 * max(x.element_size() for x in operands)))
+    end = size - size % (2 * bits // (8 * result.element_size()))
     if end in (0, size):
         return bool(end)
     mask = np.arange(int(np.prod(shape))) % size < end

@@ -483,7 +483,7 @@ class TorchRecorder:
             lambda x, to: self._cast(x, to, INTERMEDIATE, f"torch.{name}"),
             results,
             lambda wide: vector_places(
-                results[0].shape, self._tensors(real), 512 if wide and self._has_avx512 else 256
+                results[0], self._tensors(real), 512 if wide and self._has_avx512 else 256
             ),
             lambda is_elementwise: (
                 _has_onednn(self.torch, results[0].dtype)

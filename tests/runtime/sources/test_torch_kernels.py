@@ -273,6 +273,8 @@ def test_kernels_that_round_by_place(dtype: Any) -> None:
     }
     functions: dict[str, Callable[[Any], Any]] = {
         "alpha": lambda x: torch.add(x, x, alpha=0.9),
+        "alpha of a wider number": lambda x: torch.sub(x, torch.tensor(-0.7), alpha=0.9),
+        "alpha of integers": lambda x: torch.add(x, (x * 9).long(), alpha=0.9),
         "rsqrt": lambda x: torch.rsqrt(x.abs()),
         "softshrink": lambda x: torch.nn.functional.softshrink(x, 0.3),
     }
