@@ -40,17 +40,14 @@ def match_inputs(graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any
     missing, unknown, repeated or surplus argument.
     """
     names = graph.input_names
-    takes = ", ".join(
-        f"{name}: {symbol.type}" for name, symbol in zip(names, graph.inputs, strict=True)
-    )
     if len(inputs) > len(names):
-        problem = f"graph {graph.name!r} takes {len(names)} inputs ({takes})"
+        problem = f"graph {graph.name!r} takes {len(names)} inputs ({_inputs_text(graph)})"
         raise ExecutionError(problem, got=str(len(inputs)))
     all_names, first = set(names), set(names[: len(inputs)])
     for name in keywords:
         if name not in all_names:
-            problem, fix = f"graph {graph.name!r} has no input {name!r}", f"it takes ({takes})"
-            raise ExecutionError(problem, fix=fix)
+            problem = f"graph {graph.name!r} has no input {name!r}"
+            raise ExecutionError(problem, fix=f"it takes ({_inputs_text(graph)})")
         if name in first:
             raise ExecutionError(
                 f"graph {graph.name!r} takes one value for input {name!r}", got="two values"
@@ -58,12 +55,14 @@ def match_inputs(graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any
     values = {**graph.defaults, **keywords}
     missing = [name for name in names[len(inputs) :] if name not in values]
     if missing:
-        problem, fix = (
-            f"graph {graph.name!r} is missing {', '.join(missing)}",
-            f"it takes ({takes})",
-        )
-        raise ExecutionError(problem, fix=fix)
+        problem = f"graph {graph.name!r} is missing {', '.join(missing)}"
+        raise ExecutionError(problem, fix=f"it takes ({_inputs_text(graph)})")
     return [*inputs, *(values[name] for name in names[len(inputs) :])]
+
+
+def _inputs_text(graph: Graph) -> str:
+    pairs = zip(graph.input_names, graph.inputs, strict=True)
+    return ", ".join(f"{name}: {symbol.type}" for name, symbol in pairs)
 
 
 def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:

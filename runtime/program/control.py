@@ -67,12 +67,14 @@ class ControlStep(CallStep):
         self.in_python = loop is None
         self.loop = None if late or (loop and loop.why) else loop
         self._function: Any = None if late or not is_call else symbol.attrs["callee"].function
-        self._parts = [
-            (part.dtype.storage, shape) for part, shape in zip(parts, shapes, strict=False)
+        each_shape = iter(shapes)
+        self._parts: list[tuple[Any, tuple[int, ...]] | None] = [
+            (part.dtype.storage, next(each_shape, ())) if type(part) is TensorType else None
+            for part in symbol.type.parts
         ]
         if symbol.op is ops.control.part:
             self.kernel = itemgetter(symbol.attrs["index"])
-        elif self._function and len(parts) == len(symbol.type.parts):
+        elif self._function:
             self.kernel = self._call_results
         else:
             self.kernel = self._results
@@ -111,8 +113,11 @@ class ControlStep(CallStep):
         """Return the results of a `call` whose sizes are bound."""
         try:
             results = tuple(self._function(*operands))
-            for x, (dtype, shape) in zip(results, self._parts, strict=False):
-                if type(x) is not np.ndarray or x.dtype is not dtype or x.shape != shape:
+            for x, part in zip(results, self._parts, strict=False):
+                if part is None:  # no array
+                    continue
+                dtype, shape = part
+                if type(x) is not np.ndarray or x.dtype != dtype or x.shape != shape:
                     return self._call().bound(results)
             return results if len(results) == len(self._parts) else self._call().bound(results)
         except REFUSAL_ERRORS as error:

@@ -5,7 +5,8 @@
 
 A ResNet, a GPT that decodes with a cache, an LSTM with packed sequences, a U-Net: each in float32,
 under autocast to bfloat16, and as a training step whose gradients a GradScaler unscales. Two more
-steps let the scaler take the optimiser's step, which asks for a value of a tensor. Results have
+steps let the scaler take the optimiser's step, which asks for a value of a tensor, and two those of
+a fused optimiser, whose op decides. Results have
 torch's dtypes and shapes, and are off by at most a bound of each result's largest magnitude: 2e-5
 in float32, 5e-2 under autocast. The dtypes of the graph's values are among those that a dispatch
 mode sees. `--front-end none` compares torch with torch without oneDNN, whose products and
@@ -228,12 +229,12 @@ def forward_program(name: str, autocast: bool, train: bool = False) -> Program:
     return narrow, (draw(),)
 
 
-def scaled_program(name: str, with_step: bool) -> Program:
+def scaled_program(name: str, with_step: bool, fused: bool = False) -> Program:
     """A training step under autocast: loss and gradients after the scaler, or parameters too."""
     torch.manual_seed(0)
     make, draw = MODELS[name]
     model = make().train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, fused=fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
 
     def step(x: Any) -> Any:
@@ -266,8 +267,9 @@ def _programs() -> dict[str, tuple[Callable[[], Program], bool, float]]:
             table[f"{name} scaled gradients"] = (make, True, AUTOCAST_BOUND)
     table["resnet train"] = (lambda: forward_program("resnet", False, True), False, BOUND)
     for name in ("resnet", "gpt"):
-        make = lambda n=name: scaled_program(n, True)  # noqa: E731
-        table[f"{name} scaler step"] = (make, True, AUTOCAST_BOUND)
+        for kind, fused in (("scaler step", False), ("fused scaler step", True)):
+            make = lambda n=name, f=fused: scaled_program(n, True, f)  # noqa: E731
+            table[f"{name} {kind}"] = (make, True, AUTOCAST_BOUND)
     return table
 
 

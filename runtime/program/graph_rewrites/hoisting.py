@@ -5,10 +5,14 @@ these are long text. A program that is called many times keeps these values, and
 them alone: the index arithmetic of loops over strides, for example, or weights that a model has
 quantized. A gather or an update at constant indices of equal distance then becomes a slice or an
 update of a slice, which needs no copy.
+
+The graphs of control flow are programs of their own, which hoist too: constants from which values
+there follow, such as the transpose of a weight, become constants of these graphs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -17,9 +21,10 @@ import numpy as np
 
 from graphir import Graph, Op, Symbol, ops
 from graphir.ops.attribute_record import AttributeRecord
+from graphir.ops.control import with_bodies
 from passes import dead_code, fold_constants
 from passes.fold_constants import folded
-from passes.rewriter import Rewriter
+from passes.rewriter import Rewriter, bodies_of
 from runtime.program.cost_model import COST
 
 _CREATIONS = frozenset({ops.range, ops.eye})
@@ -37,7 +42,7 @@ def hoisted(graph: Graph) -> Graph:
         most, sizes = COST.HOISTED, [x.size for x in graph.symbols if x.op in _CREATIONS]
         if sum([size if isinstance(size, int) else most + 1 for size in sizes]) <= most:
             graph = dead_code(fold_constants(graph, most, _CREATIONS))
-    graph = _fold_large(graph)
+    graph = _enter_constants(_fold_large(graph))
     return graph if graph_ops.isdisjoint(_SLICED) else _slice_regular(graph)
 
 
@@ -57,6 +62,81 @@ def _fold_large(graph: Graph) -> Graph:
             else:
                 rewriter.replace(value)
     return dead_code(rewriter.finish())
+
+
+def _enter_constants(graph: Graph) -> Graph:
+    """Return the graph whose bodies have the constants from which values in them follow."""
+    if not graph.has_bodies:
+        return graph
+    rewriter = Rewriter(graph)
+    constants = {symbol.index for symbol in graph.symbols if symbol.op is ops.constant}
+    for symbol in graph.symbols:
+        places = _entering_places(symbol, constants)
+        if not places:
+            rewriter.copy(symbol)
+            continue
+        operands = symbol.args[len(symbol.args) - len(bodies_of(symbol)[0].inputs) :]
+        new = [_with_constants(x, {i: operands[i] for i in places}) for x in bodies_of(symbol)]
+        entered = {len(symbol.args) - len(operands) + place for place in places}
+        args = [rewriter.values[x.index] for i, x in enumerate(symbol.args) if i not in entered]
+        attrs = with_bodies(symbol.attrs, new)
+        rewriter.replace(
+            rewriter.new.append(symbol.op, tuple(args), attrs, symbol.type, symbol.source)
+        )
+    return dead_code(rewriter.finish())
+
+
+def _entering_places(symbol: Symbol, constants: Collection[int]) -> set[int]:
+    """Return the places of the inputs of a symbol's bodies that are constants, if values follow.
+
+    `constants` are the indices of the constants around the symbol. Carries and rows are no
+    constants.
+    """
+    graphs = bodies_of(symbol)
+    if not graphs:
+        return set()
+    count = len(graphs[0].inputs)
+    first = symbol.attrs.get("carries", 0) + symbol.attrs.get("scanned", 0)
+    first = len(symbol.type.parts) if symbol.op is ops.control.while_loop else first
+    outer = symbol.args[len(symbol.args) - count :]
+    places = {
+        place
+        for place in range(first, count)
+        if outer[place].index in constants and outer[place].type is graphs[0].inputs[place].type
+    }
+    return places if any(_has_followers(graph, places) for graph in graphs) else set()
+
+
+def _has_followers(graph: Graph, places: Collection[int]) -> bool:
+    """Whether a value of a graph follows from constants, which the inputs at some places are."""
+    inputs = {graph.inputs[place].index for place in places}
+    constants = inputs | {x.index for x in graph.symbols if x.op is ops.constant}
+    return any(
+        _entering_places(symbol, constants)
+        if symbol.op.kind == "control"
+        else constants.issuperset([x.index for x in symbol.args])
+        and not inputs.isdisjoint([x.index for x in symbol.args])
+        for symbol in graph.symbols
+    )
+
+
+def _with_constants(graph: Graph, constants: Mapping[int, Symbol]) -> Graph:
+    """Return a graph with constants in place of the inputs at some places."""
+    rewriter = Rewriter(graph)
+    inner = {graph.inputs[place].index: outer.attrs for place, outer in constants.items()}
+    for symbol in graph.symbols:
+        attrs = inner.get(symbol.index)
+        if attrs is None:
+            rewriter.copy(symbol)
+        else:
+            rewriter.replace(
+                rewriter.new.append(ops.constant, (), attrs, symbol.type, symbol.source)
+            )
+    new = rewriter.finish()
+    places = [place for place in range(len(graph.inputs)) if place not in constants]
+    new.inputs = [new.inputs[place] for place in places]
+    new.input_names = [new.input_names[place] for place in places]
+    return new
 
 
 def _large_values(graph: Graph) -> set[int]:

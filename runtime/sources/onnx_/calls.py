@@ -47,16 +47,20 @@ class BoundNode:
         self._engines = engines[::-1] if _is_by_reference(node) else engines
         self._places = [(i, name) for i, name in enumerate(types) if name in constants]
         self._unsigned = _signed_factor(node, types)
-        self._feeds = self._forms({*types} - {*constants})
+        order = {name: place for place, name in enumerate(types)}
+        self._feeds = [  # with constants inside the model, and outside
+            [(name, order[own], is_unsigned) for name, own, is_unsigned in self._forms(names)]
+            for names in ({*types} - {*constants}, {*types})
+        ]
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the results of the node."""
-        inside = all(self._is_own(arrays[i], name) for i, name in self._places)
-        operands = dict(zip(self._types, arrays, strict=True))
-        feeds = {
-            name: _as_unsigned(operands[own]) if is_unsigned else operands[own]
-            for name, own, is_unsigned in (self._feeds if inside else self._forms({*operands}))
-        }
+        inside = True
+        for place, name in self._places:
+            inside = inside and self._is_own(arrays[place], name)
+        feeds = dict[str, Any]()
+        for name, place, is_unsigned in self._feeds[not inside]:
+            feeds[name] = _as_unsigned(arrays[place]) if is_unsigned else arrays[place]
         problems: list[str] = []
         for engine in self._engines:
             try:

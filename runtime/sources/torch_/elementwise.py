@@ -20,13 +20,15 @@ from runtime.sources.torch_.rows import ROWS, RowCall, row, sizes
 __all__ = ["ROWS", "vector_places"]
 
 
-def vector_places(shape: Sequence[int], operands: Sequence[Any], bits: int) -> Any:
+def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
     """Return where a kernel computes in vectors of `bits`: True, False, or a mask.
 
-    The loop runs along the inner axes over which no operand jumps, two vectors at a time.
+    Operands of another dtype than the result's are converted before. The loop runs along the inner
+    axes over which no operand jumps, two vectors at a time.
     Source: vectorized_loop of aten/src/ATen/native/cpu/Loops.h. Loops of several threads, which
     split results of more than 32,768 elements, have more ends.
     """
+    shape = result.shape
     strides = [x.expand(shape).stride() for x in operands if x.dim()]
     order = sorted(range(len(shape)), key=lambda axis: [x[axis] for x in strides], reverse=True)
     if not strides or any(x[order[-1]] not in (0, 1) for x in strides):
@@ -36,7 +38,7 @@ def vector_places(shape: Sequence[int], operands: Sequence[Any], bits: int) -> A
         if any(x[axis] != x[order[-1]] * size for x in strides):
             break
         size *= shape[axis]
-    end = size - size % (2 * bits // (8 * max(x.element_size() for x in operands)))
+    end = size - size % (2 * bits // (8 * result.element_size()))
     if end in (0, size):
         return bool(end)
     mask = np.arange(int(np.prod(shape))) % size < end
@@ -149,6 +151,8 @@ def _pow(e: RowCall, x: Any, y: Any) -> Any:
     dtype = e.type.dtype
     if dtype.is_integer and isinstance(y, Symbol):
         return _integer_pow(e, e.operand(x), e.cast(y, dtype))
+    if dtype.is_complex:
+        return _complex_pow(e, x, y)
     if not isinstance(x, Symbol) or not dtype.is_float or isinstance(y, (Symbol, complex)):
         return e(ops.pow, x, y)
     x = e.cast(x, dtype)
@@ -167,6 +171,16 @@ def _pow(e: RowCall, x: Any, y: Any) -> Any:
     if y == 3:
         return e(ops.multiply, e(ops.multiply, x, x), x)
     return e(ops.pow, x, y)
+
+
+def _complex_pow(e: RowCall, x: Any, y: Any) -> Any:
+    """The exponential of y * log(x), as PyTorch computes powers of tensors; 0 ** 0 is NaN there."""
+    if not isinstance(x, Symbol) and x == 1:
+        return e.graph.full(1, e.type.shape, e.type.dtype)
+    if not isinstance(y, Symbol) and y in (0, 1, 2, 3, 0.5, -0.5, -1, -2):
+        power = e(ops.sqrt, x) if abs(y) == 0.5 else e(ops.pow, x, abs(y))
+        return e(ops.divide, 1.0, power) if y in (-0.5, -1, -2) else power
+    return e(ops.exp, e(ops.multiply, e.operand(y), e(ops.log, e.operand(x))))
 
 
 def _integer_pow(e: RowCall, x: Symbol, y: Symbol) -> Symbol:
@@ -193,8 +207,19 @@ ROWS["maximum"] = partial(_greater_or_less, ops.maximum)
 ROWS["minimum"] = partial(_greater_or_less, ops.minimum)
 
 
+_real_reciprocal = ROWS["reciprocal"]
+
+
+@row("reciprocal")
+def _reciprocal(e: RowCall, x: Any) -> Any:
+    """1 / x, which of a complex 0 is infinity and NaN."""
+    return e(ops.divide, 1.0, x) if e.type.dtype.is_complex else _real_reciprocal(e, x)
+
+
 @row("rsqrt")
 def _rsqrt(e: RowCall, x: Any, wide: bool = False) -> Any:
+    if e.type.dtype.is_complex:
+        return e(ops.divide, 1.0, e(ops.sqrt, x))
     return e.by_place(lambda: e(ops.rsqrt, x), lambda: e(ops.reciprocal, e(ops.sqrt, x)), wide)
 
 
@@ -348,19 +373,39 @@ def _approximate_erf(e: RowCall, x: Symbol) -> Symbol:
     return e(ops.copysign, e.multiply_add(tail, series, unity), x)
 
 
+def _logistic(op: Op, e: RowCall, x: Any) -> Any:
+    """The sigmoid or SiLU, of halves as 1 / (1 + exp(-x)) and x / (1 + exp(-x))."""
+    if not e.is_half:
+        return e(op, e.operand(x))
+    x = e.wide(e.operand(x))
+    power = _by_float64(e, ops.exp, e(ops.negative, x))
+    return e.narrow(e(ops.divide, x if op is ops.silu else 1.0, e(ops.add, power, 1.0)))
+
+
+ROWS["sigmoid"], ROWS["silu"] = partial(_logistic, ops.sigmoid), partial(_logistic, ops.silu)
+
+
 @row("gelu")
 def _gelu(e: RowCall, x: Any, approximate: str = "none") -> Any:
-    """The Gaussian error linear unit; of halves in the steps of PyTorch's kernels."""
+    """The Gaussian error linear unit; of halves in the steps of PyTorch's kernels.
+
+    oneDNN multiplies before it halves, so that large numbers overflow. It gives NaN for infinities,
+    and rounds to bfloat16 with subnormal results as zeros.
+    """
     if not e.is_half:
         return e(ops.gelu, x, approximate=approximate)
     x = e.wide(x)
-    half = e(ops.multiply, x, 0.5)
+    half, scaled = e(ops.multiply, x, 0.5), e(ops.multiply, x, float(np.sqrt(0.5)))
+    if approximate == "none" and e.type.dtype is DType.bfloat16 and e.onednn(True):
+        wide = e(ops.multiply, x, e(ops.add, _by_float64(e, ops.erf, scaled), 1))
+        wide = e(ops.where, e(ops.is_inf, x), np.nan, e(ops.multiply, wide, 0.5))
+        is_normal = e(ops.greater_equal, e(ops.abs, wide), float(np.finfo(np.float32).tiny))
+        return e.narrow(e(ops.where, is_normal, wide, e(ops.multiply, x, 0)))
     if approximate == "tanh":
         cube = e(ops.multiply, e(ops.multiply, x, x), x)
         inner = e(ops.add, x, e(ops.multiply, cube, 0.044715))
         steep = _by_float64(e, ops.tanh, e(ops.multiply, inner, float(np.sqrt(2 / np.pi))))
         return e.narrow(e(ops.multiply, half, e(ops.add, steep, 1)))
-    scaled = e(ops.multiply, x, float(np.sqrt(0.5)))
     steep = e.by_place(lambda: _approximate_erf(e, scaled), lambda: _by_float64(e, ops.erf, scaled))
     return e.narrow(e(ops.multiply, half, e(ops.add, steep, 1)))
 

@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from inspect import signature
+from os import sep
 from pathlib import Path
+from sysconfig import get_path
 from types import FrameType
 from typing import Any, NamedTuple
 
 from graphir.location import CompoundLocation, Location
 from graphir.source_text import displayed_path
-from runtime.sources.libraries import INSTALLED, SITE_PACKAGES
+from runtime.sources.libraries import INSTALLED, PROJECT, SITE_PACKAGES
 
 
 class FunctionCall(NamedTuple):
@@ -111,26 +113,45 @@ class TorchSites:
             if file.startswith(SITE_PACKAGES) and not file.startswith(_WRAPPERS):
                 kind = CompoundLocation  # a package's function, of several ops
             frame = frame.f_back
+        if frame is None:  # an installed program that no line of a user calls
+            frame, kind = _reading_frame((*PROJECT, f"{_PYTORCH}{sep}")), CompoundLocation
         if frame is None:
             return Location.at("", 1, layer=layer)
         return kind(frame.f_code, frame.f_lasti, layer)
 
-    def is_check(self) -> bool:
-        """Whether the line that reads a value only raises an error by it.
+    def reader(self) -> str:
+        """Return the line of an installed package that reads a value; "" if the user's line does.
 
-        That is an `assert`, an `if` whose body raises, or a function of PyTorch that checks.
+        The file is relative to the folder of installed packages.
+        """
+        frame = _reading_frame(PROJECT)
+        file = "" if frame is None or self.fixed is not None else frame.f_code.co_filename
+        folder = next((x for x in SITE_PACKAGES if file.startswith(x)), None)
+        if frame is None or folder is None:
+            return ""
+        return f"{Path(file).relative_to(folder).as_posix()}:{frame.f_lineno}"
+
+    def unused(self, is_text: bool) -> str:
+        """Return what a line does with the value that it reads, if no result depends on it.
+
+        That is "check" for an `assert`, an `if` whose body raises, and a function of PyTorch that
+        checks, and "print" for a statement that calls `print` or a logger. `is_text` says that the
+        value is read as text.
         """
         call = self.function
         if call is not None and call.name == "one_hot":
             args, keywords = call.arguments
-            return (args[1:] or (keywords.get("num_classes", -1),))[0] >= 0
-        frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-        while frame is not None and frame.f_code.co_filename.startswith(_INNER):
-            frame = frame.f_back
-        if frame is None:
-            return False
-        source = "".join(linecache.getlines(frame.f_code.co_filename))
-        return frame.f_lineno in _check_lines(source)
+            size = (args[1:] or (keywords.get("num_classes", -1),))[0]
+            return "check" if size >= 0 else ""
+        frame = _reading_frame(has_standard=True)
+        while frame is not None:
+            source = "".join(linecache.getlines(frame.f_code.co_filename))
+            use = _unused_lines(source).get(frame.f_lineno, "")
+            file = frame.f_code.co_filename
+            if use or not (file.startswith(INSTALLED) if is_text else _is_standard(file)):
+                return use
+            frame = frame.f_back  # a handler of a logger, say
+        return ""
 
     def add_modules(self, module: Any) -> None:
         """Record the names of a module's parts, its layers."""
@@ -199,28 +220,66 @@ def _lower(to: Any, tensor: Any) -> Any:
     return tensor.to(to) if tensor.is_floating_point() else tensor
 
 
-@lru_cache(maxsize=64)
-def _check_lines(source: str) -> frozenset[int]:
-    """Return the lines of a source that have conditions by which it only raises an error."""
-    try:
-        nodes = ast.walk(ast.parse(source))
-    except (SyntaxError, ValueError):
-        return frozenset()
-    return frozenset(
-        line
-        for node in nodes
-        if isinstance(node, ast.Assert)
-        or (isinstance(node, ast.If) and all(isinstance(x, ast.Raise) for x in node.body))
-        for line in range(node.test.lineno, (node.test.end_lineno or 0) + 1)
-    )
+def _reading_frame(others: tuple[str, ...] = (), has_standard: bool = False) -> FrameType | None:
+    """Return the innermost frame outside of `_INNER` and `others`, the starts of files.
 
+    With `has_standard`, it may be of the standard library.
+    """
+    outside = *_INNER, *others
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(outside) and (has_standard or not _is_standard(file)):
+            break
+        frame = frame.f_back
+    return frame
+
+
+def _is_standard(file: str) -> bool:
+    """Whether a file is of the standard library, in whose folder packages may be installed."""
+    return file.startswith((_STANDARD, "<frozen")) and not file.startswith(SITE_PACKAGES)
+
+
+_STANDARD = f"{get_path('stdlib')}{sep}"
+
+
+@lru_cache(maxsize=64)
+def _unused_lines(source: str) -> dict[int, str]:
+    """Return the lines of a source whose values decide no result, with what they do instead."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except (SyntaxError, ValueError):
+        return {}
+    lines, others = dict[int, str](), set[int]()
+    for node in nodes:
+        match node:
+            case ast.Assert(test=part):
+                use = "check"
+            case ast.If(test=part, body=body) if all(isinstance(x, ast.Raise) for x in body):
+                use = "check"
+            case ast.Expr(ast.Call(func) as part) if re.fullmatch(_PRINTS, ast.unparse(func)):
+                use = "print"
+            case ast.stmt() if not hasattr(node, "body") and not isinstance(node, ast.Raise):
+                part, use = node, ""
+            case ast.NamedExpr() as part:
+                use = ""
+            case _:
+                continue
+        places = range(part.lineno, (part.end_lineno or 0) + 1)
+        others.update(() if use else places)
+        lines.update(dict.fromkeys(places, use))
+    return {line: use for line, use in lines.items() if line not in others}
+
+
+_PRINTS = r"print|(?i:(.*[._])?(log|logger|logging)\.\w+)"
+"""The functions whose calls, as statements, only show a text: `print`, and those of loggers."""
 
 _SPEC = find_spec("torch")
 _PYTORCH = Path(_SPEC.origin if _SPEC is not None and _SPEC.origin else "torch").parent
 _INNER = (
     str(Path(__file__).parent),
     *(str(_PYTORCH / name) for name in ("_tensor.py", "overrides.py", "utils", "_ops.py")),
-    *(str(_PYTORCH / name) for name in ("_compile.py", "_dynamo")),
+    *(str(_PYTORCH / name) for name in ("_compile.py", "_dynamo", "nn/parameter.py")),
 )
 """The files that run between a line and the value that it reads."""
 _WRAPPERS = (*_INNER, *(str(_PYTORCH / name) for name in ("functional.py", "nn/functional.py")))

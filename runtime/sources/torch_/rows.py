@@ -28,7 +28,7 @@ class RowCall:
     `cast` returns a symbol in a dtype, for a conversion that the op itself makes. `vectors` returns
     where the kernel computes elements in vectors, which are `wide` if it is compiled for AVX512:
     everywhere, nowhere, or a mask. `results` are the tensors of the run, and `onednn` returns
-    whether oneDNN computes convolutions of their dtype.
+    whether oneDNN computes convolutions of their dtype, or elementwise functions of the operands.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RowCall:
         cast: Callable[[Symbol, DType], Symbol],
         results: Sequence[Any],
         vectors: Callable[[bool], Any],
-        onednn: Callable[[], bool],
+        onednn: Callable[[bool], bool],
     ) -> None:
         self.graph, self.types, self.cast, self.vectors = graph, types, cast, vectors
         self.results, self.onednn = results, onednn
@@ -419,6 +419,47 @@ def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon:
     result = result if weight is None else e(ops.multiply, result, weight)
     result = result if bias is None else e(ops.add, result, bias)
     return [e.cast(result, e.type.dtype), mean, rstd]
+
+
+@row("native_group_norm")
+def _group_norm(
+    e: RowCall,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    count: int,
+    channels: int,
+    size: int,
+    groups: int,
+    epsilon: float,
+) -> Any:
+    """The norm in the steps of PyTorch's kernel, so that equal elements leave its roundings.
+
+    Source: aten/src/ATen/native/cpu/group_norm_kernel.cpp, whose sums of a product are fused.
+    """
+    if not (e.is_half or e.type.dtype is DType.float32) or not count * size:
+        return None
+    wide = e.wide(x) if e.is_half else e.cast(x, DType.float32)
+    by_group = e.shaped(wide, (count, groups, channels // groups, size))
+    exact = e.inside(by_group, DType.float64)  # whose mean of equal elements is their value
+    mean, variance = (e(op, exact, axis=(2, 3), keepdims=True) for op in (ops.mean, ops.var))
+    rstd = e(ops.divide, 1.0, e(ops.sqrt, e(ops.add, variance, epsilon)))
+    mean, rstd = (e.inside(each, DType.float32) for each in (mean, rstd))
+    if weight is None and bias is None:
+        result = e(ops.multiply, e(ops.subtract, by_group, mean), rstd)
+    else:
+        shape = 1, groups, channels // groups, 1
+        scale = rstd
+        if weight is not None:
+            scale = e(ops.multiply, rstd, e.shaped(e.inside(weight, DType.float32), shape))
+        shift = e(ops.negative, e(ops.multiply, scale, mean))
+        if bias is not None:
+            addend = e.shaped(e.inside(bias, DType.float32), shape)
+            shift = e.multiply_add(e(ops.negative, scale), mean, addend)
+        result = e.multiply_add(by_group, scale, shift)
+    result = e.shaped(result, e.type.shape)
+    moments = [e.inside(e.shaped(y, (count, groups)), e.types[1].dtype) for y in (mean, rstd)]
+    return [e.narrow(result) if e.is_half else result, *moments]
 
 
 # -- contractions

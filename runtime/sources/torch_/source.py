@@ -156,7 +156,7 @@ class TorchRecorder:
                 self.sites.add_modules(module)
                 for name, tensor in (*module.named_parameters(), *module.named_buffers()):
                     self._check(tensor, name)
-                    if not self.tensors.outer_name(tensor):  # not tied, nor a view of another
+                    if self.tensors.is_new(tensor):  # not tied, nor a view of another
                         symbol = self._parameter_input(tensor, name, prefix)
                         self.tensors.add_outer(tensor, symbol, prefix + name)
 
@@ -197,7 +197,7 @@ class TorchRecorder:
 
     def _input(self, tensor: Any, name: str) -> None:
         self._check(tensor, name)
-        if not self.tensors.outer_name(tensor):  # not a tied parameter, or a view of one
+        if self.tensors.is_new(tensor):  # not a tied parameter, or a view of one
             symbol = self.graph.input(type_of(tensor), name=self._free(name))
             self.tensors.add_outer(tensor, symbol, name)
 
@@ -284,7 +284,11 @@ class TorchRecorder:
         leaves = leaves or [*self._writes.values()]
         if not leaves:
             raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
-        self.graph.output(*[self._read(leaf) for leaf in leaves])
+        last = self.graph.symbols[-1].location if self.graph.symbols else self.sites.location()
+        try:
+            self.graph.output(*[self._read(leaf) for leaf in leaves])
+        except GraphirError as error:  # after the program: its last line that computes
+            raise error.at(last, "return") from None
         outputs = {output.index for output in self.graph.outputs}
         hidden = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
         if hidden:
@@ -487,9 +491,16 @@ class TorchRecorder:
             lambda x, to: self._cast(x, to, INTERMEDIATE, f"torch.{name}"),
             results,
             lambda wide: vector_places(
-                results[0].shape, self._tensors(real), 512 if wide and self._has_avx512 else 256
+                results[0], self._tensors(real), 512 if wide and self._has_avx512 else 256
             ),
-            lambda: _has_onednn(self.torch, results[0].dtype),
+            lambda is_elementwise: (
+                _has_onednn(self.torch, results[0].dtype)
+                and all(
+                    x.is_contiguous() and x.numel() > 1
+                    for x in self._tensors(real)
+                    if is_elementwise
+                )
+            ),
         )
         result = row(call, *args, **keywords)
         if result is None:
@@ -615,7 +626,7 @@ class TorchRecorder:
     def _refuse_leaving(self, values: Sequence[Any]) -> None:
         """Raise GraphError if the value of a tensor that depends on inputs leaves the graph.
 
-        A value that the program only checks may leave it.
+        A value that the program only checks or prints may leave it.
         """
         tensors = self._tensors(values) if values else ()
         symbols = [self.tensors[self._plain(x)] for x in tensors]
@@ -623,21 +634,24 @@ class TorchRecorder:
         if not symbols:
             return
         function = self.sites.function.name if self.sites.function else "item"
-        if self.sites.is_check():
-            self._note(f"the graph leaves out the check of a value ({function})")
+        use, reader = self.sites.unused(function in _TEXTS), self.sites.reader()
+        if use:
+            self._note(f"the graph leaves out the {use} of a value ({function})")
             return
+        fix = _STAYING.get(function, "use torch.where, or pass the value as an argument")
         raise GraphError(
             "the value of a tensor leaves the graph, which holds for all values",
+            reason=f"{reader} reads it" if reader else "",
             got=str(symbols[0].type),
-            fix=_STAYING.get(function, "use torch.where, or pass the value as an argument"),
+            fix=_STAYING.get(reader.partition(":")[0], fix),
             op=function,
         ).at(self.sites.location(), function)
 
 
+_TEXTS = frozenset(("__format__", "__repr__", "__str__"))
+
 _STAYING = {
-    **dict.fromkeys(
-        ("__format__", "__repr__", "__str__"), "leave the text out, or print x.shape and x.dtype"
-    ),
+    **dict.fromkeys(_TEXTS, "leave the text out, or print x.shape and x.dtype"),
     **dict.fromkeys(("__index__", "__int__"), "pass the number as an argument"),
     **dict.fromkeys(
         ("numpy", "tolist", "__array__", "__dlpack__"), "compute with PyTorch's functions instead"
@@ -646,8 +660,12 @@ _STAYING = {
     "one_hot": "pass num_classes",
     **dict.fromkeys(("clamp", "clip"), "pass both bounds as tensors, or both as numbers"),
     "tensor_split": "pass the indices as numbers",
+    "torch/amp/grad_scaler.py": (
+        "make the optimizer with fused=True, whose op itself decides whether to take the step",
+        "call scaler.unscale_(optimizer), and take the step outside of the graph",
+    ),
 }
-"""What to write in place of a function that takes a value out of the graph."""
+"""What to write in place of a function, or file, that takes a value out of the graph."""
 
 _EMPTY = frozenset(
     ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted")
@@ -659,7 +677,7 @@ _READING = frozenset(("_local_scalar_dense", "equal", "is_nonzero", "item", "all
 
 _NUMBERS = frozenset(("__float__", "__int__", "__index__", "__complex__"))
 
-_LEAVING = frozenset(("numpy", "tolist", "__array__", "__dlpack__")) | _NUMBERS
+_LEAVING = frozenset(("numpy", "tolist", "__array__", "__dlpack__")) | _NUMBERS | _TEXTS
 """The methods of tensors that read values without an op, as torch.Tensor([x[0]]) does by float."""
 
 
@@ -729,7 +747,7 @@ def _restoring_values(op: Any, args: Sequence[Any]) -> Generator[None]:
 
 
 def _has_onednn(torch: Any, dtype: Any) -> bool:
-    """Whether oneDNN computes convolutions of a dtype on this processor."""
+    """Whether oneDNN computes functions of a dtype on this processor."""
     kinds = {torch.bfloat16: "bf16", torch.float16: "fp16"}
     if dtype not in kinds or not torch.backends.mkldnn.is_available():
         return torch.backends.mkldnn.is_available()

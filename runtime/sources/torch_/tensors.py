@@ -77,17 +77,25 @@ class Tensors:
 
     def __getitem__(self, tensor: Any) -> Symbol:
         """Return the symbol of a tensor's present value."""
-        storage = self._live_storage(tensor)
-        if storage is None:
+        if self.is_new(tensor):
             self.add_outer(tensor, *self._unmet(tensor))
-            storage = self._storages[self.key(tensor)]
+        storage = self._storages[self.key(tensor)]
         symbol = storage.views.get(_geometry(tensor))
         live = symbol is not None and self._is_live(symbol)
         return symbol if symbol is not None and live else storage.read(self._graph, tensor)
 
+    def is_new(self, tensor: Any) -> bool:
+        """Whether a tensor has no element of the tensors that the recording has met.
+
+        Such are the rows of one tensor that the program has from outside, and never writes to.
+        """
+        storage = self._live_storage(tensor)
+        return storage is None or storage.is_apart(tensor)
+
     def add_outer(self, tensor: Any, symbol: Symbol, name: str) -> None:
         """Record the symbol and the name of a tensor that the program has from outside."""
         self[tensor] = symbol
+        self._storages[self.key(tensor)].outer.append(_geometry(tensor))
         self._outer[self.key(tensor)] = name
 
     def outer_name(self, tensor: Any) -> str:
@@ -145,6 +153,19 @@ class _Storage:
         self._base, self._shape, self._dtype = _geometry(tensor), tuple(tensor.shape), tensor.dtype
         self.base_symbol: Any = None
         self.views: dict[Geometry, Symbol] = {}
+        self.outer: list[Geometry] = []  # of the tensors from outside
+        self._is_written = False
+
+    def is_apart(self, tensor: Any) -> bool:
+        """Whether a tensor has no element of the base, or of the tensors from outside.
+
+        The answer is False for another dtype, and once an op has written to the storage.
+        """
+        if self._is_written or tensor.dtype is not self._dtype or _geometry(tensor) in self.views:
+            return False
+        size = self._storage.nbytes() // tensor.element_size()
+        elements = [_grid(size, *x[1:4]).ravel() for x in (self._base, *self.outer)]
+        return not np.isin(_grid(size, *_geometry(tensor)[1:4]), np.concatenate(elements)).any()
 
     def read(self, graph: Graph, tensor: Any) -> Symbol:
         """Return the symbol of a view, taken from the base."""
@@ -159,6 +180,7 @@ class _Storage:
 
     def write(self, graph: Graph, tensor: Any, symbol: Symbol) -> None:
         """Update the base, and forget the views."""
+        self._is_written = True
         if _geometry(tensor) == self._base:
             self.base_symbol = symbol
         else:

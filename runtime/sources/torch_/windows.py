@@ -136,7 +136,7 @@ def _convolution(e: RowCall, x: Any, weight: Any, bias: Any, *settings: Any) -> 
     rank = x.rank - 2
     if rank < 1:
         return None
-    has_steps = e.is_half and transposed and not e.onednn()
+    has_steps = e.is_half and transposed and not e.onednn(False)
     is_wide = e.is_half and bias is not None and not has_steps
     if is_wide:
         x, weight, bias = (e.wide(operand) for operand in (x, weight, bias))

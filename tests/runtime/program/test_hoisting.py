@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Graph, Symbol, ops
+from graphir import Graph, Symbol, control, ops
+from passes.rewriter import bodies_of
 from runtime import Program, interpret
 from runtime.program.cost_model import COST, scaled
-from tests.support.evaluator import same
+from tests.support.evaluator import agree, same
 from tests.support.tables import every
 
 WEIGHTS = np.arange(120 * 100).astype(np.int8).reshape(120, 100)
@@ -71,3 +72,37 @@ def test_the_memory_of_large_values_has_a_limit() -> None:
     with scaled(1, HOISTED_BYTES=4 * WEIGHTS.size - 1):
         assert 4 * WEIGHTS.size > COST.HOISTED_BYTES
         assert {"cast", "subtract", "multiply"} <= op_names(Program(graph))
+
+
+def chosen(x: Symbol, w: Symbol) -> Any:
+    return control.cond(x[0, 0] > 0, lambda: x @ w.T, lambda: x - w.T[:3])
+
+
+def chosen_in_turns(x: Symbol, w: Symbol) -> Any:
+    return control.while_loop(lambda c: c[0, 0] < 9, lambda c: chosen(c, w) * 0 + c + 1, x)
+
+
+def scanned(x: Symbol, w: Symbol) -> Any:
+    return control.scan(lambda c, row: (c @ w.T, c + row), x, x)
+
+
+@every("make", [chosen, chosen_in_turns, scanned])
+def test_values_of_constants_in_the_graphs_of_control_flow(make: Any) -> None:
+    graph = Graph("constants", rules="numpy")
+    x = graph.input("float32", (3, 120), name="x")
+    weights = np.arange(120 * 120, dtype="float32").reshape(120, 120) / 7200 - 1
+    result = make(x, graph.constant(weights, "float32"))
+    graph.output(*(result if isinstance(result, tuple) else (result,)))
+    given = np.linspace(-4, 4, 360).astype("float32").reshape(3, 120)
+    program = Program(graph)
+    for values in (given, -given):
+        results, meaning = (
+            each if isinstance(each, tuple) else (each,)
+            for each in (program(values), interpret(graph, values))
+        )
+        assert agree(results, meaning)
+    (flow,) = [x for x in program.lowered.symbols if bodies_of(x)]
+    inner = [Program(body) for body in bodies_of(flow)]
+    inner += [Program(y) for z in inner for x in z.lowered.symbols for y in bodies_of(x)]
+    assert set[str]().union(*map(op_names, inner)).isdisjoint(("transpose", "permute"))
+    assert len(flow.args) < 4

@@ -69,6 +69,8 @@ _HALF_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "erf": torch.erf,
     "entr": torch.special.entr,
     "xlog1py": lambda x: torch.special.xlog1py(x, x.roll(777)),
+    "sigmoid": torch.sigmoid,
+    "silu": torch.nn.functional.silu,
     "gelu": torch.nn.functional.gelu,
     "gelu, tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
     "mse_loss": lambda x: torch.nn.functional.mse_loss(x, x.roll(777), reduction="none"),
@@ -77,7 +79,7 @@ _HALF_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         x, x.roll(7), reduction="none", beta=0.7
     ),
 }
-_NEARLY = {"gelu, tanh": 30, "xlog1py": 4, "entr": 4, "gelu": 2}
+_NEARLY = {"gelu, tanh": 30, "xlog1py": 4, "entr": 4, "gelu": 30, "silu": 2}
 """The elements of 65,536 that may differ by an ulp, of functions that float32 rounds otherwise."""
 
 
@@ -222,6 +224,41 @@ def test_powers_of_integers_below_one_are_zero() -> None:
             np.testing.assert_array_equal(value, function(x, y).numpy())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_group_norms_of_equal_elements_leave_the_roundings_of_torch(dtype: Any) -> None:
+    generator = torch.Generator().manual_seed(7)
+    x = torch.randn(3, 1, 1, generator=generator).expand(3, 4, 5).contiguous().to(dtype)
+    weight, bias = torch.randn(2, 4, generator=generator).to(dtype)
+    for settings in ((None, None), (weight, None), (None, bias), (weight, bias)):
+        function = lambda x, s=settings: torch.nn.functional.group_norm(x, 2, *s)  # noqa: E731
+        value, right = interpret(from_torch(function, x), array_of(torch, x)), function(x)
+        np.testing.assert_array_equal(value, array_of(torch, right))
+
+
+_COMPLEX_POWERS: dict[str, Callable[..., Any]] = {
+    "x ** y": torch.pow,
+    "in place": lambda x, y: x.clone().pow_(y),
+    "a real exponent": lambda x, y: x ** y.real.contiguous(),
+    "0 ** y": lambda x, y: 0**y + 1j**y,
+    "1 ** y": lambda x, y: 1**y,
+    "numbers": lambda x, y: torch.stack([x**n for n in (0, 1, 2, 3, 4, -1, -2, 0.5, -0.5, 1j)]),
+    "reciprocal": lambda x, y: torch.stack([x.reciprocal(), x.rsqrt(), 1 / x, y / x]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_powers_have_the_infinities_and_nans_of_torch(dtype: Any) -> None:
+    numbers = [0, 1, -1, 2, -0.5, 1j, -1 + 1j, torch.inf, -torch.inf, torch.nan]
+    points = torch.tensor([*map(complex, numbers), complex(0, torch.inf)], dtype=dtype)
+    x, y = (z.flatten() for z in torch.meshgrid(points, points, indexing="ij"))
+    for name, function in _COMPLEX_POWERS.items():
+        value = interpret(from_torch(function, x, y), x.numpy(), y.numpy())
+        right = function(x, y).numpy()
+        for part, other in ((value.real, right.real), (value.imag, right.imag)):
+            np.testing.assert_allclose(part, other, 1e-4, 1e-4, err_msg=name)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_kernels_that_round_by_place(dtype: Any) -> None:
     """The elements that fill no two vectors run in a second loop, which rounds more often."""
@@ -236,6 +273,8 @@ def test_kernels_that_round_by_place(dtype: Any) -> None:
     }
     functions: dict[str, Callable[[Any], Any]] = {
         "alpha": lambda x: torch.add(x, x, alpha=0.9),
+        "alpha of a wider number": lambda x: torch.sub(x, torch.tensor(-0.7), alpha=0.9),
+        "alpha of integers": lambda x: torch.add(x, (x * 9).long(), alpha=0.9),
         "rsqrt": lambda x: torch.rsqrt(x.abs()),
         "softshrink": lambda x: torch.nn.functional.softshrink(x, 0.3),
     }

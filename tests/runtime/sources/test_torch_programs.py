@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import logging
+import re
+import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +106,129 @@ def test_a_value_that_leaves_is_refused_with_line_and_fix(function: Any, fix: st
     with pytest.raises(GraphError) as error:
         from_torch(function, X)
     assert fix in str(error.value) and "test_torch_programs.py:" in str(error.value)
+
+
+@every("function", [lambda x: x * len(str(x)), lambda x: x * float(f"{x[0]}"[8]), repr])
+def test_the_text_of_a_tensor_is_no_value_of_the_graph(function: Any) -> None:
+    with pytest.raises(GraphError, match="leave the text out, or print"):
+        from_torch(function, X)
+
+
+def prints(x: Any) -> Any:
+    print(f"{x.sum():.3f}", x.mean().item(), nn.Parameter(x))
+    _LOGGER.info("%s", x[0])
+    return x * 2
+
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def test_a_value_that_is_only_printed_stays_out_of_the_graph(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO):
+        graph = from_torch(prints, X)
+    assert len(graph.symbols) == 3 and all("leaves out the print" in x for x in graph.notes)
+    for text in (
+        "print(y := x.sum().item())",
+        "print(); y = x.sum().item()",
+        "values.append(x.sum().item())",
+    ):
+        program = {"values": []}
+        exec(f"def read(x):\n    {text}\n    return x", program)
+        with pytest.raises(GraphError, match="leaves the graph"):
+            from_torch(program["read"], X)
+
+
+def _scaled_step(fused: bool) -> Any:
+    torch.manual_seed(0)
+    net, scaler = nn.Linear(5, 2), torch.amp.GradScaler("cpu", init_scale=8.0)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, fused=fused)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        scaler.scale(net(x).pow(2).mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return [p.detach().clone() for p in net.parameters()], scaler._scale.clone()
+
+    return step
+
+
+def test_the_step_of_a_scaler_needs_an_optimizer_whose_op_decides() -> None:
+    with pytest.raises(GraphError) as error:
+        from_torch(_scaled_step(False), X)
+    text = str(error.value)
+    assert re.search(
+        r"test_torch_programs.py:\d+:9: item: .* torch/amp/grad_scaler.py:\d+ reads", text
+    )
+    assert "fused=True" in text and "outside of the graph" in text
+    graph = from_torch(_scaled_step(True), X)
+    for x in (X, X * 3, X * torch.inf):  # the last is not stepped
+        parameters, scale = _scaled_step(True)(x)
+        for value, right in zip(interpret(graph, x.numpy()), (*parameters, scale), strict=True):
+            np.testing.assert_allclose(value, right.numpy(), atol=1e-6)
+
+
+def test_a_program_of_an_installed_package_has_the_line_of_its_own() -> None:
+    path = Path(torch.__file__).parents[1] / "some_package.py"  # no file is read or written
+    program = dict[str, Any]()
+    exec(compile("def read(x):\n    y = x * 2\n    return y.item()", str(path), "exec"), program)
+    errors: list[BaseException | None] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "excepthook", lambda hook: errors.append(hook.exc_value))
+        thread = threading.Thread(target=from_torch, args=(program["read"], X.sum()))
+        thread.start()
+        thread.join()
+    assert "some_package.py:3:12: item: " in str(errors[0])
+
+
+FLAT = torch.linspace(-1, 1, 15)
+ROWS = FLAT.view(3, 5)
+
+
+class OfOneMemory(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(FLAT[:5]), nn.Parameter(FLAT[5:10])
+
+    def forward(self, x: Any) -> Any:
+        return x * self.weight + self.bias
+
+
+def test_tensors_from_outside_may_be_parts_of_one_memory() -> None:
+    weight, bias, _ = ROWS
+    graph = from_torch(lambda x: x * weight + bias, X)
+    np.testing.assert_array_equal(interpret(graph, X.numpy()), (X * weight + bias).numpy())
+    graph = from_torch(OfOneMemory(), X)
+    assert graph.input_names == ["x", "weight", "bias"]
+    np.testing.assert_array_equal(interpret(graph, X.numpy()), (X * weight + bias).numpy())
+
+    def overlaps(x: Any) -> Any:
+        return x * weight + FLAT[4:9]
+
+    def writes_to_one(x: Any) -> Any:
+        y = x * weight
+        weight.mul_(1.0)
+        return y + bias
+
+    for function in (overlaps, writes_to_one):
+        with pytest.raises(GraphError, match="shares memory"):
+            from_torch(function, X)
+
+
+def returns_written_memory(x: Any) -> Any:
+    y = x * 2
+    whole = y.view(torch.int32)
+    y.sqrt_()
+    return whole
+
+
+def test_a_result_that_cannot_be_read_is_refused_at_the_last_line_that_computes() -> None:
+    with pytest.raises(GraphError, match="in another dtype") as error:
+        from_torch(returns_written_memory, X)
+    line = returns_written_memory.__code__.co_firstlineno + 3
+    assert f"test_torch_programs.py:{line}:5: return: " in str(error.value)
 
 
 class Plain(torch.Tensor):
