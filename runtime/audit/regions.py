@@ -17,7 +17,6 @@ from graphir import Symbol, ops
 from runtime.audit.blocked_run import Array, View, keep_freed_memory
 from runtime.audit.subject import Subject
 from runtime.audit.sweep import Sweep, views
-from runtime.audit.tape import values_backwards
 from runtime.audit.wide import WideRun
 
 LEAST = 1 << 16
@@ -28,6 +27,7 @@ SMALL = 1 << 26
 
 Visit: TypeAlias = Callable[[WideRun, Symbol], None]
 Compute: TypeAlias = Callable[[WideRun, Symbol, dict[int, Array]], None]
+_Values: TypeAlias = dict[int, tuple[Array | None, Array | None]]
 
 
 class SweepRegion(NamedTuple):
@@ -150,7 +150,7 @@ class Regions:
     A run keeps the values that are used outside of regions if these fit in `memory` bytes and the
     audit is likely to read them again, to sweep or to measure. Else the run frees each value after
     its last use, and `complete` computes the values again if the audit does read them. If they do
-    not fit, a sweep computes them part by part (see runtime.audit.tape).
+    not fit, a sweep computes them part by part (see values_backwards).
     """
 
     def __init__(self, subject: Subject, memory: int, blame: bool) -> None:
@@ -285,3 +285,59 @@ class Regions:
                 item.visit_backwards(sweep)
             else:
                 sweep.visit(item)
+
+
+def values_backwards(subject: Subject, memory: int) -> Iterator[tuple[WideRun, Symbol]]:
+    """Yield each live symbol from the last to the first, with a run that has its values.
+
+    The run also has the values of the symbol's operands, and at most `memory` bytes of values at a
+    time besides the checkpoints. A range of symbols whose values fit is computed and kept. A longer
+    range is halved: the first half runs to the middle, where the live values are the checkpoint
+    from which the second half starts (A. Griewank, Achieving logarithmic growth of temporal and
+    spatial complexity in reverse automatic differentiation, 1992).
+    """
+    tape = _Tape(subject, memory)
+    yield from tape.range(0, len(subject.live), tape.values(0))
+
+
+class _Tape:
+    def __init__(self, subject: Subject, memory: int) -> None:
+        self.subject, self.memory, self.run = subject, memory, subject.run()
+        self.live, self.last = subject.live, subject.last
+        self.sizes = [subject.bytes_of(symbol) for symbol in self.live]
+
+    def values(self, end: int) -> _Values:
+        """Return the values that the run has of the first `end` live symbols, and of inputs."""
+        places = {x.index for x in (*self.run.graph.inputs, *self.live[:end])}
+        pairs = {i: (self.run.beside.values[i], self.run.values[i]) for i in places}
+        return {i: pair for i, pair in pairs.items() if pair[0] is not None}
+
+    def range(self, start: int, end: int, values: _Values) -> Iterator[tuple[WideRun, Symbol]]:
+        """Yield the symbols of a range from the last to the first; the run has `values`."""
+        symbols = self.live[start:end]
+        if end - start <= 1 or sum(self.sizes[start:end]) <= self.memory:
+            self._advance(symbols, keep=True)
+            yield from ((self.run, symbol) for symbol in reversed(symbols))
+            return
+        middle = (start + end) // 2
+        self._advance(self.live[start:middle], keep=False)
+        yield from self.range(middle, end, self.values(middle))
+        self._restore(values, end)
+        yield from self.range(start, middle, values)
+
+    def _advance(self, symbols: Sequence[Symbol], keep: bool) -> None:
+        runs = self.run.beside, self.run
+        for symbol in symbols:
+            for run in runs:
+                if run.values[symbol.index] is None:
+                    run.values[symbol.index] = run.value(symbol)
+            for x in () if keep else (symbol, *symbol.args):
+                if self.last[x.index] == symbol.index:
+                    for run in runs:
+                        run.values[x.index] = None
+
+    def _restore(self, values: _Values, end: int) -> None:
+        for symbol in self.live[:end]:
+            self.run.beside.values[symbol.index] = self.run.values[symbol.index] = None
+        for i, (beside, wide) in values.items():
+            self.run.beside.values[i], self.run.values[i] = beside, wide

@@ -32,7 +32,6 @@ from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.rule_reports.findings import count_text
 from passes import CastReport, cast_report
-from passes.analysis.retype import retyped
 from runtime.audit.audit import audit_recorded
 from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.progress import Watch
@@ -147,13 +146,8 @@ class Recording:
                 got=f"{described(self.result)}{steps_text}",
                 fix="return arrays of numbers that NumPy computes from the arguments",
             )
-        graph, beyond, outputs = self.graph, self.beyond, self.outputs
-        if as_dtype is not None:
-            new = retyped(graph, as_dtype)
-            graph, beyond, outputs = new.graph, beyond.steps_in(new.twins), None
-        return audit_recorded(
-            graph, self.inputs, outputs, beyond, self.names, blame, progress, memory
-        )
+        options = self.names, blame, progress, memory, as_dtype
+        return audit_recorded(self.graph, self.inputs, self.outputs, self.beyond, *options)
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""
