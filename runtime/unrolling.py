@@ -8,6 +8,7 @@ results become inputs, are steps beside the straight graph.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -18,6 +19,7 @@ from graphir import (
     DType,
     ExecutionError,
     Graph,
+    GraphirError,
     Location,
     PromotionError,
     Symbol,
@@ -46,7 +48,8 @@ class StepBeside(NamedTuple):
 
     `results` are the inputs that hold the results of a call. `operands` are the symbols that the
     step reads; None if some are opaque. `chooses` holds for a choice, and `truth` if it reads only
-    whether a value is nonzero.
+    whether a value is nonzero. `function` is that of a call, and `parts` the number of its results,
+    opaque ones among them.
     """
 
     what: str
@@ -55,6 +58,8 @@ class StepBeside(NamedTuple):
     operands: tuple[Symbol, ...] | None
     chooses: bool = False
     truth: bool = False
+    function: Any = None
+    parts: int = 0
 
 
 class Unrolled(NamedTuple):
@@ -311,21 +316,40 @@ class _Unrolling:
         return self.emit(ops.constant, (), dtype=type_.dtype, value=value)  # no row
 
     def call_values(self, symbol: Symbol, args: Sequence[_Value]) -> Iterator[_Value]:
-        """Call a function of another library, and yield its results as inputs."""
+        """Call a function of another library, and yield its results as inputs.
+
+        Random draws are those of the call's `run_draws`, if it has any.
+        """
         parts = symbol.type.with_dtypes(symbol.graph.concrete_dtype).parts
         call = ControlCall(symbol.op, symbol.attrs, parts, self.run.sizes, ())
-        values = [
-            self.input(type_, array, self.here)
-            if type(type_) is TensorType
-            else _Value(self, None, array)
-            for array, type_ in zip(call([arg.array for arg in args]), parts, strict=True)
-        ]
+        callee = symbol.attrs["callee"]
+        draws = getattr(callee.function, "run_draws", None)
+        results = call.bound(draws) if draws else call([arg.array for arg in args])
+        values = [self.call_value(*pair) for pair in zip(results, parts, strict=True)]
         results, operands = (
             tuple(x.symbol for x in each if x.symbol is not None) for each in (values, args)
         )
-        step = StepBeside(symbol.attrs["callee"].name, self.here, results, operands)
-        self.steps.append(step if len(operands) == len(args) else step._replace(operands=None))
+        step = StepBeside(
+            callee.name,
+            self.here,
+            results,
+            operands if len(operands) == len(args) else None,
+            function=callee.function,
+            parts=len(parts),
+        )
+        self.steps.append(step)
         yield from values
+
+    def call_value(self, array: Any, type_: Any) -> _Value:
+        """Return a result of a call: an input, also of an array whose rank no type tells."""
+        if type(type_) is TensorType:
+            return self.input(type_, array, self.here)
+        if isinstance(array, np.ndarray):
+            value = cast("NDArray[Any]", array)
+            with suppress(GraphirError):  # a dtype that graphs lack, such as that of text
+                own = TensorType(DType.from_numpy(value.dtype), value.shape)
+                return self.input(own, np.array(value, order="C"), self.here)
+        return _Value(self, None, array)
 
 
 class _UnrolledCall(ControlCall):

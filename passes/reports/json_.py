@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphir.gc_pause import uncollected
+from passes.analysis.casts.measured import plain
 from passes.reports import words
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def _losses(report: CastReport) -> Iterator[dict[str, Any]]:
                 "loss": words.loss(site),
                 "operands": [str(number) for number in measured.operands],
                 "weight": measured.weight,
+                "received": plain(measured.received),
                 **{name: facts[name] for name in _LOSS_FACTS},
             }
 

@@ -120,6 +120,8 @@ def loss(site: CastSite) -> str:
         return row.kind
     operation = _operation(row.op, [number_text(x) for x in measured.operands])
     change = became(*measured.worst)
+    if measured.received:
+        change += f", beside {measured.received:.2g} received"
     return f"{operation} = {change}" if operation else change
 
 
@@ -168,9 +170,10 @@ def unseen(report: CastReport) -> list[str]:
 
     An unseen step takes its operands as they are: so their errors are in no output's error.
     """
-    steps = report.unseen
+    decisions = [f"decided by values: {step_text(step)}" for step in report.unseen if step.decides]
+    steps = [step for step in report.unseen if not step.decides]
     if not steps:
-        return []
+        return decisions[:MAX_UNSEEN]
     hides_errors = any(step.hides for step in steps)
     unknown_count = sum(not output.is_known for output in report.outputs)
     if unknown_count:
@@ -188,7 +191,7 @@ def unseen(report: CastReport) -> list[str]:
     lines = [f"not seen: {step_text(step)}" for step in steps[:MAX_UNSEEN]]
     if len(steps) > MAX_UNSEEN:
         lines.append(f"... and {count_text(len(steps) - MAX_UNSEEN, 'other step')} not seen")
-    return [first, *lines]
+    return [first, *lines, *decisions[:MAX_UNSEEN]]
 
 
 def step_place(step: Unseen) -> str:
@@ -198,6 +201,8 @@ def step_place(step: Unseen) -> str:
 
 def step_text(step: Unseen) -> str:
     """Return an unseen step's location, its reason, and what it may hide."""
+    if step.decides:
+        return f"{step_place(step)} {printable(step.reason, 500)}"
     means = "may hide an error" if step.hides else "has operands without error"
     if step.casts:
         means = f"{means} and casts" if step.hides else "may hide casts"

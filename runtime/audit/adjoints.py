@@ -22,6 +22,7 @@ from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.semantics import data_movement as movement
 from graphir.semantics.evaluation import apply
 from passes.decompose import decompose
+from runtime.audit.library_calls import CallResult
 from runtime.audit.wide import OF_RUN
 from runtime.interpreter import ReferenceRun
 
@@ -39,7 +40,8 @@ class StepValues:
     `read_wide` and `read_real` read an operand of a run, when a rule first asks for the operands;
     `read_wide(-1)` is the result of the wide run. Only the operands in `erring` have errors: others
     are the same object in both runs. `evaluate` applies the op to operands in wide arithmetic.
-    `settings` are the op's attributes as keyword arguments of a kernel.
+    `settings` are the op's attributes as keyword arguments of a kernel. `call` is the library's
+    call of which the symbol is a result.
     """
 
     def __init__(
@@ -50,8 +52,12 @@ class StepValues:
         erring: Container[int],
         evaluate: Callable[[Sequence[Array]], Array],
         settings: Mapping[str, Any],
+        call: CallResult | None = None,
     ) -> None:
         self.symbol, self.evaluate, self.settings = symbol, evaluate, settings
+        self.call = call
+        self.pulled: tuple[Array, Sequence[Array | None] | None] | None = None
+        """The last adjoint that a rule pulled through the call, and those of the operands."""
         self._read_wide, self._read_real, self._erring = read_wide, read_real, erring
 
     @cached_property
@@ -111,6 +117,8 @@ def finite(array: Array) -> Array:
 def pull(step: StepValues, adjoint: Array, at: int) -> Array | None:
     """Return the adjoint of one operand of an op that is not elementwise; None without a rule."""
     op = step.symbol.op
+    if step.call is not None:
+        return _pull_call(step, adjoint, at)
     rule = _RULES.get(op, _pull_movement if op.kind == "movement" else None)
     if rule is None:
         return _pull_composite(step, adjoint, at)
@@ -325,6 +333,24 @@ _RULES: dict[Op, Callable[[StepValues, Array, int], Array]] = {
     ops.slice_update: _slice_update,
     ops.stack: _stack,
 }
+
+
+def _pull_call(step: StepValues, adjoint: Array, at: int) -> Array | None:
+    """Return the adjoint of an operand of a library's call, by the library's own derivatives.
+
+    The slopes are those at the mean of both runs: exact of convolutions, which are bilinear.
+    """
+    if step.pulled is None or step.pulled[0] is not adjoint:
+        assert step.call is not None
+        operands = [
+            step.middle(i)
+            if x.dtype.is_inexact
+            else step.wide[i].astype(np.bool_ if x.dtype is DType.bool else np.int64)
+            for i, x in enumerate(step.symbol.args)
+        ]
+        step.pulled = adjoint, step.call.call.adjoints(operands, step.call.place, adjoint)
+    parts = step.pulled[1]
+    return None if parts is None else parts[at]
 
 
 def _pull_composite(step: StepValues, adjoint: Array, at: int) -> Array | None:

@@ -12,22 +12,24 @@ from numpy.typing import NDArray
 from graphir import Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
+from graphir.semantics.library_calls import NumPyCall
 from passes.analysis.casts import CastReport, Measured, report_with_kernels
 from passes.analysis.casts.unseen import parts_unseen, unique_parts
 from passes.analysis.retype import retyped
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
 from runtime.audit.exactness import moduli
+from runtime.audit.library_calls import CallResult, LibraryCall, TracedCall, with_calls
 from runtime.audit.losses import LossySteps
 from runtime.audit.measuring import measure, merge
-from runtime.audit.opaque import Beyond, OpaqueStep, Unknown
+from runtime.audit.opaque import NO_VALUE, Beyond, OpaqueStep, Unknown
 from runtime.audit.regions import Regions
-from runtime.audit.subject import Subject
+from runtime.audit.subject import Subject, refuted
 from runtime.audit.wide import WideRun
 from runtime.binding import bind
 from runtime.progress import Count, Watch, watcher
 from runtime.results import owned, require_outputs
-from runtime.unrolling import Unrolled, unrolled
+from runtime.unrolling import StepBeside, Unrolled, unrolled
 
 
 def audit(
@@ -89,29 +91,39 @@ def _audit_unrolled(
 ) -> CastReport:
     """Audit a run of a graph with control flow."""
     graph = run.graph
-    steps = [
-        OpaqueStep(
-            step.what,
-            step.location,
-            "chooses by a value what runs" if step.chooses else "is computed by its library alone",
-            step.results,
-            step.operands,
-            steers=step.chooses,
-            exact=step.chooses,
-            truth=step.truth,
-            compiled=not step.chooses,
-            promotes=False,  # the graph says what a call casts: see parts_unseen
-        )
-        for step in run.steps
-    ]
-    beyond = Beyond(tuple(steps), arguments=tuple(graph.inputs[: run.arguments]))
-    if as_dtype is not None:
-        rebuilt = retyped(graph, as_dtype)
-        graph, beyond = rebuilt.graph, beyond.steps_in(rebuilt.twins)
-    report = audit_recorded(graph, run.arrays, None, beyond, (), blame, progress, memory)
-    report.graph = program if as_dtype is None else graph
+    beyond = Beyond(tuple(map(_opaque, run.steps)), arguments=tuple(graph.inputs[: run.arguments]))
+    options = blame, progress, memory, as_dtype
+    report = audit_recorded(graph, run.arrays, None, beyond, (), *options)
+    if as_dtype is None:
+        report.graph = program
     report.unseen = tuple(unique_parts([*report.unseen, *parts_unseen(program)]))
     return report
+
+
+def _opaque(step: StepBeside) -> OpaqueStep:
+    """Return an opaque step for a choice by a value, or for a call of another library."""
+    what, location, results, operands = step[:4]
+    if step.chooses:
+        reason = "chooses by a value what runs"
+        return OpaqueStep(
+            what, location, reason, results, operands, steers=True, exact=True, truth=step.truth
+        )
+    # The graph says what a call casts: see parts_unseen.
+    function = step.function
+    call = TracedCall(function) if isinstance(function, NumPyCall) else function
+    call = call if isinstance(call, LibraryCall) else None
+    reason = "is computed by its library alone"
+    data_of = None if call is None else call.data_of
+    if call is None or data_of is None or operands is None:
+        is_whole = operands is not None and len(results) == step.parts
+        own = CallResult(call, 0) if call is not None and is_whole else None
+        return OpaqueStep(
+            what, location, reason, results, operands, compiled=True, promotes=False, call=own
+        )
+    operands = tuple(operands[i] for i in data_of)
+    return OpaqueStep(
+        what, location, reason, results, operands, exact=True, promotes=False, keeps=call.draws
+    )
 
 
 def audit_recorded(
@@ -123,6 +135,7 @@ def audit_recorded(
     blame: bool = True,
     progress: bool | Watch = False,
     memory: int = 1 << 30,
+    as_dtype: DTypeLike | None = None,
 ) -> CastReport:
     """Audit a program that was recorded as a graph: see `audit`.
 
@@ -132,6 +145,14 @@ def audit_recorded(
     outside the graph may hide an error, the values that depend on the step have an unknown error,
     and the report's `.unseen` names the step.
     """
+    recorded = graph
+    graph, inputs, beyond = with_calls(graph, inputs, beyond)
+    if as_dtype is not None:
+        with np.errstate(all="ignore"):
+            beyond = refuted(graph, inputs, beyond)
+        rebuilt = retyped(graph, as_dtype)
+        recorded = graph = rebuilt.graph
+        outputs, beyond = None, beyond.steps_in(rebuilt.twins)
     extended_graph = graph.like()
     extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs
     extended_graph.input_names, extended_graph.outputs = (
@@ -143,7 +164,7 @@ def audit_recorded(
     report.arguments, report.step_results = beyond.arguments, beyond.step_results
     report.output_names = tuple(name for name, _ in names)
     report.output_rounds = tuple(rounds for _, rounds in names)
-    report.graph, report.explicit.outputs = graph, report.explicit.outputs[:count]
+    report.graph, report.explicit.outputs = recorded, report.explicit.outputs[:count]
     arrays, sizes = bind(report.explicit, inputs, {})
     subject = Subject(report, arrays, sizes, beyond)
     return _audited(subject, blame, progress, memory, outputs)
@@ -173,10 +194,11 @@ def _audited(
         )
         bits = moduli(graph, wide.rounded_places, wide.congruent_places)
         lost_places = wide.lost_places | {
-            x.index for x in graph.outputs if _is_vague(wide.cached_value(x), x, bits)
+            x.index: NO_VALUE for x in graph.outputs if _is_vague(wide.cached_value(x), x, bits)
         }
         sure = {key: equal and key[0] not in bits for key, equal in same.items()}
-        hidden_errors = Unknown(graph, subject.beyond.steps, sure, lost_places)
+        choices = [graph.symbols[place] for place in sorted(wide.choices)]
+        hidden_errors = Unknown(graph, subject.beyond.steps, sure, lost_places, choices)
         outputs = _outputs(wide, real, bits, report)
         errors = [
             output.unknown() if symbol in hidden_errors else output.error()

@@ -144,7 +144,28 @@ class LossySteps:
         for step in self.suspects([symbol]):
             self.examine(self.wide, step)
         self.close([symbol])
+        if symbol.index in self.wide.calls:
+            self._note_call(symbol)
         self._repeat(symbol)
+
+    def _note_call(self, symbol: Symbol) -> None:
+        """Note the plain roundings of a library's call, unless it lost more, and what it received.
+
+        The call on the operands of the run separates its own error from that of its operands.
+        """
+        if not self.wide.graph.storage_dtype(symbol).is_inexact:
+            return
+        if symbol.index not in self.kinds:
+            self._measure_roundings([symbol], lambda steps: ((self.wide, x) for x in steps))
+            if not self._roundings[symbol.index].changed:
+                return
+            self.kinds[symbol.index] = "rounding"
+            self.measures[symbol.index] = self._roundings[symbol.index]
+        norms = _Norms()
+        arrays = self.wide.local(symbol), self.wide.cached_value(symbol)
+        norms.add(*(as_floats(x, wide_dtype(x)) for x in arrays))
+        measured = self.measures[symbol.index]
+        self.measures[symbol.index] = replace(measured, received=norms.relative)
 
     def scan(self, run: WideRun, symbol: Symbol) -> None:
         """Ask of one block of a step whether it surely has plain roundings alone."""

@@ -9,16 +9,19 @@ operands of the step are equal in both runs and its own arithmetic is wide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from graphir import Graph, Location, Symbol
 from passes.analysis.casts import Unseen
 from passes.analysis.casts.unseen import conversion_inside, unique_parts
+
+if TYPE_CHECKING:
+    from runtime.audit.library_calls import CallResult
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +33,11 @@ class OpaqueStep:
     depends on the step, so that every later symbol depends on it. `exact` is True if, on equal
     operands, the step gives the same results in wide arithmetic as in the run. `truth` is True if
     the step read only whether the operand is nonzero. Reports name a `compiled` step even if it
-    hides no error. A step that `promotes` may cast inside, as functions of NumPy do.
+    hides no error. A step that `promotes` may cast inside, as functions of NumPy do. The results of
+    a step that `keeps` its choices, such as random draws, are those of the run whatever the errors
+    of its operands. `call` computes the step in wide arithmetic, on `operands` in order; its place
+    is that of the first result. A step without one cannot be measured (see
+    runtime.audit.library_calls).
     """
 
     what: str
@@ -43,6 +50,8 @@ class OpaqueStep:
     truth: bool = False
     compiled: bool = False
     promotes: bool = True
+    keeps: bool = False
+    call: CallResult | None = None
 
     @property
     def casts_inside(self) -> bool:
@@ -51,10 +60,6 @@ class OpaqueStep:
             return self.promotes and not self.steers
         dtypes = [x.type.dtype for x in self.operands], [x.type.dtype for x in self.results]
         return bool(self.results) and not self.exact and conversion_inside(*dtypes) != ""
-
-    def unseen(self, hides: bool) -> Unseen:
-        """Return the report's entry for the step, which may hide an error if it `hides`."""
-        return Unseen(self.what, self.location, self.reason, hides, self.casts_inside)
 
     def remap(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
         """Return the step in another graph; `twins` maps the indices here to symbols there."""
@@ -74,7 +79,8 @@ class Beyond(NamedTuple):
     `observed` has NumPy's own results of ops that the graph computes in another way: reductions of
     float16, which NumPy rounds at each step, and functions of arrays that lie backwards in memory,
     say, for which NumPy has another loop. `arguments` are the inputs that are data of the
-    program: its arguments, and the arrays that it loads; None if all inputs are.
+    program: its arguments, and the arrays that it loads; None if all inputs are. `calls` has the
+    measured calls whose results are symbols of the graph (see runtime.audit.library_calls).
     """
 
     steps: tuple[OpaqueStep, ...] = ()
@@ -82,6 +88,7 @@ class Beyond(NamedTuple):
     masks: Mapping[Symbol, Symbol] = MappingProxyType({})
     observed: Mapping[Symbol, NDArray[Any]] = MappingProxyType({})
     arguments: tuple[Symbol, ...] | None = None
+    calls: Mapping[Symbol, CallResult] = MappingProxyType({})
 
     @property
     def watched(self) -> frozenset[int]:
@@ -114,6 +121,7 @@ class Beyond(NamedTuple):
             *masks,
             *self.observed,
             *(self.arguments or ()),
+            *self.calls,
         )
 
     def remap(self, new: Iterable[Symbol]) -> Beyond:
@@ -126,6 +134,7 @@ class Beyond(NamedTuple):
             {twins[cast.index]: twins[mask.index] for cast, mask in self.masks.items()},
             {twins[symbol.index]: array for symbol, array in self.observed.items()},
             self.arguments and tuple(twins[x.index] for x in self.arguments),
+            {twins[symbol.index]: call for symbol, call in self.calls.items()},
         )
 
     def steps_in(self, twins: Sequence[Symbol | None]) -> Beyond:
@@ -138,18 +147,24 @@ class Beyond(NamedTuple):
             )
             for step in self.steps
         ]
-        return Beyond(tuple(step.remap(mapping) for step in steps))
+        calls = {mapping[symbol.index]: call for symbol, call in self.calls.items()}
+        return Beyond(tuple(step.remap(mapping) for step in steps), calls=calls)
 
 
 NOTHING = Beyond()
 """The Beyond of a graph that was not recorded."""
 
 
+NO_VALUE = "has no value in wide arithmetic"
+DECIDES = "is decided by values that have errors; the errors are those of the run's choice"
+
+
 class Unknown:
     """The symbols of a graph whose error is unknown, and the steps that hide the error.
 
     `same` maps (operand index, truth) to whether the operand was equal in both runs. `lost_places`
-    are the indices of the symbols without a value in wide arithmetic.
+    maps the indices of the symbols without a value in wide arithmetic to the reasons, and `choices`
+    has the results of calls that wide arithmetic would choose otherwise.
     """
 
     def __init__(
@@ -157,10 +172,12 @@ class Unknown:
         graph: Graph,
         steps: Sequence[OpaqueStep],
         same: Mapping[tuple[int, bool], bool],
-        lost_places: Set[int],
+        lost_places: Mapping[int, str],
+        choices: Iterable[Symbol] = (),
     ) -> None:
         self._same, self._steps = same, steps
-        self._lost_symbols = [symbol for symbol in graph.symbols if symbol.index in lost_places]
+        self._without_value = [(graph.symbols[at], lost_places[at]) for at in sorted(lost_places)]
+        self._choices = list(choices)
         self._flags = [symbol.index in lost_places for symbol in graph.symbols]
         self._making: dict[int, list[OpaqueStep]] = {}
         for step in steps:
@@ -178,14 +195,20 @@ class Unknown:
 
     def unseen(self) -> list[Unseen]:
         """Return the report's entries for the steps; equal steps at one location share an entry."""
-        entries = [
-            step.unseen(step in self.hiding)
-            for step in sorted(self._steps, key=self.hiding.__contains__, reverse=True)
-            if step in self.hiding or step.compiled or step.casts_inside
+        entries: list[Unseen] = []
+        for step in sorted(self._steps, key=self.hiding.__contains__, reverse=True):
+            hides, casts = step in self.hiding, step.casts_inside
+            decides = step.keeps and self._differs(step)
+            if hides or step.compiled or decides or casts:
+                reason = DECIDES if decides else step.reason
+                entries.append(Unseen(step.what, step.location, reason, hides, casts, decides))
+        entries += [
+            Unseen(symbol.op.name, symbol.location, reason, True)
+            for symbol, reason in self._without_value
         ]
         entries += [
-            Unseen(symbol.op.name, symbol.location, "has no value in wide arithmetic", True)
-            for symbol in self._lost_symbols
+            Unseen(symbol.op.name, symbol.location, DECIDES, decides=True)
+            for symbol in self._choices
         ]
         return unique_parts(entries)
 
@@ -201,8 +224,12 @@ class Unknown:
         return len(self.hiding) > before
 
     def _hides(self, step: OpaqueStep) -> bool:
-        if step.operands is None or not step.exact:
-            return True
-        return any(
+        if step.keeps:
+            return False
+        return step.operands is None or not step.exact or self._differs(step)
+
+    def _differs(self, step: OpaqueStep) -> bool:
+        """Whether an operand of a step differs in wide arithmetic."""
+        return step.operands is None or any(
             self._flags[x.index] or not self._same[x.index, step.truth] for x in step.operands
         )

@@ -36,6 +36,7 @@ SMALL = 1 << 26
 
 Visit: TypeAlias = Callable[[WideRun, Symbol], None]
 Compute: TypeAlias = Callable[[WideRun, Symbol, dict[int, Array]], None]
+_Values: TypeAlias = dict[int, tuple[Array | None, Array | None]]
 
 
 class SweepRegion(NamedTuple):
@@ -314,9 +315,6 @@ class Regions:
                 item.visit_backwards(sweep)
             else:
                 sweep.visit(item)
-
-
-_Values = dict[int, tuple[Array | None, Array | None]]
 
 
 def values_backwards(subject: Subject, memory: int) -> Iterator[tuple[WideRun, Symbol]]:

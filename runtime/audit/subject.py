@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from graphir import ShapeError, Symbol, TensorType, ops
+from graphir import DType, ExecutionError, Graph, ShapeError, Symbol, TensorType, ops
+from graphir.conversions import convert
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
 from passes.analysis.casts import CastReport, StepLoss
 from passes.rewriter import is_conversion
 from runtime.audit.blocked_run import BlockedRun
+from runtime.audit.library_calls import CallRun, disagreement, is_choice
 from runtime.audit.opaque import NOTHING, Beyond
-from runtime.audit.wide import Array, WideRun
+from runtime.audit.wide import Array, WideRun, wide_dtype, wide_operands, widen
+from runtime.binding import bind
 
 
 class Subject:
@@ -48,10 +51,13 @@ class Subject:
 
     def run(self) -> WideRun:
         """Return a new wide run, with its reference run beside it; neither has started."""
-        beside = _RecordedRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
+        beside = RecordedRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
         beside.observed = {symbol.index: x for symbol, x in self.beyond.observed.items()}
         wide = WideRun(beside, self.literals, self.beyond.pins, self.masks)
         wide.kinds = self.kinds
+        calls = {symbol.index: call for symbol, call in self.beyond.calls.items()}
+        wide.set_calls(calls)
+        beside.calls = CallRun(calls)
         return wide
 
     def _masked_operands(self) -> dict[Symbol, Symbol]:
@@ -123,15 +129,47 @@ class Subject:
         return tuple(_size(dim, self.sizes) for dim in symbol.shape)
 
 
-class _RecordedRun(BlockedRun):
-    """A reference run with the `observed` results of a recorded run (see Beyond), by index."""
+class RecordedRun(BlockedRun):
+    """A reference run with the `observed` results of a recorded run (see Beyond), by index.
+
+    Without one, the result of a library's call is its wide result on the operands, rounded once.
+    """
 
     observed: Mapping[int, Array] = MappingProxyType({})
+    calls: CallRun
 
     def value(self, symbol: Symbol) -> Array:
         """Return the observed value of a symbol, or compute it."""
         value = self.observed.get(symbol.index)
-        return super().value(symbol) if value is None else value
+        if value is not None:
+            return value
+        call, storage = self.calls.of(symbol), self.graph.storage_dtype(symbol)
+        if call is None:
+            return super().value(symbol)
+        try:
+            wide = self.calls.result(symbol, wide_operands(self, symbol))
+        except ExecutionError:  # the error is unknown
+            return convert(call.real, DType.from_numpy(call.real.dtype), storage, self.graph.tf32)
+        return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
+
+
+def refuted(graph: Graph, arrays: Sequence[Array], beyond: Beyond) -> Beyond:
+    """Return the same facts; calls that give other results than those of the run are refuted."""
+    run = RecordedRun(graph, *bind(graph, arrays, {}))
+    run.observed = {symbol.index: x for symbol, x in beyond.observed.items()}
+    places = {symbol.index: call for symbol, call in beyond.calls.items()}
+    calls, run.calls = dict(beyond.calls), CallRun(places)
+    for symbol in run.walk() if calls else ():
+        if symbol.index in places:
+            storage = graph.storage_dtype(symbol)
+            try:
+                local = run.calls.result(symbol, wide_operands(run, symbol))
+                actual = widen(run.cached_value(symbol), storage)
+                why = disagreement(local, actual, symbol, places[symbol.index].call.precision)
+            except ExecutionError as error:
+                why = "" if is_choice(symbol) else error.summary
+            calls[symbol] = calls[symbol]._replace(refuted=why)
+    return beyond._replace(calls=calls)
 
 
 MANY = 100

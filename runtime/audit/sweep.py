@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -120,7 +121,7 @@ class Sweep:
             error = self._error(step, _whole)
             for number, adjoint in adjoints.items():
                 self._note(symbol, number, error, adjoint)
-        for at, (number, adjoint) in product(erring, adjoints.items()):
+        for (number, adjoint), at in product(adjoints.items(), erring):
             part = pull(step, adjoint, at)
             if part is None:
                 self._leave(symbol, [at])
@@ -204,7 +205,8 @@ class Sweep:
         if view is _whole:
             sizes, tf32 = run.sizes, run.graph.tf32
             settings = settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, tf32)
-        return StepValues(symbol, wide, real, erring, lambda x: self._evaluate(symbol, x), settings)
+        evaluate, call = partial(self._evaluate, symbol), run.calls.get(symbol.index)
+        return StepValues(symbol, wide, real, erring, evaluate, settings, call)
 
     def _floats(self, symbol: Symbol, view: View) -> Array:
         """Return a block of values of the reference run as float64 or complex128."""
@@ -230,6 +232,8 @@ class Sweep:
                 return error.reshape(view(actual).shape)
         if not symbol.args or run.kinds.get(symbol.index) in TOTAL:
             expected = step.result
+        elif step.call is not None:
+            expected = _as_float(run.local(symbol))
         else:
             expected = step.real[0] if _keeps_values(symbol) else step.local
         is_value = actual is run.beside.cached_value(symbol)

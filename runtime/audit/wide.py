@@ -12,7 +12,7 @@ rounding of float64 and complex128 itself is in no reported error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from operator import attrgetter, is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -21,10 +21,10 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphirError, Symbol, ops
+from graphir import DType, ExecutionError, GraphirError, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.inference_cache import infer
-from graphir.location import CAST
+from graphir.location import CAST, INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.op import Inference
 from graphir.semantics.evaluation import Evaluation, settings_of
@@ -33,6 +33,7 @@ from passes.rewriter import is_conversion, origins_of
 from runtime.audit.blocked_run import BlockedRun, View
 from runtime.audit.exact import numbers
 from runtime.audit.exactness import keeps_equal, modulus
+from runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
 from runtime.audit.measuring import blocks
 from runtime.audit.mixed import (
     Pair,
@@ -46,6 +47,7 @@ from runtime.audit.mixed import (
     truncated,
     wide_dtype,
 )
+from runtime.audit.opaque import NO_VALUE
 
 if TYPE_CHECKING:
     from typing import Self
@@ -79,6 +81,15 @@ def widen(array: Array, dtype: DType) -> Array:
     return convert(array, dtype, wide)
 
 
+def wide_operands(run: BlockedRun, symbol: Symbol) -> list[Array]:
+    """Return the operands of a symbol in a reference run, in their wide dtypes."""
+    storages = [run.graph.storage_dtype(x) for x in symbol.args]
+    return [
+        run.floats(x) if storage.is_inexact else widen(run.cached_value(x), storage)
+        for x, storage in zip(symbol.args, storages, strict=True)
+    ]
+
+
 _code = attrgetter("code")
 
 
@@ -104,9 +115,11 @@ class WideRun(BlockedRun):
     operands. It also takes the value of an op that fails on wide operands, such as an index that is
     in range only because it wrapped. `literals` maps the index of a constant to the Python number
     that its dtype rounds; `pins` and `masks` are as in `Beyond`. `kinds` has
-    the kinds of the lossy steps, by symbol index (see runtime.audit.losses). `lost_places` has the
-    indices of symbols without a value in wide arithmetic, `rounded_places` those of integers that
-    float64 rounded, `equal_places` those of symbols that facts prove to be equal in both runs.
+    the kinds of the lossy steps, by symbol index (see runtime.audit.losses). `lost_places` maps the
+    indices of symbols without a value in wide arithmetic to the reasons, `rounded_places` has those
+    of integers that float64 rounded, `equal_places` those of symbols that facts prove to be equal
+    in both runs. `calls` has the results of library calls, and `choices` those results that wide
+    arithmetic would choose otherwise (see runtime.audit.library_calls).
     """
 
     def __init__(
@@ -123,12 +136,19 @@ class WideRun(BlockedRun):
         arrays = [self._widen(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
-        self.lost_places: set[int] = set()
+        self.lost_places: dict[int, str] = {}
+        self.choices: set[int] = set()
+        self._locals: dict[int, Array] = {}
+        self.set_calls({})
         self.congruent_places: set[int] = set()
         self.equal_places = {x.index for x in graph.inputs} - self.rounded_places
         self._moduli: dict[int, int | None] = {}
         self._lows: dict[int, tuple[ref[Array], Array]] = {}
         self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
+
+    def set_calls(self, calls: Mapping[int, CallResult]) -> None:
+        """Set the symbols that are results of library calls."""
+        self.calls, self.call_run, self._local_run = calls, CallRun(calls), CallRun(calls)
 
     def block(self, operands: Iterable[Symbol], view: View) -> Self:
         """Return a run of one block, with one of the reference run beside it."""
@@ -181,14 +201,52 @@ class WideRun(BlockedRun):
             number = _as_array(self.literals[symbol.index])
             return convert(number, wide_dtype(number), WIDE[symbol.dtype.family])
         if symbol.args and not self.is_equal(symbol):
-            operands = [self.cached_value(arg) for arg in symbol.args]
+            is_call = symbol.index in self.calls
+            operands = [(self._decided if is_call else self.cached_value)(x) for x in symbol.args]
             if self._is_congruent(symbol, operands):
                 self.congruent_places.add(symbol.index)
                 return self._widen(symbol)
-            with suppress(GraphirError):
-                return self.compute(symbol, operands)
-            self.lost_places.add(symbol.index)
+            try:
+                result = self.compute(symbol, operands)
+                return self._checked(symbol, operands, result) if is_call else result
+            except GraphirError as error:
+                if is_call and is_choice(symbol):  # of another number of elements
+                    self.choices.add(symbol.index)
+                    return self._widen(symbol)
+                self.lost_places[symbol.index] = error.summary if is_call else NO_VALUE
         return self._widen(symbol)
+
+    def _decided(self, symbol: Symbol) -> Array:
+        """Return an operand of a call: bools are choices, of which the run's count."""
+        value = self.cached_value(symbol)
+        if symbol.dtype is not DType.bool or symbol.index in self.equal_places:
+            return value
+        actual = self._widen(symbol)
+        if not np.array_equal(value, actual):
+            self.choices.add(symbol.index)
+        return actual
+
+    def _checked(self, symbol: Symbol, operands: Sequence[Array], result: Array) -> Array:
+        """Return a wide result of a call; ExecutionError if it is no result of the same call.
+
+        Of choices, the answer is the run's (see runtime.audit.library_calls).
+        """
+        actual, local = self._widen(symbol), result
+        if not all(x.index in self.equal_places for x in symbol.args):
+            local = self._local_run.local(symbol, partial(wide_operands, self.beside))
+            if not is_choice(symbol) and self.call_run.differs_by_choice(
+                symbol, operands, self._local_run
+            ):
+                raise ExecutionError("chooses otherwise on operands without errors")
+        difference = disagreement(local, actual, symbol, self.calls[symbol.index].call.precision)
+        if difference:
+            raise ExecutionError(difference)
+        self._locals[symbol.index] = local
+        if not is_choice(symbol):
+            return result
+        if not np.array_equal(result, actual):
+            self.choices.add(symbol.index)
+        return actual
 
     def _is_congruent(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
         """Whether the bits of a bitwise op on rounded integers do not depend on what wrapped."""
@@ -231,6 +289,9 @@ class WideRun(BlockedRun):
             return self._of_parts(symbol, operands)
         if is_conversion(symbol):
             return self.cast(symbol, operands[0])
+        if symbol.index in self.calls:
+            operands = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
+            return self.call_run.result(symbol, operands)
         if symbol.op in _GROWING and symbol.dtype.is_float:
             operands = _as_integers(operands)
         dtypes = tuple(map(wide_dtype, operands))
@@ -313,19 +374,14 @@ class WideRun(BlockedRun):
         If the op fails on them, or the operands and the wide run's are equal, the result is that of
         the wide run.
         """
+        if symbol.index in self._locals:
+            return self._locals[symbol.index]
         if all(x.index in self.equal_places for x in symbol.args):
             return self.cached_value(symbol)
-        operands = [self._local_operand(x) for x in symbol.args]
         try:
-            return self.compute_apart(symbol, operands)
+            return self.compute_apart(symbol, wide_operands(self.beside, symbol))
         except GraphirError:
             return self.cached_value(symbol)
-
-    def _local_operand(self, symbol: Symbol) -> Array:
-        storage = self.graph.storage_dtype(symbol)
-        if storage.is_inexact:
-            return self.beside.floats(symbol)
-        return widen(self.beside.cached_value(symbol), storage)
 
     def compute_apart(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply a symbol's op to operands that are not the run's, as `compute` does."""
@@ -511,8 +567,9 @@ def _truncate(x: Array) -> Array:
 
 
 def is_written(cast: Symbol) -> bool:
-    """Whether the user wrote a cast, or a NumPy function has it, at least for one of its uses."""
-    return any(origin.rule == CAST or origin.in_call for origin in origins_of(cast))
+    """Whether the user wrote a cast, or a library's function has it, for one of its uses."""
+    origins = origins_of(cast)
+    return any(x.rule == CAST or x.in_call or x.operand == INTERMEDIATE for x in origins)
 
 
 def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType:

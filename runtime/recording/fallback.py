@@ -8,7 +8,8 @@ made already. If the plain call raises, the error belongs to the program after a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
+from runtime.recording.numpy_.measured_calls import known_call
 from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.values import (
     RecordedValue,
@@ -75,15 +77,26 @@ def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: A
     before = [array.plain.tobytes() for array in arrays]
     for array in arrays:
         recorder.before(array)
-    with recording_with(None):
-        real = recorder.call(plainly, args, kwargs)
-    pairs = zip(arrays, before, strict=True)
-    note_writes(
-        recorder,
-        name,
-        [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before],
-    )
-    return given(recorder, name, real, arrays)
+    with measuring(recorder, name):
+        with recording_with(None):
+            real = recorder.call(plainly, args, kwargs)
+        pairs = zip(arrays, before, strict=True)
+        note_writes(
+            recorder,
+            name,
+            [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before],
+        )
+        return given(recorder, name, real, arrays)
+
+
+@contextmanager
+def measuring(recorder: Recorder, name: str) -> Generator[None]:
+    """Context manager: the results and the written operands are those of the running call."""
+    outer, recorder.known_call = recorder.known_call, known_call(recorder, name)
+    try:
+        yield
+    finally:
+        recorder.known_call = outer
 
 
 def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphir import Graph, Location, Symbol
 from graphir.ir.literals import native
+from runtime.audit.library_calls import CallResult
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import RecordingBuilder
 from runtime.recording.operands import operands as operands_of
@@ -77,14 +78,19 @@ class NotingBuilder(RecordingBuilder):
         results: Sequence[Symbol],
         operands: tuple[Symbol, ...] | None,
         exact: bool = False,
+        result: CallResult | None = None,
     ) -> None:
         """Add an opaque step with its results, and the operands that it may have read.
 
-        None for the operands means that the step may have read anything (see OpaqueStep).
+        None for the operands means that the step may have read anything (see OpaqueStep). `result`
+        is a call that computes the step, and the place of its one result.
         """
         self.steps.append(
             OpaqueStep(
-                what, self.here, reason, tuple(results), operands, exact=exact, compiled=True
+                *(what, self.here, reason, tuple(results), operands),
+                exact=exact,
+                compiled=True,
+                call=result,
             )
         )
 
@@ -108,6 +114,14 @@ class NotingBuilder(RecordingBuilder):
             self.steps.append(
                 OpaqueStep(what, self.here, reason, (), symbols, True, symbols is not None, truth)
             )
+
+    def forget_steps(self, since: int) -> None:
+        """Drop the steps from a number on, so that equal reads count again."""
+        for place in range(since, len(self.steps)):
+            step = self.steps[place]
+            if self._read_places.pop(place, None) is not None:
+                self._reads.difference_update((x.index, step.truth) for x in step.operands or ())
+        del self.steps[since:]
 
     def settled_steps(self) -> list[OpaqueStep]:
         """Return the steps of flat code: reads after which it computes nothing steer no values."""

@@ -22,11 +22,14 @@ from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.dispatch import origin_in_call
 from graphir.ops.grammar import is_foreign
+from graphir.semantics.library_calls import mapped
 from graphir.semantics.sums import rounds_each_sum
+from runtime.audit.library_calls import CallResult
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
 from runtime.recording.captured import Brought
 from runtime.recording.notes import NotingBuilder
+from runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
 from runtime.recording.operands import is_wide, traced_leaves
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import CallSites
@@ -70,6 +73,8 @@ class Recorder(NotingBuilder):
         self.sites = sites
         self.enter()
         self.call_result: Any = UNDONE
+        self.known_call: KnownCall | None = None
+        """The call that may write to its operands, with their symbols from before it."""
         self.error: Exception | None = None
         """The error that the current call raised; `call_result` is its result."""
         self.faults: list[Exception] = []
@@ -603,11 +608,47 @@ class Recorder(NotingBuilder):
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """Add an input for the result of a function without an op; return its symbol."""
         what = self.calls[0] if self.calls else name
+        running = self.known_call or known_call(self, name)
         symbol, operands = self.input(real), operands_of(self, self.arguments)
         exact = is_wide(what, self._function(), operands, real)
-        self.step(what, f"is taken as given: {why}", (symbol,), operands, exact)
+        place = None if running is None else running.call.place(real, self.call_result)
+        result = None
+        has_floats = running is not None and any(x.dtype.is_inexact for x in running.symbols)
+        if running is not None and place is not None and (has_floats or not exact):
+            operands, result, exact = running.symbols, CallResult(running.call, place), False
+        self.step(what, f"is taken as given: {why}", (symbol,), operands, exact, result)
         self.note(what, f"is taken as given: {why}")
         return symbol
+
+    def measured_whole(self, name: str, result: Any, since: int) -> Any:
+        """Return the result of a function as that of one step with a call; or None.
+
+        The function has finished without writes to its arguments. It is one step if one of its
+        inner steps, those from number `since` on, can be measured by no call.
+        """
+        if not any(map(_is_unmeasured, self.steps[since:])):
+            return None
+        running, arrays = known_call(self, name), arrays_in(result)
+        if running is None or not arrays or not all(self.has(x.dtype) for x in arrays):
+            return None
+        if len(arrays) < len([*leaves(result)]) or any(type(x) is np.bool_ for x in arrays):
+            return None  # a number or a bool of Python, by which the program may go on
+        operands = list(map(plain, running.call.operands))
+        if any(np.may_share_memory(x, y) for x in arrays for y in operands):
+            return None
+        self.forget_steps(since)
+        places = iter(range(len(arrays)))
+
+        def step_result(leaf: Any) -> Any:
+            if not isinstance(leaf, (np.ndarray, np.generic)):
+                return leaf
+            real, place = plain(leaf), next(places)
+            symbol, reason = self.input(real), "is taken as given: its parts have no ops"
+            call = CallResult(running.call, place)
+            self.step(name, reason, (symbol,), running.symbols, result=call)
+            return self.wrapped(real, symbol)
+
+        return mapped(step_result, result)
 
     def _function(self) -> Any:
         """Return the function that the program called, or the array whose method it called."""
@@ -624,6 +665,14 @@ class Recorder(NotingBuilder):
         except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
             self.read(name, self.arguments, reason)
+
+
+def _is_unmeasured(step: OpaqueStep) -> bool:
+    """Whether a step may hide an error, and no call measures it."""
+    if step.exact and (not step.results or step.operands is None):
+        return False
+    has_floats = any(x.dtype.is_inexact for x in step.operands or ())
+    return step.call is None and (not step.exact or has_floats)
 
 
 def _rounds_each_step(symbol: Symbol) -> bool:

@@ -34,7 +34,6 @@ from graphir.rule_reports.findings import count_text
 from passes import CastReport, cast_report
 from passes.analysis.casts import Unseen
 from passes.analysis.casts.unseen import unique_parts
-from passes.analysis.retype import retyped
 from runtime.audit.audit import audit_recorded
 from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.progress import Watch
@@ -135,7 +134,7 @@ class Recording:
         """Yield the parts of the program that may cast, and that the graph of this run lacks."""
         for step in self.beyond.steps:
             if step.casts_inside:
-                yield step.unseen(hides=False)
+                yield Unseen(step.what, step.location, step.reason, casts=True)
             elif step.truth and step.steers:
                 reason = "decides by a value what runs, and another branch did not run"
                 yield Unseen(step.what, step.location, reason, casts=True)
@@ -165,12 +164,9 @@ class Recording:
                 got=f"{described(self.result)}{steps_text}",
                 fix="return arrays of numbers that NumPy computes from the arguments",
             )
-        graph, beyond, outputs = self.graph, self.beyond, self.outputs
-        if as_dtype is not None:
-            new = retyped(graph, as_dtype)
-            graph, beyond, outputs = new.graph, beyond.steps_in(new.twins), None
         names = list(zip(self.names, self.rounds, strict=True))
-        return audit_recorded(graph, self.inputs, outputs, beyond, names, blame, progress, memory)
+        options = names, blame, progress, memory, as_dtype
+        return audit_recorded(self.graph, self.inputs, self.outputs, self.beyond, *options)
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""

@@ -38,6 +38,8 @@ class Measured:
     weight: float = 1.0
     greatest: float = 0.0
     """The greatest magnitude of an element that overflowed."""
+    received: float | None = None
+    """The relative error, in the Euclidean norm, that a library's call makes of its operands'."""
 
     @classmethod
     def merge(cls, measures: Iterable[Measured]) -> Measured | None:
@@ -47,6 +49,7 @@ class Measured:
             return each[0] if each else None
         counts = {name: sum(getattr(measure, name) for measure in each) for name in _COUNTS}
         worst = max(each, key=lambda measure: (measure.worst is not None, measure.relative))
+        received = [x.received for x in each if x.received is not None]
         return cls(
             **counts,
             relative=max(measure.relative for measure in each),
@@ -55,6 +58,7 @@ class Measured:
             operands=worst.operands,
             weight=max(measure.weight for measure in each),
             greatest=max(measure.greatest for measure in each),
+            received=max(received, default=None),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -139,7 +143,8 @@ class Unseen:
 
     `hides` is True if an operand of the step may have an error, or if the step's own arithmetic may
     have introduced an error: values computed from its results have an unknown error. `casts` is
-    True if the part may cast: the report may lack these casts.
+    True if the part may cast: the report may lack these casts. `decides` is True if the step chose
+    by values that have errors: the errors are those of its choice.
     """
 
     what: str
@@ -147,16 +152,19 @@ class Unseen:
     reason: str
     hides: bool = False
     casts: bool = False
+    decides: bool = False
 
     def merge(self, other: Unseen) -> Unseen:
         """Return an entry that hides what this entry or another one hides."""
-        return replace(self, hides=self.hides or other.hides, casts=self.casts or other.casts)
+        names = ("hides", "casts", "decides")
+        return replace(self, **{x: getattr(self, x) or getattr(other, x) for x in names})
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         place = self.location.to_json()
         facts = {"what": self.what, "location": place, "reason": self.reason}
-        return {**facts, "hides": self.hides, "hides_casts": self.casts}
+        flags = {"hides": self.hides, "hides_casts": self.casts, "decides": self.decides}
+        return {**facts, **flags}
 
 
 def plain(number: Any) -> Any:

@@ -18,7 +18,15 @@ from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
-from runtime.recording.fallback import arrays_of, given, note_writes, opaque, repeatable, rescued
+from runtime.recording.fallback import (
+    arrays_of,
+    given,
+    measuring,
+    note_writes,
+    opaque,
+    repeatable,
+    rescued,
+)
 from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
 from runtime.recording.numpy_.products import product
@@ -74,9 +82,13 @@ def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
     recorder.calls.append(_name(function))
-    before, since = recorder.writes, len(recorder.graph.symbols)
+    before, since, steps = recorder.writes, len(recorder.graph.symbols), len(recorder.steps)
     try:
         result = recorder.call(function._implementation, args, kwargs)
+        if len(recorder.steps) > steps and repeatable(recorder, (args, kwargs), before):
+            whole = recorder.measured_whole(_name(function), result, steps)
+            if whole is not None:
+                return whole
         scalar = _converted_scalar(recorder, result, since)
         return _entered(recorder, function, args, kwargs, result) if scalar is None else scalar
     except Exception:
@@ -286,9 +298,10 @@ def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> N
 
 def _place(recorder: Recorder, arr: Any, mask: Any, vals: Any) -> None:
     """Call np.place; whether it writes depends on the values of the mask."""
-    recorder.call(np.place, plains((arr, mask, vals)), {})
-    if isinstance(arr, RecordedValue):
-        note_writes(recorder, "numpy.place", [arr])
+    with measuring(recorder, "numpy.place"):
+        recorder.call(np.place, plains((arr, mask, vals)), {})
+        if isinstance(arr, RecordedValue):
+            note_writes(recorder, "numpy.place", [arr])
 
 
 def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:

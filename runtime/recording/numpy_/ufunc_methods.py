@@ -15,6 +15,7 @@ from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
 from graphir.semantics.sums import SumOrder
 from runtime.recording.builder import is_truncation
+from runtime.recording.fallback import measuring, note_writes
 from runtime.recording.numpy_.method_ops import (
     axis_of,
     in_memory_order,
@@ -25,21 +26,22 @@ from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import emit
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import described
-from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains, trace_of
+from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains
 
 
 def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     """Call `ufunc.at`, the unbuffered x[places] op= y; the new values of x become an input."""
-    recorder.call(ufunc.at, map(plains, inputs), {})
-    target = inputs[0]
-    recorder.note(
-        f"{ufunc.__name__}.at",
-        f"is taken as given: it has no op; got {', '.join(map(described, plains(inputs)))}; use "
-        f"x[places] = np.{ufunc.__name__}(x[places], ...) where no place repeats, or np.bincount "
-        "for sums",
-    )
-    if isinstance(target, RecordedValue):
-        trace_of(target, recorder).write(None)
+    target, name = inputs[0], f"{ufunc.__name__}.at"
+    with measuring(recorder, name):
+        recorder.call(ufunc.at, map(plains, inputs), {})
+        recorder.note(
+            name,
+            f"is taken as given: it has no op; got {', '.join(map(described, plains(inputs)))}; "
+            f"use x[places] = np.{ufunc.__name__}(x[places], ...) where no place repeats, or "
+            "np.bincount for sums",
+        )
+        if isinstance(target, RecordedValue):
+            note_writes(recorder, name, [target])
 
 
 def method_of(

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
 from graphir import ExecutionError, GraphError, GraphirError, Location
 from graphir.rule_reports.findings import count_text
+from runtime.audit.library_calls import LibraryCall
 from runtime.optional import optional
 from runtime.sources.jax_.rows import has_explicit_dtypes, has_keys
+from runtime.sources.jax_.widening import KEYED, MOVING, ORDERS, WidePrimitives, bind
 
 
-class BoundPrimitive:
-    """The primitive of an equation with its parameters, as a function of arrays."""
+class BoundPrimitive(LibraryCall):
+    """The primitive of an equation with its parameters, as a function of arrays.
+
+    In wide arithmetic, the primitive is bound again on wide operands, with wide dtypes in place of
+    those among its parameters, also in jaxprs.
+    """
 
     def __init__(self, jax: Any, equation: Any) -> None:
         self._jax, self._primitive, self._params = jax, equation.primitive, equation.params
@@ -64,11 +71,7 @@ class BoundPrimitive:
         return "impl" in vars(self._primitive) or cast("Any", type(self._primitive)) is not base
 
     def _bind(self, *arrays: Any) -> Any:
-        params: Any = self._primitive.get_bind_params(self._params)
-        functions: tuple[Any, ...] = ()
-        if isinstance(params, tuple):  # before JAX 0.10
-            functions, params = cast("tuple[Any, Any]", params)
-        return self._primitive.bind(*functions, *arrays, **params)
+        return bind(self._primitive, self._params, arrays)
 
     def run(self, *args: Any) -> tuple[Any, ...]:
         """Return the results as arrays of JAX; keys come and go as their data."""
@@ -81,6 +84,72 @@ class BoundPrimitive:
         results = bind(*arrays)
         several = results if self._primitive.multiple_results else (results,)
         return tuple([random.key_data(x) if has_keys(x) else x for x in several])
+
+    # -- in wide arithmetic
+
+    @property
+    def data_of(self) -> tuple[int, ...] | None:
+        """The positions of all operands, for bits of keys and for movement of integers."""
+        name = self._primitive.name
+        is_data = name.startswith(KEYED) or (name in MOVING and self._has_integers_alone())
+        return tuple(range(len(self._avals))) if is_data else None
+
+    def _has_integers_alone(self) -> bool:
+        return all(has_keys(aval) or aval.dtype.kind in "iub" for aval in self._avals)
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the results are an order and its places."""
+        return self._primitive.name in ORDERS
+
+    @property
+    def precision(self) -> int | None:
+        """The bits of the significand that `reduce_precision` keeps."""
+        bits = self._params.get("mantissa_bits")
+        return None if bits is None else bits + 1
+
+    def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """Return the results on wide operands; the integers beside floats keep their dtypes."""
+        if any(x is not None for x in self._keys):
+            return super().widened(operands)
+        with _having_64_bits(self._jax, True):
+            return [np.asarray(x) for x in self._wide_function(*self._wide_operands(operands))]
+
+    def adjoints(self, operands: Sequence[Any], place: int, adjoint: Any) -> Sequence[Any] | None:
+        """Return the adjoints of wide operands by JAX; None without a rule of differentiation."""
+        floats = [i for i, x in enumerate(operands) if x.dtype.kind in "fc"]
+        with _having_64_bits(self._jax, True):
+            arrays = self._wide_operands(operands)
+
+            def of_floats(*values: Any) -> Any:
+                full = [*arrays]
+                for i, value in zip(floats, values, strict=True):
+                    full[i] = value
+                return self._wide_function(*full)[place]
+
+            try:
+                result, pull = self._jax.vjp(of_floats, *[arrays[i] for i in floats])
+                parts = pull(self._jax.numpy.asarray(adjoint, result.dtype))
+            except Exception:  # JAX has exceptions of its own
+                return None
+        by_place = dict(zip(floats, map(np.asarray, parts), strict=True))
+        return [by_place.get(i) for i in range(len(operands))]
+
+    def _wide_operands(self, operands: Sequence[Any]) -> list[Any]:
+        pairs = zip(operands, self._avals, strict=True)
+        return [self._widening.array(x, aval.dtype) for x, aval in pairs]
+
+    @cached_property
+    def _widening(self) -> WidePrimitives:
+        return WidePrimitives(self._jax, self._has_integers_alone())
+
+    @cached_property
+    def _wide_function(self) -> Any:
+        """The primitive on wide operands; call it while JAX has 64 bits."""
+        return self._jax.jit(self._bind_wide)
+
+    def _bind_wide(self, *arrays: Any) -> Sequence[Any]:
+        return self._widening.bind(self._primitive, self._params, arrays)
 
     def _array(self, value: Any) -> Any:
         """Return a result as a NumPy array; an opaque value stays."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from importlib import import_module
 from math import inf
@@ -19,15 +19,18 @@ import numpy as np
 from graphir import ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
 from graphir.rule_reports.findings import count_text
+from runtime.audit.library_calls import LibraryCall
 from runtime.sources.onnx_.model import LARGE, OnnxModel, described, domain_of, graphs_of, text_of
+from runtime.sources.onnx_.wide_nodes import RANDOM, WideNode, convolution_of, integer_product
 
 
-class BoundNode:
+class BoundNode(LibraryCall):
     """A node with its attributes, as a function of arrays: one for each of `names`.
 
     `types` are the types of the names, messages of ONNX, and `constants` the arrays of names that
     are constants of the graph. onnxruntime computes the node, or onnx's reference evaluator where
-    onnxruntime deviates, is missing, or has no kernel for the types.
+    onnxruntime deviates, is missing, or has no kernel for the types. In wide arithmetic, the same
+    engines compute the node in float64, and this project computes convolutions.
     """
 
     def __init__(
@@ -134,6 +137,62 @@ class BoundNode:
         nodes = [*_nodes_inside(self._node)]
         count = sum(_is_converting(node) for node in nodes)
         return f"holds {count_text(count, 'node')} that may cast" if count else ""
+
+    # -- in wide arithmetic
+
+    @property
+    def data_of(self) -> tuple[int, ...] | None:
+        """The positions of the parameters of a draw; None of other nodes."""
+        return None if domain_of(self._node) else RANDOM.get(self._node.op_type)
+
+    @property
+    def draws(self) -> bool:
+        """Whether the node draws."""
+        return self.data_of is not None
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the results are an order and its places, or those of maxima."""
+        return self._node.op_type in ("MaxPool", "TopK")
+
+    def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """Return the results of the node in float64."""
+        convolution = convolution_of(self._node)
+        if convolution is not None:
+            return [convolution(*operands)]
+        product = integer_product(self._node, operands)
+        if product is not None:
+            return [product]
+        if self._node.op_type == "Dropout" and len(operands) > 2 and operands[2].any():
+            raise ExecutionError("is random")
+        feeds = dict(zip(self._types, self._wide.operands(operands), strict=True))
+        problems: list[str] = []
+        both = (_evaluator, _onnxruntime) if _is_by_reference(self._node) else _WIDE_ENGINES
+        for engine in both:
+            try:
+                run = self._runs.get((engine, "wide"))
+                if run is None:
+                    run = engine(self._node, self._wide.model)
+                    self._runs[engine, "wide"] = run
+                return run(self._results, feeds)
+            except Exception as error:  # each engine has exceptions of its own
+                problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:120])
+        raise ExecutionError(f"has no kernel for float64 ({'; '.join(problems)})")
+
+    def adjoints(self, operands: Sequence[Any], place: int, adjoint: Any) -> Sequence[Any] | None:
+        """Return the adjoints of the operands of a convolution; None of other nodes."""
+        convolution = convolution_of(self._node)
+        if convolution is None:
+            return None
+        x, w, *b = operands
+        return convolution.adjoints(x, w, b[0] if b else None, adjoint)
+
+    @cached_property
+    def _wide(self) -> WideNode:
+        if any(graphs_of(self._node)) and self._model.proto.functions:
+            raise ExecutionError("calls functions of the model, which have no wide form")
+        model = self._whole(0, is_exact=False)
+        return WideNode(self._model.onnx, self._node, self._types, model)
 
     def renamed(self, inputs: Sequence[str], outputs: Sequence[str], opset: int) -> Any:
         """Return the node with other names of its operands and results, for a model of an opset.
@@ -292,6 +351,14 @@ def _session(model: Any) -> Any:
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     data, providers = model.SerializeToString(), ["CPUExecutionProvider"]
     return runtime.InferenceSession(data, options, providers=providers)
+
+
+def _evaluator(node: Any, model: Any) -> Any:
+    """Return the function of a model by the reference evaluator, for an audit that checks it."""
+    return import_module("onnx.reference").ReferenceEvaluator(model).run
+
+
+_WIDE_ENGINES = _onnxruntime, _evaluator
 
 
 def _reference(node: Any, model: Any) -> Any:

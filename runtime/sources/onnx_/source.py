@@ -64,6 +64,7 @@ from runtime.sources.onnx_.places import exporter_pass, location_of
 from runtime.sources.onnx_.result_types import ResultType, rank_of, result_types, sizes_of
 from runtime.sources.onnx_.rows import ROWS, NodeCall
 from runtime.sources.onnx_.static import StaticValues
+from runtime.sources.onnx_.wide_nodes import ELEMENT_TYPES, RANDOM
 
 TABLES = ml, movement, quantization
 """The modules that add rows to ROWS."""
@@ -575,7 +576,7 @@ class OnnxImporter:
         attrs = {name: self._python(value) for name, value in _defaults(schema).items()}
         for attribute in node.attribute:
             name, value = text_of(attribute.name), self._python(attribute)
-            if name in _TYPE_ATTRIBUTES and isinstance(value, int) and value not in _ELEMENTS:
+            if name in ELEMENT_TYPES and isinstance(value, int) and value not in _ELEMENTS:
                 what = f"onnx {self.onnx.__version__} has no element type {value}"
                 raise GraphError(f"{what}, which the attribute {name} names")
             attrs[name] = value
@@ -858,8 +859,7 @@ class OnnxImporter:
 _EARLY = {"LayerNormalization": 17}
 """The first versions of ops that onnxruntime's optimizer writes in models of earlier versions."""
 
-_FILLS = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-_RANDOM = frozenset((*_FILLS, "Bernoulli", "Multinomial", "Dropout"))
+_RANDOM = frozenset((*RANDOM, "Dropout"))
 """The ops whose calls compute random values."""
 
 _ROW_ERRORS = (
@@ -878,8 +878,6 @@ NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""
 
 _ELEMENTS = {0, STRING, *DTYPES}
-_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "stash_type"})
-"""The attributes, of ONNX's ops and of com.microsoft's, whose numbers are element types."""
 
 
 def _param_of(dim: Any) -> str:

@@ -28,7 +28,7 @@ def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
     Source: vectorized_loop of aten/src/ATen/native/cpu/Loops.h. Loops of several threads, which
     split results of more than 32,768 elements, have more ends.
     """
-    shape = result.shape
+    shape: tuple[int, ...] = tuple(result.shape)
     strides = [x.expand(shape).stride() for x in operands if x.dim()]
     order = sorted(range(len(shape)), key=lambda axis: [x[axis] for x in strides], reverse=True)
     if not strides or any(x[order[-1]] not in (0, 1) for x in strides):

@@ -30,13 +30,14 @@ from runtime.optional import optional
 from runtime.sources.draws import note_draws
 from runtime.sources.folding import Folding
 from runtime.sources.names import identifier
+from runtime.sources.torch_.calls import BoundOp
 from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
 from runtime.sources.torch_.elementwise import vector_places
 from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
 from runtime.sources.torch_.functions import Replacements
 from runtime.sources.torch_.rows import RowCall
 from runtime.sources.torch_.scatters import ROWS
-from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, tensor_of, type_of
+from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, type_of
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
@@ -539,11 +540,13 @@ class TorchRecorder:
         targets: Sequence[Any] = (),
     ) -> Sequence[Symbol]:
         """Return the results of an op as those of a call of it."""
-        if self._is_random(op, real):
+        is_random = self._is_random(op, real)
+        if is_random:
             self._note(f"{name_of(op)} is random: the values of the graph differ from run to run")
         symbols = [x for x in self._leaves(operands) if isinstance(x, Symbol)]
+        function = BoundOp(self.torch, op, real, targets, results if is_random else None)
         attrs = {
-            "callee": Callee(f"torch.{op}", _Bound(self.torch, op, real, targets)),
+            "callee": Callee(f"torch.{op}", function),
             "types": TupleType(map(type_of, results)),
         }
         call = self.graph.emit(ops.control.call, tuple(symbols), attrs)
@@ -701,36 +704,6 @@ _IGNORED = frozenset(
 )
 """The arguments of ops that change no values."""
 
-
-class _Bound:
-    """An op with its other arguments, as a function of arrays.
-
-    The results are those of the op that are new, and the values of the tensors that it writes to.
-    """
-
-    def __init__(self, torch: Any, op: Any, real: tuple[Any, Any], targets: Sequence[Any]) -> None:
-        self._torch, self._op = torch, op
-        leaves, self._tree = torch.utils._pytree.tree_flatten(real)
-        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
-        self._targets = [next(i for i, x in enumerate(tensors) if x is y) for y in targets]
-        self._leaves = [_TENSOR if isinstance(x, torch.Tensor) else x for x in leaves]
-
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        tensors = [tensor_of(self._torch, array) for array in arrays]
-        values = iter(tensors)
-        leaves = [next(values) if leaf is _TENSOR else leaf for leaf in self._leaves]
-        tree = self._torch.utils._pytree
-        args, kwargs = tree.tree_unflatten(leaves, self._tree)
-        with self._torch.no_grad():
-            result = self._op(*args, **kwargs)
-        targets = [tensors[i] for i in self._targets]
-        leaves = tree.tree_leaves(result)
-        results = [x for x in leaves if isinstance(x, self._torch.Tensor)]
-        others = [x for x in results if all(x is not y for y in targets)]
-        return tuple([array_of(self._torch, x) for x in (*others, *targets)])
-
-
-_TENSOR = object()
 
 _MAKERS = ("tensor", "as_tensor", "asarray", "scalar_tensor")
 """The constructors of torch that make a tensor of Python numbers, or of arrays."""

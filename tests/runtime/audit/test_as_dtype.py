@@ -78,11 +78,8 @@ def test_a_graph_and_a_recording_and_the_command_line(tmp_path: Path, monkeypatc
 
 
 def test_steps_that_were_not_seen_are_named_there_too() -> None:
-    def solved(x: Any) -> Any:
-        return np.linalg.solve(x[:4, :4], x[:4, 4]) * 2
-
-    report = audit(solved, X, as_dtype="float32")
-    assert report.hidden and "numpy.linalg.solve" in report.unseen[0].what
+    report = audit(lambda x: np.spacing(x) * 2, X.astype("f4"), as_dtype="float16")
+    assert report.hidden and report.unseen[0].what == "spacing"
     assert not report.outputs[0].is_known
 
 

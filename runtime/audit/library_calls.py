@@ -1,0 +1,372 @@
+"""Calls of other libraries' functions in an audit: their values in wide arithmetic.
+
+The graph of an audit has an op for each result of such a call. The reference run has the result
+that the library gave in the run. The wide run asks the call for its results on wide operands: the
+same function of the same library, with dtypes among its parameters widened (see LibraryCall). A
+result counts if three guards hold: it is wide, it has the shape of the run's result, and the wide
+call on the operands of the run agrees with the run's result up to rounding (see `disagreement`).
+Otherwise the result has no value in wide arithmetic, and errors behind it are unknown.
+
+Integers and bools that a call computes from floats are choices: positions, counts, masks. Wide
+arithmetic keeps the choices of the run. If it would choose otherwise, the report says so, and the
+call's floats, which belong to the other choices, have no value in wide arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import isfinite, sqrt
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import ExecutionError, Graph, Op, PromotionRules, Symbol
+from graphir.ops.attribute_record import AttributeRecord
+from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
+from graphir.semantics.library_calls import (
+    NewArrayPlace,
+    NumPyCall,
+    OperandPlace,
+    leaves,
+    mapped,
+    new_leaves,
+)
+from passes.rewriter import Rewriter
+from runtime.audit.opaque import Beyond, OpaqueStep
+
+Array: TypeAlias = NDArray[Any]
+
+GREATEST = 2.0**-4
+"""The greatest difference that `disagreement` takes for rounding, whatever the dtype."""
+
+
+class LibraryCall:
+    """A call of a library's function, as an audit asks for it; the base knows nothing of it."""
+
+    run_draws: tuple[Array, ...] | None = None
+    """The results of random draws, which an audit keeps; None of other calls."""
+
+    @property
+    def precision(self) -> int | None:
+        """The bits of the significand of the results, if fewer than those of their dtype."""
+        return None
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the floats among the results depend on no choice: those of sort and top_k."""
+        return False
+
+    @property
+    def data_of(self) -> tuple[int, ...] | None:
+        """The positions of the operands that tell the results, which are data of the run.
+
+        Random draws are data of no operand, and so are the bits of keys data of their keys. None of
+        a call whose results are computed.
+        """
+        return None
+
+    @property
+    def draws(self) -> bool:
+        """Whether the results are random choices, which the run keeps whatever its operands are."""
+        return False
+
+    def widened(self, operands: Sequence[Array]) -> Sequence[Any]:
+        """Return the results of the same call on wide operands; ExecutionError if none are known.
+
+        The operands are float64, complex128, int64 and bool arrays, whose values may be those of
+        the run. The call must not write to them.
+        """
+        raise ExecutionError("its library computes it in the dtypes of the run alone")
+
+    def adjoints(
+        self, operands: Sequence[Array], place: int, adjoint: Array
+    ) -> Sequence[Array | None] | None:
+        """Return the adjoints of wide operands, from that of the result at a place.
+
+        None if the library has no derivatives of the call; an adjoint is None of an operand in
+        which the call is not differentiable.
+        """
+        return None
+
+
+class TracedCall(LibraryCall):
+    """A call of NumPy in a traced graph: the same function on wide operands in row-major order."""
+
+    def __init__(self, call: NumPyCall) -> None:
+        self._call = call
+
+    def widened(self, operands: Sequence[Array]) -> Sequence[Any]:
+        """Return the results of the function on copies of wide operands."""
+        values = [np.array(x) for x in operands]
+
+        def argument(leaf: Any) -> Any:
+            if isinstance(leaf, OperandPlace):
+                value = values[leaf.index]
+                return value[()] if leaf.layout is None else value
+            if isinstance(leaf, NewArrayPlace):
+                return np.zeros(leaf.shape, wide_setting("dtype", leaf.dtype))
+            return leaf
+
+        call = self._call
+        keywords = {name: wide_setting(name, value) for name, value in call.kwargs.items()}
+        args, kwargs = mapped(argument, [[*call.args], keywords])
+        with np.errstate(all="ignore"):
+            result = call.function(*args, **kwargs)
+        places = [x for x in leaves([call.args, call.kwargs]) if isinstance(x, OperandPlace)]
+        outputs = [values[x.index] for x in places if x.is_output]
+        return [*new_leaves(result, values), *outputs]
+
+
+_FLOATS = str.maketrans("efF", "ddD")
+_LETTERS = _FLOATS | str.maketrans("bhilBHIL", "qqqqqqqq")
+"""The letters of NumPy's dtypes, and those of wide ones."""
+
+
+def wide_setting(name: str, value: Any) -> Any:
+    """Return the value of a keyword of a function of NumPy, with wide dtypes."""
+    if name == "signature" and isinstance(value, str):
+        return value.translate(_FLOATS)
+    if name == "dtype" and value is not None:
+        return np.dtype(np.dtype(value).char.translate(_LETTERS))
+    return value
+
+
+class CallResult(NamedTuple):
+    """One result of a call: the call, and the result's place among the results.
+
+    `real` is the result of the run. `refuted` says why the wide call is not that of the run.
+    """
+
+    call: LibraryCall
+    place: int
+    real: Any = None
+    refuted: str = ""
+
+
+def _resolved(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    return Resolved(tuple(type_.dtype for type_ in types), attrs["dtype"])
+
+
+_SIGNATURE = Signature(
+    "library", _resolved, (), doc="The operands keep their dtypes; the library gives the result's."
+)
+
+
+def _same(value: Any, types: Types) -> Any:
+    return value
+
+
+@lru_cache(maxsize=1024)
+def call_op(name: str) -> Op:
+    """Return the op of the results of a library's function."""
+    return Op(
+        name,
+        ("x",),
+        _SIGNATURE,
+        lambda op, types, attrs: attrs["shape"],
+        "One result of a function of another library, in the graph of an audit.",
+        (Attr("dtype", _same), Attr("shape", _same), Attr("place", _same)),
+        "rowwise",
+        variadic=True,
+    )
+
+
+def with_calls(
+    graph: Graph, arrays: Sequence[Array], beyond: Beyond
+) -> tuple[Graph, Sequence[Array], Beyond]:
+    """Return a graph in which the results of measured calls are ops instead of inputs.
+
+    `arrays` are the values of the inputs. The new Beyond has the calls, and the run's results as
+    `observed` values, instead of the opaque steps.
+    """
+    results = {
+        result.index: (step, place)
+        for step in beyond.steps
+        if _is_measured(step)
+        for place, result in enumerate(step.results)
+    }
+    if not results:
+        return graph, arrays, beyond
+    rewriter = Rewriter(graph)
+    values, calls = rewriter.values, dict[Symbol, CallResult]()
+    for symbol in graph.symbols:
+        if symbol.index not in results:
+            rewriter.copy(symbol)
+            continue
+        step, place = results[symbol.index]
+        attrs = {"dtype": symbol.dtype, "shape": symbol.shape, "place": len(calls)}
+        args = tuple(values[x.index] for x in step.operands or ())
+        new = rewriter.new.append(
+            call_op(step.what), args, AttributeRecord.of(attrs), symbol.type, symbol.source
+        )
+        assert step.call is not None
+        calls[new] = CallResult(step.call.call, step.call.place + place)
+        rewriter.replace(new)
+    inputs = [*zip(graph.inputs, graph.input_names, arrays, strict=True)]
+    observed = {values[x.index]: array for x, _, array in inputs if x.index in results}
+    calls = {x: call._replace(real=observed[x]) for x, call in calls.items()}
+    new_graph = rewriter.finish()
+    left = [item for item in inputs if item[0].index not in results]
+    new_graph.inputs = [values[x.index] for x, *_ in left]
+    new_graph.input_names = [name for _, name, _ in left]
+    steps = tuple(step for step in beyond.steps if not _is_measured(step))
+    new = beyond._replace(steps=steps).remap([values[x.index] for x in _symbols(beyond, steps)])
+    new = new._replace(calls=calls, observed={**new.observed, **observed})
+    return new_graph, [array for *_, array in left], new
+
+
+def _symbols(beyond: Beyond, steps: tuple[OpaqueStep, ...]) -> Sequence[Symbol]:
+    return beyond._replace(steps=steps).symbols()
+
+
+def _is_measured(step: OpaqueStep) -> bool:
+    """Whether a step has a call whose operands are all known before its results."""
+    if step.call is None or step.exact or not step.results or not step.operands:
+        return False
+    first = min(x.index for x in step.results)
+    return all(x.index < first for x in step.operands)
+
+
+class CallRun:
+    """The wide results of calls, by the symbols of their results; see CallResult.
+
+    It keeps the results of the last call on other operands, because the results of one call follow
+    each other in a graph.
+    """
+
+    def __init__(self, calls: Mapping[int, CallResult]) -> None:
+        self._calls = calls
+        self._last: tuple[Any, Sequence[Array], Sequence[Any]] = None, (), ()
+        self._local: tuple[Sequence[int], Sequence[Array]] = (), ()
+
+    def of(self, symbol: Symbol) -> CallResult | None:
+        """Return the call of a symbol, if it is a result of one."""
+        return self._calls.get(symbol.index)
+
+    def results(self, symbol: Symbol, operands: Sequence[Array]) -> Sequence[Any]:
+        """Return all wide results of the call of a symbol; ExecutionError if the call fails."""
+        call, _, _, refuted = self._calls[symbol.index]
+        if refuted:
+            raise ExecutionError(refuted)
+        last, arrays, results = self._last
+        if last is call and all(map(_is_same, arrays, operands)):
+            return results
+        try:
+            results = call.widened(operands)
+        except ExecutionError:
+            raise
+        except Exception as error:  # each library has exceptions of its own
+            text = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+            raise ExecutionError(f"fails on wide operands: {text}") from None
+        self._last = call, operands, results
+        return results
+
+    def result(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        """Return the wide result of a symbol; ExecutionError if it is narrow or of another shape.
+
+        Of integers that the call computes from floats, the answer is the wide run's own choice.
+        """
+        place = self._calls[symbol.index].place
+        results = self.results(symbol, operands)
+        if place >= len(results):
+            raise ExecutionError("has fewer results in wide arithmetic")
+        result, dtype = np.asarray(results[place]), symbol.graph.storage_dtype(symbol)
+        if result.shape != symbol.attrs["shape"]:
+            got = f"{[*result.shape]} in wide arithmetic, {[*symbol.attrs['shape']]} in the run"
+            raise ExecutionError(f"has another shape: {got}")
+        is_wide = result.dtype.char in _WIDE[dtype.family]
+        if is_choice(symbol):
+            is_wide = result.dtype.kind in "iub"
+        if not is_wide:
+            raise ExecutionError(f"computes in {result.dtype} on wide operands")
+        family = "int" if dtype.is_integer else dtype.family
+        return np.ascontiguousarray(result, _STORAGE[family]).reshape(result.shape)
+
+    def local(self, symbol: Symbol, operands: Callable[[Symbol], Sequence[Array]]) -> Array:
+        """Return the wide result of a symbol on the operands of the run, which `operands` gives.
+
+        The results of one call share the operands.
+        """
+        places, arrays = self._local
+        if places != [x.index for x in symbol.args]:
+            arrays = operands(symbol)
+            self._local = [x.index for x in symbol.args], arrays
+        return self.result(symbol, arrays)
+
+    def differs_by_choice(self, symbol: Symbol, operands: Sequence[Array], other: CallRun) -> bool:
+        """Whether a call makes another choice than on the last operands of another run of it."""
+        call = self._calls[symbol.index].call
+        if call.keeps_order or not any(x.dtype.is_inexact for x in symbol.args):
+            return False
+        pairs = zip(self.results(symbol, operands), other._last[2], strict=True)
+        arrays = ((np.asarray(x), np.asarray(y)) for x, y in pairs)
+        return any(x.dtype.kind in "iub" and not np.array_equal(x, y) for x, y in arrays)
+
+
+_WIDE = {"float": "d", "complex": "D", "int": "lqLQ", "uint": "lqLQ", "bool": "?"}
+_STORAGE = {"float": np.float64, "complex": np.complex128, "int": np.int64, "bool": np.bool_}
+
+
+def _is_same(array: Array, other: Array) -> bool:
+    return array is other
+
+
+def is_choice(symbol: Symbol) -> bool:
+    """Whether a result of a call is a choice: integers or bools by values of floats or bools.
+
+    Of integers and bools, a call computes integers, which may wrap.
+    """
+    if symbol.dtype.is_inexact:
+        return False
+    if any(x.dtype.is_inexact for x in symbol.args):
+        return True
+    return not any(x.dtype.is_integer for x in symbol.args)
+
+
+def disagreement(local: Array, actual: Array, symbol: Symbol, precision: int | None = None) -> str:
+    """Return how a wide call on the run's operands differs from the run's result; "" if it agrees.
+
+    The rounding errors of n terms grow as sqrt(n) units, of independent signs (N. J. Higham and
+    T. Mary, A new approach to probabilistic rounding error analysis, SISC 41, 2019). No sum in a
+    call has more terms than its greatest operand has elements. So each element agrees within
+    8 * eps * sqrt(n) of the greatest magnitude, and within GREATEST in any case; eps is that of the
+    dtype, or of a lower `precision` of the call. `local` and `actual` are wide arrays. Integers
+    agree modulo the range of their dtype; choices always do.
+    """
+    dtype = symbol.graph.storage_dtype(symbol)
+    if is_choice(symbol) or not local.size:
+        return ""
+    if not dtype.is_inexact:
+        bits = dtype.bits if dtype.is_integer else 1
+        mask = -1 if bits == 64 else 2**bits - 1
+        same = (local.astype(np.int64) & mask) == (actual.astype(np.int64) & mask)
+        return "" if same.all() else "gives other integers in wide arithmetic"
+    size = np.abs(local)
+    finite = np.isfinite(size)
+    greatest = float(size.max(where=finite, initial=0.0))
+    eps = 2.0 ** (1 - min(dtype.part.precision, precision or dtype.part.precision))
+    terms = max((_size(x) for x in symbol.args), default=1)
+    bound = min(8 * eps * sqrt(max(terms, 1)), GREATEST)
+    error = np.abs(actual - local)
+    least = 0.0 if dtype.part.format is None else 4 * dtype.part.format.least
+    agrees = (error <= bound * greatest + least) | (local == actual)
+    agrees |= np.isnan(local) & np.isnan(actual)
+    if dtype.part.format is not None:
+        agrees |= ~np.isfinite(actual) & (size >= float(dtype.part.max))
+    if agrees.all():
+        return ""
+    worst = float(np.max(error, where=np.isfinite(error) & finite, initial=0.0))
+    share = worst / greatest if greatest and isfinite(worst) else np.inf
+    return (
+        f"differs from the run by {share:.2g} in wide arithmetic on the run's operands: more than "
+        f"rounding explains, {bound:.2g}"
+    )
+
+
+def _size(symbol: Symbol) -> int:
+    size = 1
+    for dim in symbol.shape:
+        size *= dim if isinstance(dim, int) else 1
+    return size

@@ -1,0 +1,150 @@
+"""Calls of NumPy's functions in a recorded program, for audits: the same calls, wide operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from graphir import Symbol
+from graphir.semantics.library_calls import leaves, mapped
+from runtime.audit.library_calls import LibraryCall, wide_setting
+from runtime.recording.values import RecordedValue, plain, recording_with
+
+if TYPE_CHECKING:
+    from runtime.recording.recorder import Recorder
+
+_DISPATCHER = cast("type[Any]", type(np.sum))
+_UNMEASURED = frozenset(
+    ("array2string", "array_repr", "array_str", "einsum_path", "save", "savetxt", "savez",
+     "savez_compressed", "may_share_memory", "shares_memory")
+)  # fmt: skip
+_ORDERS = frozenset(("partition", "sort", "sort_complex"))
+_SIMPLE = (str, bytes, bool, int, float, complex, type(None), np.dtype, type)
+
+
+class _Place(int):
+    """The place of an operand among the operands."""
+
+
+class RecordedCall(LibraryCall):
+    """A function of NumPy with its other arguments; `operands` are its arrays and NumPy scalars.
+
+    The results are the arrays and NumPy scalars in what the function returns, then the operands,
+    to which it may have written.
+    """
+
+    def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.function = function
+        self.operands: list[Any] = []
+        keywords = {name: wide_setting(name, value) for name, value in kwargs.items()}
+        self._arguments = mapped(self._leaf, [[*args], keywords])
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the results are in an order, beside which no choice counts."""
+        return getattr(self.function, "__name__", "") in _ORDERS
+
+    def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """Return the results on copies of wide operands."""
+        arrays = [np.array(x) for x in operands]
+        args, kwargs = mapped(
+            lambda leaf: arrays[leaf] if type(leaf) is _Place else leaf, self._arguments
+        )
+        with np.errstate(all="ignore"):
+            result = self.function(*args, **kwargs)
+        return [*arrays_in(result), *arrays]
+
+    def place(self, real: Any, result: Any) -> int | None:
+        """Return the place of a result of the run, or of an operand that it wrote to; or None."""
+        results = [*arrays_in(result), *map(plain, self.operands)]
+        return next((i for i, x in enumerate(results) if x is real), None)
+
+    def _leaf(self, value: Any) -> Any:
+        if not isinstance(value, (np.ndarray, np.generic)):
+            return value
+        self.operands.append(value)
+        return _Place(len(self.operands) - 1)
+
+
+class KnownCall(NamedTuple):
+    """A call, and the symbols that its operands had before it."""
+
+    call: RecordedCall
+    symbols: tuple[Symbol, ...]
+
+
+def arrays_in(result: Any) -> list[Any]:
+    """Return the arrays and NumPy scalars in the result of a call, as plain ones."""
+    return [plain(x) for x in leaves(result) if isinstance(x, (np.ndarray, np.generic))]
+
+
+def known_call(recorder: Recorder, name: str) -> KnownCall | None:
+    """Return the running call of a function, a ufunc or a method, before it writes to operands.
+
+    None of a call that cannot be repeated: of what is no function of NumPy's own, with arguments
+    that are functions or objects, or with `out=`.
+    """
+    try:
+        return _known_call(recorder, name)
+    except Exception as error:  # no fault of the recording may stop the program
+        recorder.failed(error)
+        return None
+
+
+def _known_call(recorder: Recorder, name: str) -> KnownCall | None:
+    args: Any = ()
+    kwargs: dict[str, Any] = {}
+    if recorder.arguments:
+        args, kwargs = recorder.arguments[-1]
+    first: Any = args[0] if args else None
+    function: Any = None
+    if isinstance(first, np.ufunc) and len(args) == 4:
+        function, method, args, kwargs = args
+        is_own = function.signature or getattr(np, function.__name__, None) is function
+        function = getattr(function, method) if is_own else None
+    elif isinstance(first, _DISPATCHER) and len(args) == 3 and isinstance(args[2], dict):
+        function, args, kwargs = args
+        function = None if cast("Any", first).__name__ in _UNMEASURED else function
+    elif isinstance(first, RecordedValue):
+        function = getattr(np.ndarray, name, None)
+    elif isinstance(getattr(first, "__self__", None), _SOURCES) and len(args) == 4:
+        first, _, args, kwargs = args
+        function = _RepeatedDraw(first.__self__, first.__name__)
+    is_plain = kwargs.get("out") is None and kwargs.get("where", True) is True
+    if function is None or not is_plain or not all(map(_is_repeatable, leaves([args, kwargs]))):
+        return None
+    call = RecordedCall(function, args, {x: y for x, y in kwargs.items() if x != "out"})
+    symbols = [recorder.before(x) for x in call.operands]
+    if None in symbols:
+        return None
+    return KnownCall(call, cast("tuple[Symbol, ...]", tuple(symbols)))
+
+
+class _RepeatedDraw:
+    """A method of a source of random numbers in its present state: each call draws the same."""
+
+    def __init__(self, source: Any, name: str) -> None:
+        is_generator = isinstance(source, _GENERATOR)
+        with recording_with(None):
+            self._source = deepcopy(source.bit_generator if is_generator else source)
+        self._is_generator, self._name = is_generator, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        source = deepcopy(self._source)
+        return getattr(_GENERATOR(source) if self._is_generator else source, self._name)(
+            *args, **kwargs
+        )
+
+
+_GENERATOR = np.random.Generator  # a recording puts classes of its own in place of NumPy's
+_SOURCES = (np.random.Generator, np.random.RandomState)
+
+
+def _is_repeatable(leaf: Any) -> bool:
+    """Whether an argument is an array of numbers, or a setting."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return cast("Any", leaf).dtype.kind in "biufc"
+    return isinstance(leaf, _SIMPLE) or leaf is ... or leaf is np._NoValue  # pyright: ignore

@@ -1,0 +1,141 @@
+"""Nodes of ONNX in wide arithmetic: the same node in float64, also in the graphs inside it.
+
+An operand stays narrow where the schema of the op takes no float64 for it, as the scales of Resize.
+Constants are widened, and so are the element types among the attributes.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# (ONNX is no part of the project's own environment, and its messages have no types there.)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphir import ExecutionError
+from runtime.sources.onnx_.convolutions import Convolution
+from runtime.sources.onnx_.model import domain_of, graphs_of, text_of
+
+CONVOLUTIONS = {"Conv": False, "ConvTranspose": True}
+"""The ops of convolutions, and whether they are transposed."""
+
+ELEMENT_TYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "stash_type"})
+"""The attributes, of ONNX's ops and of com.microsoft's, whose numbers are element types."""
+
+RANDOM = {
+    **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), ()),
+    **dict.fromkeys(("Bernoulli", "Multinomial"), (0,)),
+}
+"""The ops of draws, with the positions of the parameters of choices."""
+
+_WIDE = {1: 11, 10: 11, 16: 11, 14: 15}
+"""ONNX's numbers of narrow floats and complex numbers, and of the wide ones."""
+
+
+def convolution_of(node: Any) -> Convolution | None:
+    """Return the convolution that a node is; None for other nodes."""
+    if domain_of(node) or node.op_type not in CONVOLUTIONS:
+        return None
+    values = {each.name: _value_of(each) for each in node.attribute}
+    return Convolution(values, CONVOLUTIONS[node.op_type])
+
+
+def integer_product(node: Any, operands: Sequence[Any]) -> Any:
+    """Return the exact product of a node MatMulInteger or ConvInteger; None of other nodes.
+
+    Sums of products of bytes are exact in float64, unless they have 2**37 terms.
+    """
+    if domain_of(node) or node.op_type not in ("MatMulInteger", "ConvInteger"):
+        return None
+    x, w, *zeros = (np.asarray(each, np.float64) for each in operands)
+    names = [name for name in node.input[2:] if name]
+    by_name = dict(zip(names, zeros, strict=True))
+    of_x, of_w = (by_name.get(name) for name in (*node.input[2:], "", "")[:2])
+    is_product = node.op_type == "MatMulInteger"
+    if of_x is not None:
+        x = x - (of_x[..., None] if is_product and of_x.ndim else of_x)
+    if of_w is not None:
+        w = w - (of_w if is_product or not of_w.ndim else of_w.reshape(-1, *(1,) * (w.ndim - 1)))
+    if is_product:
+        return (x @ w).astype(np.int64)
+    values = {each.name: _value_of(each) for each in node.attribute}
+    return Convolution(values, False)(x, w).astype(np.int64)
+
+
+def _value_of(attribute: Any) -> Any:
+    if attribute.type == 3:  # text
+        return text_of(attribute.s)
+    return tuple(attribute.ints) if attribute.type == 7 else attribute.i
+
+
+class WideNode:
+    """A node in float64: its model, and the dtypes that its operands have there."""
+
+    def __init__(self, onnx: Any, node: Any, types: Mapping[str, Any], model: Any) -> None:
+        """`model` is that of the node alone, with `types` of its operands, which it has inside."""
+        self.model = onnx.ModelProto.FromString(model.SerializeToString())
+        self._onnx = onnx
+        narrow = self._narrow_places(node)
+        self.dtypes: list[np.dtype[Any]] = []
+        inputs = {value.name: value for value in self.model.graph.input}
+        places = {name: i for i, name in reversed([*enumerate(node.input)])}
+        for name, type_ in types.items():
+            number = type_.tensor_type.elem_type
+            wide = number if places.get(name) in narrow else _WIDE.get(number, number)
+            inputs[name].type.tensor_type.elem_type = wide
+            self.dtypes.append(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))
+        for each in self.model.graph.node:
+            self._widen(each)
+
+    def _narrow_places(self, node: Any) -> set[int]:
+        """Return the positions of the operands for which the op takes no float64."""
+        versions = {each.domain: each.version for each in self.model.opset_import}
+        domain = domain_of(node)
+        try:
+            schema = self._onnx.defs.get_schema(node.op_type, versions[domain], domain)
+        except Exception as error:  # SchemaError, of an op that onnx does not define
+            raise ExecutionError(f"onnx has no schema of {node.op_type}") from error
+        formal = [*schema.inputs]
+        places = range(len(node.input))
+        accepted = [formal[min(i, len(formal) - 1)].types for i in places] if formal else []
+        return {i for i, types in enumerate(accepted) if "tensor(double)" not in types}
+
+    def _widen(self, node: Any) -> None:
+        """Widen the constants and the element types of a node, and of the graphs inside it."""
+        for attribute in node.attribute:
+            if attribute.name in ELEMENT_TYPES:
+                attribute.i = _WIDE.get(attribute.i, attribute.i)
+            elif attribute.HasField("t"):
+                self._widen_tensor(attribute.t)
+            elif node.op_type == "Constant" and attribute.name.startswith("value_float"):
+                numbers = [*attribute.floats] or attribute.f
+                tensor = self._onnx.numpy_helper.from_array(np.asarray(numbers, np.float64))
+                attribute.CopyFrom(self._onnx.helper.make_attribute("value", tensor))
+        for graph in graphs_of(node):
+            for tensor in graph.initializer:
+                self._widen_tensor(tensor)
+            for value in (*graph.input, *graph.output, *graph.value_info):
+                type_ = value.type.tensor_type
+                type_.elem_type = _WIDE.get(type_.elem_type, type_.elem_type)
+            for inner in graph.node:
+                self._widen(inner)
+
+    def _widen_tensor(self, tensor: Any) -> None:
+        if tensor.data_type in _WIDE:
+            helper, name = self._onnx.numpy_helper, tensor.name
+            array = helper.to_array(tensor)
+            wide = np.complex128 if array.dtype.kind == "c" else np.float64
+            tensor.CopyFrom(helper.from_array(array.astype(wide), name))
+
+    def operands(self, arrays: Sequence[Any]) -> Iterable[Any]:
+        """Return wide operands in the dtypes of the model; ExecutionError if one does not fit."""
+        for array, dtype in zip(arrays, self.dtypes, strict=True):
+            narrow = array.astype(dtype)
+            if dtype.kind != "b" and not np.array_equal(
+                narrow.astype(array.dtype), array, equal_nan=dtype.kind in "fc"
+            ):
+                raise ExecutionError(f"takes {dtype} alone, in which a wide operand does not fit")
+            yield narrow
