@@ -104,38 +104,38 @@ def _united(first: Iterable[Any], other: Iterable[Any]) -> list[Any]:
 class Ledger:
     """The calls by function and signature, the functions that recordings could not follow.
 
-    `refused` has the reason by function, `lost` those for which recordings of functions came to
-    nothing, `differences` the lines that differ under other rules, each with the functions that
-    reach it; `sources` the lines of each function, as digests. `functions` and `modules` are the
-    numbers of those that were watched.
+    `refused` has the reason by function, `lost_calls` those for which recordings of functions
+    came to nothing, `differences` the lines that differ under other rules, each with the
+    functions that reach it; `sources` the lines of each function, as digests. `functions` and
+    `modules` are the numbers of those that were watched.
     """
 
     calls: dict[tuple[str, str], CallRecord] = field(
         default_factory=dict[tuple[str, str], CallRecord]
     )
     refused: dict[str, str] = field(default_factory=dict[str, str])
-    lost: dict[str, str] = field(default_factory=dict[str, str])
+    lost_calls: dict[str, str] = field(default_factory=dict[str, str])
     differences: dict[Difference, None] = field(default_factory=dict[Difference, None])
     sources: dict[str, str] = field(default_factory=dict[str, str])
     functions: int = 0
     modules: int = 0
 
     @property
-    def called(self) -> set[str]:
+    def called_functions(self) -> set[str]:
         """The functions that were called."""
         return {name for name, _ in self.calls} | self.refused.keys()
 
     @property
-    def recorded(self) -> set[str]:
+    def recorded_functions(self) -> set[str]:
         """The functions of which a recording ended."""
         return {call.function for call in self.calls.values() if call.recordings}
 
     @property
-    def unseen(self) -> dict[str, str]:
+    def unseen_functions(self) -> dict[str, str]:
         """The functions that were called and never recorded, with the reasons, sorted."""
         reasons = {name: note for (name, _), call in self.calls.items() for note in call.unseen}
-        reasons = {**reasons, **self.lost, **self.refused}
-        names = sorted(self.called - self.recorded)
+        reasons = {**reasons, **self.lost_calls, **self.refused}
+        names = sorted(self.called_functions - self.recorded_functions)
         return {name: reasons.get(name, "no recording ended") for name in names}
 
     def add_call(self, call: CallRecord) -> None:
@@ -149,7 +149,7 @@ class Ledger:
         for call in other.calls.values():
             self.add_call(call)
         self.refused.update(other.refused)
-        self.lost.update(other.lost)
+        self.lost_calls.update(other.lost_calls)
         self.differences.update(other.differences)
         self.sources.update(other.sources)
         self.functions = max(self.functions, other.functions)
@@ -160,7 +160,7 @@ class Ledger:
         return {
             "calls": [asdict(call) for call in self.calls.values()],
             "refused": self.refused,
-            "lost": self.lost,
+            "lost": self.lost_calls,
             "differences": [list(x) for x in self.differences],
             "sources": self.sources,
             "functions": self.functions,
@@ -170,7 +170,7 @@ class Ledger:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Ledger:
         """Return the ledger of JSON data."""
-        ledger = cls(refused=dict(data["refused"]), lost=dict(data["lost"]))
+        ledger = cls(refused=dict(data["refused"]), lost_calls=dict(data["lost"]))
         ledger.sources = dict(data["sources"])
         ledger.functions, ledger.modules = data["functions"], data["modules"]
         ledger.differences = {Difference(*x): None for x in data["differences"]}

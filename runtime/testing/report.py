@@ -44,14 +44,16 @@ def report_lines(ledger: Ledger, package: str, width: int | None, verbose: bool)
 
 def unseen_lines(ledger: Ledger, verbose: bool) -> list[str]:
     """Return the lines about functions that recordings could not follow."""
-    hidden, parts = ledger.unseen, list[str]()
+    hidden, parts = ledger.unseen_functions, list[str]()
     partial: dict[str, str] = {}
     for call in ledger.calls.values():
         for note in call.unseen:
             if call.function not in hidden:
                 partial.setdefault(call.function, note)
     if hidden:
-        parts.append(f"{len(hidden)} of {count_text(len(ledger.called), 'function')} called")
+        parts.append(
+            f"{len(hidden)} of {count_text(len(ledger.called_functions), 'function')} called"
+        )
     if partial:
         parts.append(f"steps in {count_text(len(partial), 'function')}")
     if not parts:
@@ -67,18 +69,18 @@ def _reason_lines(reasons: Mapping[str, str]) -> list[str]:
 
 def unseen_gate_lines(ledger: Ledger) -> list[str]:
     """Return the lines about the functions for whose sake a gate fails: nothing recorded them."""
-    if not ledger.unseen:
+    if not ledger.unseen_functions:
         return []
-    count = count_text(len(ledger.unseen), "function")
+    count = count_text(len(ledger.unseen_functions), "function")
     head = f"{count} called but not seen, which fails the run (--casts-unseen=pass: it passes):"
-    return [head, *_reason_lines(ledger.unseen)]
+    return [head, *_reason_lines(ledger.unseen_functions)]
 
 
 def _casts(ledger: Ledger, package: str, width: int | None, verbose: bool) -> list[str]:
     lines = cast_lines(ledger)
     lossy = sum(bool(x.cast.loss) for x in lines)
     uses = count_text(len(lines), "cast")
-    functions = count_text(len(ledger.recorded), "function")
+    functions = count_text(len(ledger.recorded_functions), "function")
     head = f"{package}: {uses}, {lossy} can lose something; {functions} recorded"
     visible = lines if verbose else [x for x in lines if x.cast.loss][:SHORT]
     rows = [

@@ -67,7 +67,6 @@ class CastsRun:
     ) -> None:
         """Watch the package's functions; `temporary` returns the folder of tests' own folders."""
         self._watch.temporary = temporary
-        self._watch.must_see = self._is_gate and not self._passes_unseen
         self._watch.recorders = _recorders(self._former or {}, set(tests))
         self._watch.start(hides_dtypes)
 

@@ -56,7 +56,7 @@ from runtime.testing.private_files import (
 
 _LIBRARY = ctypes.PyDLL(None, use_errno=True)
 """The C library, whose functions run while no other thread runs Python code."""
-_PLAIN = 1.0
+_PLAIN = 0.5
 """A shadow ends after so many seconds of its processor in which it recorded nothing."""
 CRASHED = "its shadow crashed, or hung in compiled code"
 _IDLE, _HUNG = 2, 30
@@ -172,7 +172,7 @@ class ShadowSide:
                 self.end("its recording waits for what does not come")
 
         signal(SIGALRM, look)
-        setitimer(ITIMER_REAL, 1, 1)
+        setitimer(ITIMER_REAL, 0.25, 0.25)
         problem = f"its recording takes more than {seconds:g} s"
 
         def stop(*_: Any) -> None:

@@ -64,15 +64,16 @@ MOST_TESTS = 8
 REPEATING = 8
 """So many shadows record signatures several times; later ones record new signatures alone."""
 GAP = 0.2
-"""After so many seconds without a recording, the next one is that of another shadow: the one before
-may still be at the recording before, and ends if it does not record for a second."""
+"""After so many seconds without a recording, a function without any gets another shadow: the one
+before may still be at the recording before, and ends if it does not record for half a second."""
 HOT = 200
 """After so many calls without news in one test, a function runs unwatched until its end; after half
 as many in the next test that calls it so often, since the overhead would grow with the tests."""
 SECONDS = 3.0
 """The most seconds of a shadow."""
 FREE_SECONDS, WAITING = 4.0, 0.5
-"""Tests wait for shadows so many seconds, and for a part of their own time, at most."""
+"""Tests wait for further recordings of a function so many seconds, and for a part of their own
+time, at most; for the first one they wait as long as it takes."""
 MOST_FUNCTIONS = 1 << 16
 ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
 GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
@@ -104,8 +105,6 @@ class FunctionWatch:
         self.ledger = Ledger()
         self._policy, self._against = policy, against
         self._numbers = count()
-        self.must_see = False
-        """Whether tests wait as long as it takes for a first recording of each function."""
         self.temporary: Callable[[], str] = str
         """Returns the folder below which tests have temporary folders, if it is not the usual."""
         self._elsewhere = mmap.mmap(-1, MOST_FUNCTIONS)
@@ -258,7 +257,7 @@ class FunctionWatch:
             return False
         name = signature.call.function
         if kind == "generator":
-            self.ledger.lost.setdefault(name, GENERATOR)
+            self.ledger.lost_calls.setdefault(name, GENERATOR)
             return self._idle(number)
         if name in self.ledger.refused or not self._records(signature):
             return self._idle(number)
@@ -330,13 +329,14 @@ class FunctionWatch:
             self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
         shadow, now = self._shadow, perf_counter() - self._waited
-        if shadow is None or now - self._last_claim > GAP:
-            reason = "" if self._has_place(number not in self._claimed) else "no shadow was free"
+        is_first = number not in self._claimed
+        if shadow is None or (is_first and now - self._last_claim > GAP):
+            reason = "" if self._has_place(is_first) else "no shadow was free"
             reason = reason or why_visible()
             if not reason:
                 shadow = None
             elif self._shadow is None:
-                self.ledger.lost.setdefault(signature.call.function, reason)
+                self.ledger.lost_calls.setdefault(signature.call.function, reason)
                 return False
         self._last_claim = perf_counter() - self._waited
         signature.claims += 1
@@ -349,7 +349,9 @@ class FunctionWatch:
         try:
             side = fork(SECONDS, self._fresh_files)
         except OSError as error:
-            self.ledger.lost[signature.call.function] = f"no shadow could start: {error.strerror}"
+            self.ledger.lost_calls[signature.call.function] = (
+                f"no shadow could start: {error.strerror}"
+            )
             signature.claims -= 1
             return False
         if isinstance(side, ShadowSide):
@@ -444,7 +446,7 @@ class FunctionWatch:
             self.ledger.refused[name] = shadow.reason
         for signature in claims:
             reason = shadow.reason or shadow.failure or "its shadow did not come to the call"
-            self.ledger.lost[signature.call.function] = reason
+            self.ledger.lost_calls[signature.call.function] = reason
             signature.misses += 1
             if signature.misses < MOST_RECORDINGS:
                 signature.claims -= 1

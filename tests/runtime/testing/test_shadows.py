@@ -100,10 +100,17 @@ NO_PRIVATE_FILES = """
 @cache
 def has_private_files() -> bool:
     """Whether this platform and user can have private views of the file system."""
-    code = "from runtime.testing.private_files import *; enter_private_files([])"
-    return not subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True
-    ).returncode
+    code = """if 1:
+        import os
+        from runtime.testing.private_files import enter_private_files
+        child = os.fork()  # which has one thread
+        if not child:
+            enter_private_files([])
+            os._exit(0)
+        os._exit(os.waitpid(child, 0)[1] != 0)
+        """
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    return run.returncode == 0
 
 
 def write_conftest(project: Project, text: str) -> None:
