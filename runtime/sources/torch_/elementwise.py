@@ -28,7 +28,8 @@ def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
     Source: vectorized_loop of aten/src/ATen/native/cpu/Loops.h. Loops of several threads, which
     split results of more than 32,768 elements, have more ends.
     """
-    shape: tuple[int, ...] = tuple(result.shape)
+    shape: Sequence[int] = result.shape
+    width: int = 2 * bits // (8 * result.element_size())
     strides = [x.expand(shape).stride() for x in operands if x.dim()]
     order = sorted(range(len(shape)), key=lambda axis: [x[axis] for x in strides], reverse=True)
     if not strides or any(x[order[-1]] not in (0, 1) for x in strides):
@@ -38,7 +39,7 @@ def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
         if any(x[axis] != x[order[-1]] * size for x in strides):
             break
         size *= shape[axis]
-    end = size - size % (2 * bits // (8 * result.element_size()))
+    end = size - size % width
     if end in (0, size):
         return bool(end)
     mask = np.arange(int(np.prod(shape))) % size < end
