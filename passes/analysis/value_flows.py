@@ -193,7 +193,8 @@ class _Flow:
             case ast.Subscript():
                 if node is not parent.value:
                     return False
-                return not self._is_loaded(parent) or self.leaves(parent)
+                is_stored = isinstance(node, ast.Name) and not self._is_loaded(parent)
+                return is_stored or (self._is_loaded(parent) and self.leaves(parent))
             case ast.BinOp():
                 return self._operation_leaves(parent, node)
             case ast.IfExp():

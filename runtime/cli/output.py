@@ -228,6 +228,7 @@ def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) 
         return Status.FINDINGS
     if report is None or not report.hidden or unseen == "pass":
         return Status.FINE
+    sys.stdout.flush()  # the report stands before the message where both go to one pipe
     print(
         f"graphir: {gate}: status {Status.UNSEEN:d}, since {words.unseen(report)[0]}; "
         "--unseen pass lets that pass",

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Graph, Location, Symbol, ops
+from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import live_mask
 from graphir.location import UnseenPart
@@ -142,10 +142,11 @@ def _watching(original: Callable[..., Any], what: str) -> Callable[..., Any]:
 
 
 def _constants(graph: Graph) -> Iterator[Symbol]:
-    """Yield the live constants that are no Python numbers of the program."""
+    """Yield the live constants that are no Python numbers of the program, and no masks."""
     view = inlined(graph)
     for symbol in compress(view.symbols, live_mask(view, view.outputs)):
-        if symbol.op is ops.constant and symbol.attrs["literal"] is None and not symbol.weak:
+        is_number = symbol.op is not ops.constant or symbol.attrs["literal"] is not None
+        if not is_number and not symbol.weak and symbol.dtype is not DType.bool:
             yield symbol
 
 
