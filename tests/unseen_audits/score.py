@@ -85,7 +85,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for kind in ("bugs", "clean", "ordinary"):
         totals: Counter[str] = Counter()
-        for path in sorted((PROGRAMS / kind).glob(f"*{arguments.only}*.py")):
+        for path in sorted((PROGRAMS / kind).glob(f"{arguments.only}*.py")):
             totals["programs"] += 1
             try:
                 report = audited(path)
