@@ -41,6 +41,7 @@ _ON_NUMBERS = _names(
     "replace upper lower startswith endswith split tobytes"
 )
 """Functions of Python, and methods of its values, whose results are made of their operands."""
+_MAKERS = _ON_NUMBERS | _names("item tolist pack Decimal Fraction")
 _NUMBERS_OF = _names("float int complex item round len")
 
 
@@ -64,6 +65,9 @@ def leaves(chain: Sequence[CallSite]) -> bool:
     `chain` has the call site of the number, then those of the functions that were called, and ends
     with one in the function that the caller asked about.
     """
+    makers = [node for node in _nodes(chain[0]) if isinstance(node, ast.Call)]
+    if makers and _name_of(makers[0]) not in _MAKERS:
+        return False  # another function may keep what it gets, or decide by it
     return _leaves(tuple(chain))
 
 

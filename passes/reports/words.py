@@ -375,7 +375,7 @@ def share(site: CastSite) -> str:
 
     Instead of no share, the answer says why the site's changes are in no output.
     """
-    if site.vanished:
+    if site.vanished and not site.share:
         return vanishing(site.row)
     if site.share is None:
         return UNKNOWN_ERROR

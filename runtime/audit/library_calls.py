@@ -281,6 +281,8 @@ class CallRun:
             is_wide = result.dtype.kind in "iub"
         if not is_wide:
             raise ExecutionError(f"computes in {result.dtype} on wide operands")
+        if dtype.is_inexact and any(map(_exceeds_float64, operands)):
+            raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
         family = "int" if dtype.is_integer else dtype.family
         return np.ascontiguousarray(result, _STORAGE[family]).reshape(result.shape)
 
@@ -311,6 +313,11 @@ _STORAGE = {"float": np.float64, "complex": np.complex128, "int": np.int64, "boo
 
 def _is_same(array: Array, other: Array) -> bool:
     return array is other
+
+
+def _exceeds_float64(x: Array) -> bool:
+    """Whether wide values are integers that float64 rounds."""
+    return x.dtype == np.int64 and bool(x.size) and max(-int(x.min()), int(x.max())) > 2**53
 
 
 def is_choice(symbol: Symbol) -> bool:

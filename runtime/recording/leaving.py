@@ -23,7 +23,10 @@ def reading(name: str, reason: str, truth: bool = False) -> Callable[..., Any]:
         recorder = active()
         if recorder is not None:
             recorder.locate()
-            recorder.read(name, self, reason, truth)
+            if reason == AS_BYTES:
+                recorder.hand_out(name, self, reason)
+            else:
+                recorder.read(name, self, reason, truth)
         return getattr(self.plain, name)(*plains(args), **plains(kwargs))
 
     method.__name__ = name
@@ -39,12 +42,9 @@ def number_of(name: str, value: Any, number: Any) -> Any:
     recorder = active()
     if recorder is not None:
         recorder.locate()
-        if recorder.sites.leaves():
-            recorder.leave(value)
+        if recorder.hand_out(name, value, "makes Python numbers, by which the program may go on"):
             return number
         recorder.note(name, "makes Python numbers: they are taken as literals")
-        recorder.read(name, value, "makes Python numbers, by which the program may go on")
-        recorder.leave(value, surely=False)
         if value.size == 1:
             recorder.numbers[id(number)] = number, value
     return number
@@ -57,10 +57,7 @@ def text_of(value: Any, text: str) -> str:
     """
     recorder = active()
     if recorder is not None and recorder.locate():
-        surely = recorder.sites.leaves()
-        if not surely:
-            recorder.read("str", value, AS_TEXT)
-        recorder.leave(value, surely)
+        recorder.hand_out("str", value, AS_TEXT)
     return text
 
 

@@ -111,7 +111,8 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
     if operands is None or not (own or name.startswith("numpy.")):
         return False
     if name.rpartition(".")[2] in _WHOLE:
-        return all(x.dtype.family in ("bool", "int", "uint") for x in operands)
+        is_of_integers = all(x.dtype.family in ("bool", "int", "uint") for x in operands)
+        return is_of_integers and real.dtype.kind not in "fc"  # weights of bincount
     dtypes = {np.dtype(x.dtype.storage).char for x in operands}
     return dtypes <= _WIDE and np.dtype(real.dtype).char in _WIDE | {"l", "q"}
 

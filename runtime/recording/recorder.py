@@ -235,13 +235,17 @@ class Recorder(NotingBuilder):
                 self.saved[symbol.index] = symbol
                 self.leave(leaf)
 
-    def read(self, what: str, value: Any, reason: str, truth: bool = False) -> None:
-        """Note a read of recorded values; those that a call of the program writes only leave."""
-        if not truth and not isinstance(value, Symbol) and self.sites.leaves():
-            for leaf in traced_leaves(value):
-                self.leave(leaf)
-        else:
-            super().read(what, value, reason, truth)
+    def hand_out(self, what: str, value: Any, reason: str, part: int = 0) -> bool:
+        """Note that numbers, texts or bytes are made of values: these leave, or are read.
+
+        Returns whether they only leave the program. `part` is as for `leave`.
+        """
+        leaves = self.sites.leaves()
+        if not leaves:
+            self.read(what, value, reason)
+        for leaf in traced_leaves(value):
+            self.leave(leaf, leaves, part)
+        return leaves
 
     def counted(self) -> int:
         """Count a write, and return its number."""
@@ -500,7 +504,8 @@ class Recorder(NotingBuilder):
         that cannot have a symbol: one of a dtype that graphs lack, and a NumPy bool.
         """
         if not self.has(real.dtype):
-            self.read(name, self.arguments, f"makes {real.dtype}, which no graph has")
+            note = self.hand_out if real.dtype.kind in "USO" else self.read
+            note(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped
             self._decide(name, symbolic)

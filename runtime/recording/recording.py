@@ -363,6 +363,7 @@ def _fields(
         recorder.masks,
         recorder.observed,
         tuple(recorder.data or recorder.captures),
+        {},
     )
     return {
         "result": plain_result(result),

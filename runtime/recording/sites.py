@@ -113,12 +113,23 @@ class CallSites:
 
         The answer is that of the program's source (see passes.analysis.value_flows).
         """
-        chain = self._chain()
+        chain, is_inside = self._chain(), self._is_inside_numpy()
         # The key is the ids, since the hash of a code object reads all of it.
-        key = tuple(x for code, at in chain for x in (id(code), at))
+        key = (is_inside, *(x for code, at in chain for x in (id(code), at)))
         if key not in self._leaving:
-            self._leaving[key] = bool(chain) and (writes(chain[0]) or leaves(chain))
+            only_leaves = bool(chain) and not is_inside and leaves(chain)
+            self._leaving[key] = only_leaves or (bool(chain) and writes(chain[0]))
         return self._leaving[key]
+
+    def _is_inside_numpy(self) -> bool:
+        """Whether a function of NumPy runs that the innermost user function called."""
+        frame: FrameType | None = _getframe(2)
+        while frame is not None:
+            kind = self._kinds.get(id(frame.f_code)) or self._classified(frame)
+            if kind != _INTERNAL:
+                return kind == _NUMPY
+            frame = frame.f_back
+        return False
 
     def name_of(self, value: Any, location: Location, part: int = 0) -> str:
         """Return the name of a value that leaves at a location: `total in line 12`.

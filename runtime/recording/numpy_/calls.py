@@ -159,13 +159,9 @@ def formatted(value: Any) -> Any:
     recorder = active()
     if recorder is None or not recorder.locate():
         return value
-    surely = recorder.sites.leaves()
     operands = cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))
     for part, operand in enumerate(operands):
-        for each in traced_leaves(operand):
-            if not surely:
-                recorder.read("str", each, AS_TEXT)
-            recorder.leave(each, surely, part)
+        recorder.hand_out("str", operand, AS_TEXT, part)
     return plains(value)
 
 
@@ -200,7 +196,7 @@ def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
-            recorder.read(function.__name__, [args, kwargs], reason)
+            recorder.hand_out(function.__name__, [args, kwargs], reason)
         return function(*args, **kwargs)
 
     return call

@@ -182,3 +182,11 @@ def test_the_calls_of_a_recording_are_recorded_as_inputs_still() -> None:
 
 def test_the_bound_of_a_call_is_stated() -> None:
     assert GREATEST == 2.0**-4  # the page on recordings states it
+
+
+def test_a_call_that_rounds_integers_inside_is_unknown() -> None:
+    ids = 2**53 + 1 + 2 * np.arange(6)
+    report = record(lambda i, w: np.bincount(i, weights=w), np.arange(6) % 3, ids).audit()
+    assert not report.outputs[0].is_known and "beyond 2**53" in report.unseen[0].reason
+    report = record(lambda i, w: np.bincount(i, weights=w), np.arange(6) % 3, ids - 2**53).audit()
+    assert report.outputs[0].differing == 0

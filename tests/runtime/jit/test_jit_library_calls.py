@@ -283,7 +283,7 @@ def test_a_graph_with_a_call_runs_is_audited_and_refused_by_targets() -> None:
     graph = trace(_inverse, ("float64", (6, 6)), rules="numpy").graph
     assert 'callee="numpy.linalg.inv"' in str(graph)
     assert np.array_equal(interpret(graph, MATRIX), _inverse(MATRIX))
-    assert "not seen: numpy.linalg.inv" in str(audit(graph, MATRIX))
+    assert audit(graph, MATRIX).outputs[0].differing == 0
     with pytest.raises(targets.TargetError, match=r"numpy\.linalg\.inv"):
         targets.python(graph)
     with pytest.raises(ExecutionError, match="make the graph from its source again"):

@@ -175,7 +175,26 @@ def unpickled(x: Any) -> Any:
     return pickle.loads(pickle.dumps(computed(x)[0])) * 2
 
 
+def chosen_element(x: Any) -> Any:
+    return [*np.arange(7.0)][computed(x)[1] % 7] * x
+
+
+def chosen_elements(x: Any) -> Any:
+    return x[computed(x)[1] % 7 :]
+
+
+class Settings:
+    scale = 1.0
+
+
+def setting(x: Any) -> Any:
+    vars(Settings).get("scale")
+    setattr(Settings, "scale", float(computed(x)[1]))  # noqa: B010 -- as programs write it
+    return x * Settings.scale
+
+
 GOING_ON = [
+    *(chosen_element, chosen_elements, setting),
     *(scaled_by, chosen_by, parsed_text, compared_text, kept_in_an_object, collected, unpickled),
 ]
 

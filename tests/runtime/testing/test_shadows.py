@@ -133,7 +133,9 @@ def test_without_private_files_the_report_names_what_was_lost_to_writing(project
     report = project.report("-vv")
     assert "not seen: 2 of 7 functions called" in report
     assert "lab.files:save: it opens a file for writing" in report
-    assert "lab.files:move: it calls os.mkdir" in report
+    # A shadow that starts within the test lacks the file that the test has just made.
+    reasons = "lab.files:move: it calls os.mkdir", "lab.files:move: a test failed in its shadow"
+    assert any(reason in report for reason in reasons)
     assert "lab/files.py:7:9 " in report  # the cast before it writes
 
 
