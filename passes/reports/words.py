@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from graphir import DType
 from graphir.drawing.graphs.levels import Level
 from graphir.drawing.graphs.levels import level as gravity
 from graphir.escape import printable
@@ -106,7 +105,7 @@ def wrongness(error: OutputError) -> str:
     if error.broken:
         return f"has {count_text(error.broken, 'element')} no longer finite"
     small = error.norm is not None and error.norm < 0.01
-    if error.norm is None or error.dtype == "bool" or (small and DType(error.dtype).is_integer):
+    if error.norm is None or error.dtype == "bool" or (small and error.is_integer):
         return f"differs in {error.differing} of {count_text(error.elements, 'element')}"
     return f"is wrong by {percent(error.norm)}" if error.norm < 10 else "is wrong altogether"
 

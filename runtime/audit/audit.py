@@ -199,7 +199,7 @@ def _audited(
         sure = {key: equal and key[0] not in bits for key, equal in same.items()}
         choices = [graph.symbols[place] for place in sorted(wide.choices)]
         hidden_errors = Unknown(graph, subject.beyond.steps, sure, lost_places, choices)
-        outputs = _outputs(wide, real, bits, report)
+        outputs = _outputs(wide, real, bits, report, outputs_made or real)
         errors = [
             output.unknown() if symbol in hidden_errors else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
@@ -256,16 +256,18 @@ def _outputs(
     real: Sequence[NDArray[Any]],
     moduli: Mapping[int, int | None],
     report: CastReport,
+    arrays: Sequence[Any],
 ) -> list[Output]:
     graph = wide.graph
     outputs: list[Output] = []
     for i, (symbol, array) in enumerate(zip(graph.outputs, real, strict=True)):
+        unit = str(arrays[i].dtype) if arrays[i].dtype.kind in "mM" else ""
         bits = moduli.get(symbol.index)
         far = 0.0 if bits is None else 2.0**bits
         dtype = graph.concrete_dtype(symbol.dtype)
         value = wide.with_low(wide.cached_value(symbol))
         rounds = report.output_rounds[i] if report.output_rounds else 1
-        outputs.append(Output(report.output_name(i), dtype, array, value, rounds, far))
+        outputs.append(Output(report.output_name(i), dtype, array, value, rounds, far, unit))
     return outputs
 
 
@@ -279,5 +281,6 @@ def _is_vague(wide: NDArray[Any], symbol: Symbol, bits: Mapping[int, int | None]
 
 
 def _contiguous(value: Any) -> NDArray[Any]:
-    """Return a NumPy result as a C-contiguous array in native byte order."""
-    return np.array(native(np.asarray(value)), order="C")
+    """Return a NumPy result as a C-contiguous array in native byte order; of dates the counts."""
+    array = np.array(native(np.asarray(value)), order="C")
+    return array.view(np.int64) if array.dtype.kind in "mM" else array

@@ -30,6 +30,8 @@ class Output(NamedTuple):
     """The rounds in which a program printed the output, along its first axis."""
     modulus: float = 0.0
     """The modulus of rounded wide integers (see runtime.audit.exactness); 0 for exact values."""
+    unit: str = ""
+    """The NumPy dtype of dates, such as `datetime64[ms]`, whose counts are `real`."""
 
     @property
     def is_complex(self) -> bool:
@@ -49,7 +51,7 @@ class Output(NamedTuple):
         size = math.hypot(*(block.size for block in blocks_compared))
         return OutputError(
             name=self.name,
-            dtype=str(self.dtype),
+            dtype=self.unit or str(self.dtype),
             elements=self.real.size,
             differing=sum(block.differing for block in blocks_compared),
             broken=sum(block.broken for block in blocks_compared),
@@ -75,7 +77,7 @@ class Output(NamedTuple):
 
     def unknown(self) -> OutputError:
         """Return an OutputError with unknown figures."""
-        return OutputError.unknown(self.name, str(self.dtype), self.real.size)
+        return OutputError.unknown(self.name, self.unit or str(self.dtype), self.real.size)
 
     def seed(self, error: OutputError) -> NDArray[Any]:
         """Return e / <e, e> for the error e of the output; 0 where either side is not finite.

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
-from graphir.ir.literals import literal_array, native
+from graphir.ir.literals import literal_array
 from graphir.ir.operands import resolve_literal
 from graphir.numpy_api.arrays.operands import converted_real
 from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
+from runtime.recording.numpy_.dates import integers, is_counted
 from runtime.recording.values import TracedScalar, plains
 
 Array: TypeAlias = NDArray[Any]
@@ -40,6 +41,10 @@ class RecordingBuilder(ViewBuilder):
         """NumPy's own results of ops that the graph computes more exactly (see Beyond)."""
         self.exact_truncations: set[int] = set()
         """The indices of float-to-integer casts whose results are certainly NumPy's."""
+        self.has_dates = False
+        """Whether the program has datetimes or timedeltas, whose symbols are int64 counts."""
+        self.dated_results: set[int] = set()
+        """The indices of symbols whose ops convert the units of dates as NumPy does."""
         self.here = Location.at("", 0)
         self._dtypes: dict[Any, DType] = {}
         self._own = frozenset(dtype.code for dtype in graph.rules.dtypes)
@@ -124,7 +129,11 @@ class RecordingBuilder(ViewBuilder):
         """
         dtype_ = self._dtypes.get(dtype)
         if dtype_ is None:
-            dtype_ = self._dtypes[dtype] = self.graph.rules.supported(DType.from_numpy(dtype))
+            if isinstance(dtype, np.dtype) and is_counted(cast("Any", dtype)):
+                self.has_dates, dtype_ = True, DType.int64
+            else:
+                dtype_ = self.graph.rules.supported(DType.from_numpy(dtype))
+            self._dtypes[dtype] = dtype_
         return dtype_
 
     def has(self, dtype: Any) -> bool:
@@ -135,15 +144,17 @@ class RecordingBuilder(ViewBuilder):
             return False
 
     def is_plain_number(self, value: Any) -> bool:
-        """Whether a value is a NumPy number that is not recorded, of a dtype that graphs have."""
+        """Whether a value is a NumPy number, no duration, that is not recorded but could be."""
         kind = cast("type[Any]", type(value))
-        is_plain = issubclass(kind, np.number) and not issubclass(kind, TracedScalar)
+        is_plain = issubclass(kind, np.number) and not issubclass(
+            kind, (TracedScalar, np.timedelta64)
+        )
         return is_plain and self.has(value.dtype)
 
     def input(self, array: Any, name: str | None = None) -> Symbol:
         """Add an input to the graph, with a copy of its values; return its symbol."""
         dtype = self.dtype(array.dtype)
-        self.inputs.append(np.array(native(np.asarray(array)), order="C"))
+        self.inputs.append(np.array(integers(array), order="C"))
         symbol = self.graph.input(TensorType(dtype, array.shape), name=name)
         symbol.source = self.here
         return symbol
@@ -158,9 +169,9 @@ class RecordingBuilder(ViewBuilder):
         """Return the strong constant of a NumPy scalar, or of a Python scalar in NumPy's dtype."""
         array = np.asarray(value)
         dtype = self.dtype(array.dtype)
-        key = dtype, *array_content(array)
+        key = dtype, *array_content(integers(array))
         if key not in self._constants:
-            self._constants[key] = self._known(dtype, native(array), None)
+            self._constants[key] = self._known(dtype, integers(array), None)
         return self._constants[key]
 
     def literal(self, op: Op, operands: Sequence[Any], position: int) -> Symbol:

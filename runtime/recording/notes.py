@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph, Location, Symbol
-from graphir.ir.literals import native
 from runtime.audit.library_calls import CallResult
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import RecordingBuilder
+from runtime.recording.numpy_.dates import integers
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.operands import traced_leaves
 from runtime.recording.values import Array, RecordedValue, RecordingTrace, TracedScalar, plains
@@ -68,7 +68,7 @@ class NotingBuilder(RecordingBuilder):
 
         The audit takes NumPy's own result (see Beyond).
         """
-        self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
+        self.observed[symbol] = np.array(integers(real), order="C")
         self.note(what, "adds in an order of its own: a run of the graph may have other last bits")
 
     def step(

@@ -29,6 +29,7 @@ from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
 from runtime.recording.captured import Brought
 from runtime.recording.notes import NotingBuilder
+from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
 from runtime.recording.operands import is_wide, traced_leaves
 from runtime.recording.operands import operands as operands_of
@@ -51,6 +52,7 @@ Array: TypeAlias = NDArray[Any]
 _ROUNDED_AT_EACH_STEP = ("reduction", "contraction", "rowwise")
 """The kinds of ops whose float16 sums NumPy rounds at each step; graphs round them once."""
 _ROUNDS_EACH_STEP = "rounds each step to float16: a run of the graph rounds the result once"
+_DATES = np.datetime64, np.timedelta64
 UNDONE: Any = object()
 """The result of a call that the recorder has not made yet."""
 
@@ -91,10 +93,11 @@ class Recorder(NotingBuilder):
         """The symbols whose values the program wrote to files, by index."""
         self.last_scalar: TracedScalar | None = None
         """The scalar that NumPy has computed last."""
-        self.left: dict[tuple[str, bool, DType, tuple[int, ...]], list[tuple[Symbol, Array]]] = {}
+        self.left: dict[tuple[Any, ...], list[tuple[Symbol, Array]]] = {}
         """The values that left the program beside its results, and of which it took numbers.
 
-        The values of one name, whether they surely leave, and one type are the rounds of a place.
+        The values of one key are the rounds of a place: a name, whether they surely leave, the
+        dtype and the shape.
         """
         self.has_read_bools = False
         """Whether the program has got NumPy bools of recorded values."""
@@ -161,6 +164,12 @@ class Recorder(NotingBuilder):
         self.note(what, reason)
         return symbol
 
+    def is_unknown_number(self, value: Any) -> bool:
+        """Whether a value is a NumPy scalar without a symbol that could have one."""
+        if not issubclass(cast("Any", type(value)), _DATES):
+            return self.is_plain_number(value)
+        return self.numbers.get(id(value), (None,))[0] is not value and self.has(value.dtype)
+
     def reinterpreted(self, array: Array, root: RecordingTrace) -> Symbol:
         """Return the symbol of an array with the bits of another, its root.
 
@@ -168,7 +177,7 @@ class Recorder(NotingBuilder):
         """
         whole, symbol = root.plain, root.last_symbol
         same = array.shape == whole.shape and array.strides == whole.strides
-        integers = array.dtype.kind in "iu" and whole.dtype.kind in "iu"
+        integers = array.dtype.kind in "iumM" and whole.dtype.kind in "iumM"
         if symbol is not None and same and integers and array.itemsize == whole.itemsize:
             return self.cast(symbol, self.dtype(array.dtype))
         return self.given(array, symbol)
@@ -224,7 +233,7 @@ class Recorder(NotingBuilder):
         symbol = self.before(value)
         if symbol is not None:
             real = np.array(plain(value))
-            key = self.sites.name_of(value, self.here, part), surely, symbol.dtype, real.shape
+            key = self.sites.name_of(value, self.here, part), surely, real.dtype, real.shape
             self.left.setdefault(key, []).append((symbol, real))
 
     def save(self, values: Any) -> None:
@@ -273,6 +282,9 @@ class Recorder(NotingBuilder):
         if type(value) is np.ndarray:
             return self.outside(value)
         if isinstance(value, (np.generic, bool, int, float, complex)):
+            source = self.numbers.get(id(cast("Any", value))) if isinstance(value, _DATES) else None
+            if source is not None and source[0] is value:
+                return self.symbol(source[1])
             if isinstance(value, np.bool_) and self.has_read_bools:
                 self.note("a bool of NumPy", "is taken as given: NumPy's two bools have no symbols")
             return self.constant(value)
@@ -346,11 +358,26 @@ class Recorder(NotingBuilder):
             return self._array(real, symbol)
         scalar_type = self.scalars.get(kind)
         if scalar_type is None:
+            if issubclass(kind, _DATES):
+                self._date_scalar(real, symbol)
             return real
         scalar = kind.__new__(scalar_type, real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
         self.last_scalar = scalar
         return scalar
+
+    def _date_scalar(self, real: Any, symbol: Symbol) -> None:
+        """Note a date or duration that the program gets: NumPy makes no scalars of subclasses.
+
+        The scalar keeps its symbol, but what the program computes of it alone is not recorded.
+        """
+        array = self._array(np.asarray(real), symbol)
+        self.numbers[id(real)] = real, array
+        leaves = self.sites.leaves()
+        if not leaves:
+            reason = "is a NumPy scalar, by which the program may go on"
+            self.read(f"a {type(real).__name__}", symbol, reason)
+        self.leave(array, leaves)
 
     def _array(self, real: Array, symbol: Any) -> RecordedValue:
         return self._traced(real, RecordingTrace(self, real, symbol))
@@ -517,6 +544,8 @@ class Recorder(NotingBuilder):
                 symbol = symbolic()
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
+                if self.has_dates and symbol.index not in self.dated_results:
+                    dates.require_one_unit(self, symbols[since:], self.arguments[-1:], real)
                 if dtype is DType.float16:
                     self._note_halves(name, symbol, real, [symbol, *symbols[since:]])
                 simple = not symbol.attrs and len(symbols) <= since + 1
@@ -619,6 +648,8 @@ class Recorder(NotingBuilder):
         place = None if running is None else running.call.place(real, self.call_result)
         result = None
         has_floats = running is not None and any(x.dtype.is_inexact for x in running.symbols)
+        if dates.is_dated(real.dtype):
+            running = None
         if running is not None and place is not None and (has_floats or not exact):
             operands, result, exact = running.symbols, CallResult(running.call, place), False
         self.step(what, f"is taken as given: {why}", (symbol,), operands, exact, result)
@@ -635,6 +666,8 @@ class Recorder(NotingBuilder):
             return None
         running, arrays = known_call(self, name), arrays_in(result)
         if running is None or not arrays or not all(self.has(x.dtype) for x in arrays):
+            return None
+        if any(dates.is_dated(x.dtype) for x in arrays):
             return None
         if len(arrays) < len([*leaves(result)]) or any(type(x) is np.bool_ for x in arrays):
             return None  # a number or a bool of Python, by which the program may go on

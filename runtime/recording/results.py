@@ -39,8 +39,8 @@ def _walk(
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
-    elif isinstance(value, (int, float, complex)):
-        number, source = recorder.numbers.get(id(value), (None, None))
+    elif isinstance(value, (int, float, complex, np.datetime64, np.timedelta64)):
+        number, source = recorder.numbers.get(id(cast("Any", value)), (None, None))
         if number is value:
             leaves_by_id.setdefault(id(source), source)
     elif not isinstance(value, _ATOMS) and id(value) not in visited:
@@ -87,7 +87,7 @@ def _left(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterator[
         if others:
             symbol = recorder.emit(ops.stack, (symbol, *others), axis=0)
         else:
-            real = real[0]
+            real = real[0, ...] if real.dtype.kind in "mM" else real[0]
         yield Leaving(name, len(new), recorder.wrapped(real, symbol))
 
 

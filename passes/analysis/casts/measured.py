@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphir import Location
+from graphir import DType, Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,11 @@ class OutputError:
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
         """Return an OutputError whose figures are all unknown (None)."""
         return cls(name, dtype, elements, None, None, None, None, None)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the elements are integers, or dates, which are counts of a unit."""
+        return self.dtype[-1:] == "]" or DType(self.dtype).is_integer
 
     @property
     def overlaps(self) -> bool:

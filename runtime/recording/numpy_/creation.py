@@ -25,6 +25,7 @@ from graphir import DType, Symbol, ops
 from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
 from runtime.recording.fallback import opaque, rescued
+from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.functions import emptied
 from runtime.recording.numpy_.method_ops import filled
 from runtime.recording.operands import traced_leaves
@@ -192,7 +193,13 @@ def _conversion(
 def array_symbol(recorder: Recorder, value: Any, real: Any) -> Symbol:
     """Return the symbol of a value as an array or a scalar of the dtype and shape of `real`."""
     to, values = recorder.dtype(real.dtype), plains(value)
-    cast = recorder.converted(recorder.symbol(value), values, to, real=real)
+    symbol = recorder.symbol(value)
+    if isinstance(value, np.ndarray) and (
+        dates.is_dated(values.dtype) or dates.is_dated(real.dtype)
+    ):
+        cast = dates.converted(recorder, symbol, values, real.reshape(values.shape))
+    else:
+        cast = recorder.converted(symbol, values, to, real=real)
     return recorder.reshaped(cast, real.shape)
 
 

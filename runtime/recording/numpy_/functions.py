@@ -27,6 +27,7 @@ from runtime.recording.fallback import (
     repeatable,
     rescued,
 )
+from runtime.recording.numpy_.dates import in_unit
 from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
 from runtime.recording.numpy_.products import product
@@ -133,7 +134,7 @@ def _entered(
     They are views, ops or inputs.
     """
     kind: Any = cast("object", type(result))
-    if recorder.has(result.dtype) if kind is np.ndarray else recorder.is_plain_number(result):
+    if recorder.has(result.dtype) if kind is np.ndarray else recorder.is_unknown_number(result):
         owner = recorder.owner(result)
         if owner is not None:
             return recorder.viewed(result, view_trace(owner, result))
@@ -190,7 +191,10 @@ def _sharing(real: Any, args: Any) -> RecordedValue | None:
 
 
 def _where(recorder: Recorder, real: Any, condition: Any, x: Any, y: Any) -> Symbol:
-    return recorder.emit(ops.where, recorder.operands(ops.where, (condition, x, y)))
+    test, *choices = recorder.operands(ops.where, (condition, x, y))
+    pairs = zip(choices, (x, y), strict=True)
+    choices = [in_unit(recorder, symbol, value, real.dtype) for symbol, value in pairs]
+    return recorder.emit(ops.where, (test, *choices))
 
 
 def _einsum(recorder: Recorder, real: Any, subscripts: Any, *args: Any, **kwargs: Any) -> Symbol:

@@ -19,6 +19,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.views.steps import Pick
 from graphir.semantics.sums import SumOrder, layout_of_sum
+from runtime.recording.numpy_ import dates
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError, plain, plains
 
@@ -36,7 +37,7 @@ def in_ops(function: Any, operands: int = 1) -> Symbolic:
     """
     takes = _signature(function)
 
-    def enter(recorder: Recorder, _: Any, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
         bound = takes.bind(*args, **kwargs)
         bound.arguments.pop("casting", None)  # NumPy has checked the casts already
         symbols: list[Any] = []
@@ -45,7 +46,10 @@ def in_ops(function: Any, operands: int = 1) -> Symbolic:
             kind = takes.parameters[name].kind
             operand: Any
             if function is np.concatenate and not place:
-                operand = [recorder.symbol(part) for part in value]
+                operand = [
+                    dates.in_unit(recorder, recorder.symbol(part), part, real.dtype)
+                    for part in value
+                ]
             elif place < operands:
                 operand = recorder.symbol(value)
             else:
@@ -114,6 +118,11 @@ def adding(function: Any) -> Symbolic:
         if unknown:
             raise UnrecordedError(f"{', '.join(sorted(unknown))}= has no op")
         axes = axis_of(settings.get("axis"), x.rank)
+        if dates.is_dated(values.dtype):
+            names = {name for name, value in settings.items() if value is not None}
+            if function.__name__ != "mean" or names - {first, "axis", "keepdims"}:
+                raise UnrecordedError("it has no op on dates")
+            return dates.mean(recorder, x, axes, settings.get("keepdims", False))
         where = settings.get("where", True)
         addition = sum_order(values, axes, where)
         order = memory_order(values, x.rank)

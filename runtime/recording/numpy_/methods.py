@@ -13,6 +13,7 @@ from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.views.steps import Reshape
 from runtime.recording.fallback import rescued
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, PythonNumbers, reading
+from runtime.recording.numpy_.dates import converted, is_dated
 from runtime.recording.numpy_.method_ops import (
     Symbolic,
     adding,
@@ -286,6 +287,8 @@ class Methods(PythonNumbers, RecordedValue):
 
     def _cast(self, recorder: Recorder, real: Any) -> Symbol:
         x = trace_of(self, recorder).read()
+        if is_dated(self.dtype) or is_dated(real.dtype):
+            return converted(recorder, x, self.plain, real)
         return recorder.converted(x, self.plain, recorder.dtype(real.dtype), real=real)
 
     @property

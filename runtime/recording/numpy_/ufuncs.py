@@ -20,6 +20,7 @@ from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from graphir.semantics.numpy_loops import adds_in_memory_order, has_op_bits
 from runtime.recording.builder import is_truncation
 from runtime.recording.fallback import rescued
+from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
 from runtime.recording.numpy_.ufunc_methods import at, method_of
 from runtime.recording.numpy_.ufunc_ops import emit
@@ -107,6 +108,9 @@ def _emitted(
     outs: Sequence[Any] = (),
 ) -> Symbol:
     """Return the symbol of a ufunc; note NumPy's results where its loop has other bits."""
+    if _has_dates(recorder, (*values, real)):
+        on_counts = partial(emit, recorder, ufunc)
+        return dates.emitted(recorder, ufunc, args, values, real, on_counts)
     result = emit(recorder, ufunc, args, values, outs=outs)
     if adds_in_memory_order(ufunc, values):
         recorder.note_order(ufunc.__name__, result, real)
@@ -128,7 +132,13 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
     if not hasattr(real, "dtype"):
         return real
     args = _operands(recorder, ufunc, inputs)
-    return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args, scalars=True))
+
+    def symbolic() -> Symbol:
+        if _has_dates(recorder, (*inputs, real)):
+            return _emitted(recorder, ufunc, args, list(map(plain, inputs)), real)
+        return emit(recorder, ufunc, args, scalars=True)
+
+    return recorder.outcome(ufunc.__name__, real, symbolic)
 
 
 def _operands(
@@ -136,7 +146,7 @@ def _operands(
 ) -> tuple[Symbol, ...] | None:
     """Return the operands as symbols, before NumPy may write to them; None if they have none."""
     op = OPS[ufunc]
-    if op is None and ufunc not in COMPOUNDS and ufunc not in PARTS:
+    if op is None and ufunc not in COMPOUNDS and ufunc not in PARTS and ufunc is not np.isnat:
         return None
     try:
         return recorder.operands(op or ops.add, inputs)
@@ -156,6 +166,8 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
     before = [None if mask is True else recorder.before(into) for into in out]
     condition = None if mask is True else recorder.before(mask)
     values = list(map(plain, inputs))
+    has_dates = _has_dates(recorder, (*values, *out))
+    operands = list(map(_copied, values)) if has_dates else values
     real = recorder.call(ufunc, values, plain_kwargs(kwargs))
     shared = _share_memory([into for into in out if into is not None])
 
@@ -163,10 +175,14 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         bound(ufunc, _settings, inputs, without_usual_axes(ufunc, kwargs))
         if shared:
             raise UnrecordedError("its results are written over each other")
-        cast_args, cast_values = _in_loop(recorder, ufunc, args, values, kwargs)
+        if has_dates and (mask is not True or not kwargs.keys().isdisjoint(("dtype", "signature"))):
+            raise UnrecordedError("it computes some dates, or in another unit")
+        cast_args, cast_values = _in_loop(recorder, ufunc, args, operands, kwargs)
         views = list(map(plain, out))
         if ufunc.nout == 1 and cast_args is args and mask is True:
-            return _emitted(recorder, ufunc, args, values, real, views)
+            return _emitted(recorder, ufunc, args, operands, real, views)
+        if has_dates:
+            raise UnrecordedError("it has several results")
         result = _result(recorder, ufunc, cast_args, place, cast_values, views)
         if mask is True:
             return result
@@ -181,6 +197,19 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
             store(recorder, ufunc.__name__, into, partial(symbolic, place))
             results.append(into)
     return tuple(results) if ufunc.nout > 1 else results[0]
+
+
+def _has_dates(recorder: Recorder, values: Sequence[Any]) -> bool:
+    """Whether datetimes or timedeltas are among the operands and results of a ufunc."""
+    return recorder.has_dates and any(
+        isinstance(x, (np.ndarray, np.generic)) and dates.is_dated(cast("Any", x).dtype)
+        for x in values
+    )
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of an array, to which the ufunc may write; other values as they are."""
+    return cast("Any", value).copy() if isinstance(value, np.ndarray) else value
 
 
 def _settings(

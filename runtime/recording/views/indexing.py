@@ -14,6 +14,7 @@ from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
+from runtime.recording.numpy_.dates import in_unit
 from runtime.recording.recorder import Recorder
 from runtime.recording.structured import parts_of
 from runtime.recording.values import (
@@ -234,6 +235,7 @@ def assigned(
         symbol = recorder.assigned_literal(value, to)
     else:
         symbol = value_symbol if isinstance(value_symbol, Symbol) else recorder.symbol(value)
+    symbol = in_unit(recorder, symbol, value, into.dtype)
     cast = recorder.converted(symbol, value, to, "value", ASSIGN, real, ASSIGN)
     return recorder.broadcast(cast, into.shape)
 

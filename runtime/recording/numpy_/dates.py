@@ -1,0 +1,223 @@
+"""Datetimes and timedeltas as integers, which is what NumPy computes with: counts of a unit.
+
+The symbol of an array of datetime64 or timedelta64 is that of its int64 counts, and the array has
+the unit. NumPy converts counts to the finest unit of the operands of a ufunc, by a product that may
+wrap or by a floor division; the recording emits these ops. NaT, the least int64, is no integer:
+each result is compared with the same calculation on integers, and one that differs has no op.
+Years and months have no fixed length, and stay out of the recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphir import DType, Symbol, ops
+from graphir.ir.literals import is_literal, native
+from graphir.numpy_api.arrays.operands import leaves
+from graphir.numpy_api.ufuncs import OPS
+from runtime.recording.values import Array, UnrecordedError, plain
+
+if TYPE_CHECKING:
+    from runtime.recording.recorder import Recorder
+
+_SECOND = 10**18
+_NAMES = "as", "fs", "ps", "ns", "us", "ms", "s"
+_LENGTHS = {name: 1000**place for place, name in enumerate(_NAMES)} | {
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+    "D": 86400 * _SECOND,
+    "W": 604800 * _SECOND,
+}
+"""The attoseconds of each unit of fixed length."""
+_MOVING = frozenset(
+    (ops.broadcast_to, ops.concat, ops.constant, ops.flip, ops.full, ops.gather, ops.index_update,
+     ops.input, ops.item, ops.permute, ops.range, ops.reshape, ops.roll, ops.slice,
+     ops.slice_update, ops.stack, ops.take_along, ops.where)
+)  # fmt: skip
+"""Ops that leave each element as it is, NaT too."""
+_QUOTIENTS = np.divide, np.floor_divide
+
+
+def is_dated(dtype: np.dtype[Any]) -> bool:
+    """Whether a NumPy dtype is datetime64 or timedelta64."""
+    return dtype.kind in "mM"
+
+
+def is_counted(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype counts a unit of fixed length, or that of its partner."""
+    return is_dated(dtype) and np.datetime_data(dtype)[0] not in ("Y", "M")
+
+
+def _length(dtype: np.dtype[Any]) -> int | None:
+    """Return the attoseconds that a count of a dtype stands for; None for that of its partner."""
+    unit, count = np.datetime_data(dtype)
+    return _LENGTHS[unit] * count if unit in _LENGTHS else None
+
+
+def integers(value: Any) -> Array:
+    """Return an array in native byte order, with the counts in place of datetimes or timedeltas."""
+    array: Array = native(np.asarray(value))
+    return array.view(np.int64) if is_dated(array.dtype) else array
+
+
+def rescaled(recorder: Recorder, x: Symbol, values: Array, to: np.dtype[Any]) -> Symbol:
+    """Return the symbol `x` of `values` in another unit, to which NumPy wraps or floors."""
+    if not is_counted(to):
+        raise UnrecordedError(f"{to} has no fixed length")
+    before, after = _length(values.dtype), _length(to)
+    if before is None or after is None:
+        before = after = 1
+    shared, counts = gcd(before, after), integers(values)
+    with np.errstate(all="ignore"):
+        for ufunc, op, factor in (
+            (np.multiply, ops.multiply, before // shared),
+            (np.floor_divide, ops.floor_divide, after // shared),
+        ):
+            if factor >= 2**63:
+                raise UnrecordedError(f"the ratio of {values.dtype} and {to} is beyond int64")
+            if factor != 1:
+                counts = np.asarray(ufunc(counts, np.int64(factor)))
+                x = recorder.emit(op, (x, recorder.constant(np.int64(factor))))
+    if not _equal(counts, integers(values.astype(to))):
+        raise UnrecordedError(f"its {values.dtype} has NaT")
+    return x
+
+
+def converted(recorder: Recorder, x: Symbol, values: Array, real: Array) -> Symbol:
+    """Return the symbol of `values`, whose symbol is `x`, cast to the dtype of `real`."""
+    counts = integers(values)
+    if is_dated(values.dtype) and is_dated(real.dtype):
+        result = rescaled(recorder, x, values, real.dtype)
+        same = _equal(integers(values.astype(real.dtype)), integers(real))
+    else:
+        result = recorder.converted(x, counts, recorder.dtype(real.dtype), real=integers(real))
+        with np.errstate(all="ignore"):
+            same = _equal(counts.astype(integers(real).dtype), integers(real))
+    if not same:
+        raise UnrecordedError("it converts NaT")
+    recorder.dated_results.add(result.index)
+    return result
+
+
+def emitted(
+    recorder: Recorder,
+    ufunc: np.ufunc,
+    args: tuple[Symbol, ...] | None,
+    values: Sequence[Any],
+    real: Any,
+    emit: Callable[[tuple[Symbol, ...]], Symbol],
+) -> Symbol:
+    """Return the symbol of a ufunc with datetimes or timedeltas, as ops on their counts.
+
+    `emit` emits the ufunc on counts. Raises UnrecordedError if NumPy's result is not that of the
+    counts, as with NaT.
+    """
+    if args is None or ufunc.nout > 1:
+        raise UnrecordedError("it has no op, or not on these operands")
+    if ufunc is np.isnat:
+        nat = recorder.constant(np.int64(np.iinfo(np.int64).min))
+        result = recorder.emit(ops.equal, (args[0], nat))
+        recorder.dated_results.add(result.index)
+        return result
+    types: Any = [type(x) if _is_number(x) else np.asarray(x).dtype for x in values]
+    loop: Any = ufunc.resolve_dtypes((*types, None), casting="unsafe")
+    op, symbols = OPS[ufunc] or ops.add, list(args)
+    counts: list[Array] = []
+    for place, (symbol, value, into) in enumerate(zip(args, values, loop, strict=False)):
+        array: Array = np.asarray(value)
+        if is_dated(array.dtype) and is_dated(into):
+            symbols[place] = rescaled(recorder, symbol, array, into)
+        elif not symbol.weak:
+            operand = op.operand(place)
+            symbols[place] = recorder.cast(symbol, recorder.dtype(into), operand, op.name)
+        counts.append(integers(array.astype(into)))
+    to = loop[-1]
+    with np.errstate(all="ignore"):
+        if is_dated(to) and ufunc in _QUOTIENTS:
+            result, expected = _quotient(recorder, symbols, counts)
+        else:
+            result, expected = emit(tuple(symbols)), np.asarray(ufunc(*counts))
+        if is_dated(to) and expected.dtype.kind == "f":
+            result = recorder.converted(result, expected, DType.int64)
+            expected = expected.astype(np.int64)
+        out = np.asarray(real).dtype
+        if is_dated(out) and out != to:
+            dates: Array = expected.view(to)
+            result = rescaled(recorder, result, dates, out)
+            expected = integers(dates.astype(out))
+    if not _equal(expected, integers(real)):
+        raise UnrecordedError("its operands or its result have NaT")
+    recorder.dated_results.add(result.index)
+    return result
+
+
+def _quotient(
+    recorder: Recorder, symbols: Sequence[Symbol], counts: Sequence[Array]
+) -> tuple[Symbol, Array]:
+    """Return counts divided by numbers: of floats the quotient, of integers rounded toward zero.
+
+    NumPy divides a timedelta by a number in this way under `//` too.
+    """
+    x, by = symbols
+    if counts[1].dtype.kind == "f":
+        return recorder.emit(ops.divide, (x, by)), np.divide(*counts)
+    x = recorder.emit(ops.subtract, (x, recorder.emit(ops.fmod, (x, by))))
+    whole = counts[0] - np.fmod(*counts)
+    return recorder.emit(ops.floor_divide, (x, by)), np.floor_divide(whole, counts[1])
+
+
+def in_unit(recorder: Recorder, x: Symbol, value: Any, to: np.dtype[Any]) -> Symbol:
+    """Return the symbol `x` of a value in the unit of a dtype, if both have units."""
+    real = plain(value)
+    array: Array = np.asarray(real if isinstance(real, (np.ndarray, np.generic)) else 0)
+    if not (is_dated(to) and is_dated(array.dtype)):
+        return x
+    result = rescaled(recorder, x, array, to)
+    if result is not x:
+        recorder.dated_results.add(result.index)
+    return result
+
+
+def mean(recorder: Recorder, x: Symbol, axes: tuple[int, ...], keepdims: Any = False) -> Symbol:
+    """Return the mean of counts, which NumPy rounds toward zero."""
+    total = recorder.emit(ops.sum, (x,), axis=axes, keepdims=bool(keepdims))
+    sizes: Any = [x.shape[axis] for axis in axes]
+    count = recorder.constant(np.int64(prod(sizes)))
+    whole = recorder.emit(ops.subtract, (total, recorder.emit(ops.fmod, (total, count))))
+    return recorder.emit(ops.floor_divide, (whole, count))
+
+
+def require_one_unit(
+    recorder: Recorder, symbols: Collection[Symbol], arguments: Any, real: Any
+) -> None:
+    """Raise UnrecordedError unless ops on counts have the result of a function on dates.
+
+    They do if its operands and its result have one unit, and no NaT that the ops may take for a
+    number. `symbols` are those of the ops.
+    """
+    arrays = [plain(x) for x in leaves(arguments) if isinstance(x, (np.ndarray, np.generic))]
+    dated = [x for x in (*arrays, real) if is_dated(np.asarray(x).dtype)]
+    is_converted = any(x.index in recorder.dated_results for x in symbols)
+    units = {np.datetime_data(np.asarray(x).dtype) for x in dated}
+    if len({unit for unit in units if unit[0] != "generic"}) > 1 and not is_converted:
+        raise UnrecordedError("its operands have several units")
+    if _has_nat(*dated) and not all(x.op in _MOVING for x in symbols):
+        raise UnrecordedError("its operands or its result have NaT")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a Python number, whose type NumPy's loops take in place of a dtype."""
+    return is_literal(value) and type(value) is not bool
+
+
+def _has_nat(*arrays: Any) -> bool:
+    return any(bool(np.isnat(array).any()) for array in arrays)
+
+
+def _equal(x: Array, y: Array) -> bool:
+    shapes = x.dtype == y.dtype and x.shape == y.shape
+    return shapes and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
