@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import ChainMap
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -36,10 +38,12 @@ def bind(
 def match_inputs(graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
     """Return positional and keyword arguments in the order of a graph's inputs.
 
-    An input without argument has its value in `graph.defaults`. Raises ExecutionError for a
-    missing, unknown, repeated or surplus argument.
+    An argument may be a tree (dicts, lists, tuples), each leaf of which is an input: that whose
+    name is the leaf's path. An input without argument has its value in `graph.defaults`. Raises
+    ExecutionError for a missing, unknown, repeated or surplus argument or leaf.
     """
     names = graph.input_names
+    inputs, keywords = _leaves_of_inputs(graph, inputs, keywords)
     if len(inputs) > len(names):
         problem = f"graph {graph.name!r} takes {len(names)} inputs ({_inputs_text(graph)})"
         raise ExecutionError(problem, got=str(len(inputs)))
@@ -58,6 +62,80 @@ def match_inputs(graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any
         problem = f"graph {graph.name!r} is missing {', '.join(missing)}"
         raise ExecutionError(problem, fix=f"it takes ({_inputs_text(graph)})")
     return [*inputs, *(values[name] for name in names[len(inputs) :])]
+
+
+def _leaves_of_inputs(
+    graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments with the leaves of each tree in its place, in the order of the graph."""
+    if all(hasattr(value, "dtype") or is_literal(value) for value in (*inputs, *keywords.values())):
+        return inputs, keywords
+    flat: list[Any] = []
+    for place, value in enumerate(inputs):
+        names = graph.input_names[len(flat) :]
+        leaves = _named_leaves(graph, f"argument {place + 1}", value, names)
+        flat += [value] if leaves is None else [leaves[name] for name in names[: len(leaves)]]
+    by_name: dict[str, Any] = {}
+    for keyword, value in keywords.items():
+        leaves = _named_leaves(graph, keyword, value, graph.input_names, keyword)
+        by_name |= {keyword: value} if leaves is None else leaves
+    return flat, by_name
+
+
+def _named_leaves(
+    graph: Graph, what: str, value: Any, names: Sequence[str], parameter: str | None = None
+) -> dict[str, Any] | None:
+    """Return the leaves of a tree by the inputs that have their paths; None of other values.
+
+    `names` are those of the inputs without argument. Without `parameter` the leaves are those of
+    the first of them, and the parameter is the one for which most leaves have an input.
+    """
+    leaves = dict(_tree_leaves(value))
+    if "" in leaves:
+        return None
+    endings = {path: "_" + re.sub(r"\W+", "_", path).strip("_") for path in leaves}
+    parameters = {} if parameter is None else {parameter: None}
+    if parameter is None:
+        matches = ((name, end) for name in names for end in endings.values() if name.endswith(end))
+        parameters = dict.fromkeys(name.removesuffix(end) for name, end in matches)
+    all_names = set(names)
+    counts = [sum(name + end in all_names for end in endings.values()) for name in parameters]
+    if not any(counts) and isinstance(value, (list, tuple)) and value:
+        return None  # no tree, but numbers in place of an array
+    first = max(zip(counts, parameters, strict=True), key=lambda pair: pair[0], default=(0, ""))[1]
+    for path, end in endings.items():
+        if first + end not in all_names:
+            problem = f"graph {graph.name!r} has no input for {what}{path}"
+            raise ExecutionError(problem, fix=f"it takes ({_inputs_text(graph)})")
+    by_name = {first + end: leaves[path] for path, end in endings.items()}
+    absent = [name for name in names[: len(leaves)] if name not in by_name]
+    if absent and parameter is None:
+        problem = f"{what} of graph {graph.name!r} has no leaf for input {absent[0]!r}"
+        raise ExecutionError(problem, got=", ".join(f"{what}{path}" for path in leaves))
+    return by_name
+
+
+def _tree_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a tree with their paths; that of an array or a number is empty.
+
+    Objects of other classes are trees if JAX has registered their classes. None has no leaves.
+    """
+    if isinstance(value, Mapping):
+        parts = [(f"[{key!r}]", part) for key, part in cast("Any", value).items()]
+    elif isinstance(value, tuple) and hasattr(cast("Any", value), "_fields"):
+        parts = [(f".{name}", part) for name, part in cast("Any", value)._asdict().items()]
+    elif isinstance(value, (list, tuple)):
+        parts = [(f"[{i}]", part) for i, part in enumerate(cast("Sequence[Any]", value))]
+    elif value is None:
+        parts = []
+    else:
+        jax = None if is_literal(value) or hasattr(value, "dtype") else sys.modules.get("jax")
+        trees: Any = getattr(jax, "tree_util", None)
+        for keys, leaf in trees.tree_flatten_with_path(value)[0] if trees else [((), value)]:
+            yield path + (trees.keystr(keys) if trees else ""), leaf
+        return
+    for key, part in parts:
+        yield from _tree_leaves(part, path + key)
 
 
 def _inputs_text(graph: Graph) -> str:

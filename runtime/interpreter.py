@@ -32,10 +32,11 @@ def interpret(graph: Graph, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber
     """Evaluate a graph, lowered or not, on inputs and return its outputs.
 
     The interpreter converts each operand to the dtype that the op's signature demands. The inputs
-    come by position or by name, each in its declared dtype. Returns an array for one output and a
-    tuple for several: bfloat16 in the dtype of ml_dtypes, tensor_float32 as float32, index and
-    address as uint64. Raises ExecutionError for wrong inputs and for ops that fail, and
-    OutOfMemoryError, which is an ExecutionError and a MemoryError, for memory that is refused.
+    come by position or by name, each in its declared dtype, or in trees (see match_inputs). Returns
+    an array for one output and a tuple for several: bfloat16 in the dtype of ml_dtypes,
+    tensor_float32 as float32, index and address as uint64. Raises ExecutionError for wrong inputs
+    and for ops that fail, and OutOfMemoryError, which is an ExecutionError and a MemoryError, for
+    memory that is refused.
     """
     require_outputs(graph)
     try:

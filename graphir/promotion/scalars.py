@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, cast
 
 import numpy as np
@@ -123,6 +124,8 @@ def _keeps(value: float, dtype: DType) -> bool:
     # The tie lies half a unit in the last place above the greatest value. It rounds up, except in
     # "fn", whose greatest value is even.
     limit = float(dtype.max)
+    if limit == sys.float_info.max:
+        return True  # the tie overflows, and its flag would reach a ufunc that calls back
     tie = limit + 2.0 ** (math.frexp(limit)[1] - dtype.mantissa_bits - 2)
     return abs(value) < tie or (specials == "fn" and abs(value) == tie)
 

@@ -101,14 +101,16 @@ class Recorder(NotingBuilder):
         """
         self.has_read_bools = False
         """Whether the program has got NumPy bools of recorded values."""
+        self.object_makers: list[str] = []
+        """The calls with recorded arguments that made objects, as functions of the user do."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
         """Arrays whose memory was replaced, by id, with the original plain array."""
         self._entries: dict[int, tuple[Any, RecordedValue]] = {}
         """The recorded arrays in place of arrays that the program brings along, by their ids."""
-        self._arguments: dict[int, None] = {}
-        """The ids of the arrays among them that are arguments."""
+        self._arguments: dict[int, str | None] = {}
+        """The names of the arrays among them that are arguments, by their ids."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self.captured_arrays = Brought(())
         self._fields: dict[int, tuple[RecordedValue, Sequence[RecordedValue]]] = {}
@@ -146,20 +148,35 @@ class Recorder(NotingBuilder):
 
     # -- symbols of operands
 
-    def given(self, array: Array, parent: Symbol | None = None) -> Symbol:
+    @property
+    def made_of_objects(self) -> str:
+        """The reason why no op makes an array, if the program has made objects."""
+        makers = ", ".join(self.object_makers) or "what is not recorded"
+        return f"it was made of objects, which no graph has, as {makers} makes"
+
+    def given(self, array: Array, parent: Symbol | None = None, is_written: bool = False) -> Symbol:
         """Add an input for an array whose values no recorded op has computed; return its symbol.
 
-        With `parent`, the values are the bits of the parent read in another way.
+        With `parent`, the values are the bits of the parent read in another way. `is_written`
+        tells a recorded array, to which unrecorded code has written, from an array of such code.
         """
         what = f"an array of {array.dtype}{list(array.shape)}"
         reason = "is taken as given: it was made by what is not recorded"
+        if is_written:
+            name = self._arguments.get(id(array))
+            what = what if name is None else f"the argument {name}"
+            reason = "is taken as given: it was written to in a way that is not recorded"
+        elif self.object_makers:
+            reason = f"is taken as given: {self.made_of_objects}"
         symbol = self.input(array)
         if parent is not None:
             self.step(
                 what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
             )
-        elif array not in self.captured_arrays:
-            fix = "; pass it as an argument if it is data"
+        elif is_written or array not in self.captured_arrays:
+            fix = (
+                "" if is_written or self.object_makers else "; pass it as an argument if it is data"
+            )
             self.step(what, f"{reason}{fix}", (symbol,), None)
         self.note(what, reason)
         return symbol
@@ -188,9 +205,9 @@ class Recorder(NotingBuilder):
         self.captures.append(symbol)
         return symbol
 
-    def retaken(self, array: Array) -> Symbol | None:
+    def retaken(self, array: Array, is_written: bool = False) -> Symbol | None:
         """Add an input as `given` does; return None for a dtype that graphs lack."""
-        return self.given(array) if self.has(array.dtype) else None
+        return self.given(array, is_written=is_written) if self.has(array.dtype) else None
 
     def outside(self, array: Array) -> Symbol:
         """Return the symbol of the current values of a plain array from outside the recording."""
@@ -397,7 +414,7 @@ class Recorder(NotingBuilder):
         if not self._is_plain(value):
             return value
         if not isinstance(cast("object", value), np.generic):
-            self._arguments[id(value)] = None
+            self._arguments[id(value)] = name
         if value.dtype.names or not self.has(value.dtype):
             return self._structured(value, partial(self._data_input, name=None))
         name = None if name in self.graph.input_names else name
@@ -472,7 +489,7 @@ class Recorder(NotingBuilder):
 
     def written_arguments(self) -> list[RecordedValue]:
         """Return the arguments whose values the program has changed."""
-        input_places = {symbol.index for symbol in self.graph.inputs}
+        input_places = {symbol.index for symbol in (*self.data, *self.captures)}
         entries = [self._entries[key][1] for key in self._arguments if key in self._entries]
         arrays = [field for array in entries for field in self.fields(array)]
         symbols = ((array, self.before(array)) for array in arrays)
@@ -531,7 +548,11 @@ class Recorder(NotingBuilder):
         that cannot have a symbol: one of a dtype that graphs lack, and a NumPy bool.
         """
         if not self.has(real.dtype):
-            note = self.hand_out if real.dtype.kind in "USO" else self.read
+            if real.dtype.kind == "O" and name not in self.object_makers:
+                self.object_makers.append(name)
+            # A function of the user that a ufunc calls may keep what it gets.
+            is_text = real.dtype.kind in "USO" and not isinstance(self._function(), np.ufunc)
+            note = self.hand_out if is_text else self.read
             note(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped

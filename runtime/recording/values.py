@@ -153,7 +153,7 @@ class RecordingTrace:
         if symbol is not None and _shares_places((root or self).plain):
             symbol = None  # the write changes more elements than those of the symbol
         if root is None or self.parent is None:
-            self.symbol = self.recorder.retaken(self.plain) if symbol is None else symbol
+            self.symbol = self.recorder.retaken(self.plain, True) if symbol is None else symbol
             self.version = self.recorder.counted()
             self.fingerprint = _print_of(self.plain)
             return

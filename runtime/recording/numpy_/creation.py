@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from itertools import islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
@@ -25,6 +25,7 @@ from graphir import DType, Symbol, ops
 from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
 from runtime.recording.fallback import opaque, rescued
+from runtime.recording.notes import NotingBuilder
 from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.functions import emptied
 from runtime.recording.numpy_.method_ops import filled
@@ -34,6 +35,7 @@ from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     RecordedValue,
     TracedScalar,
+    UnrecordedError,
     active,
     plain,
     plains,
@@ -90,6 +92,9 @@ def _replace() -> None:
     for namespace, name, maker in maker_places():
         _REPLACEMENTS.append((namespace, name, namespace[name]))
         namespace[name] = maker
+    original = getattr(np.vectorize, _VECTORIZE_CALL, None)
+    if original is not None:
+        setattr(np.vectorize, _VECTORIZE_CALL, recorded_function(original, _vectorized))
     for path in _DEMANDING:
         namespace = getattr(sys.modules.get(path), "__dict__", {})
         for name, original in list(namespace.items()):
@@ -120,6 +125,9 @@ def _restore() -> None:
     while _REPLACEMENTS:
         namespace, name, original = _REPLACEMENTS.pop()
         namespace[name] = original
+    wrapper = getattr(np.vectorize, _VECTORIZE_CALL, None)
+    if wrapper is not None:
+        setattr(np.vectorize, _VECTORIZE_CALL, wrapper.__wrapped__)
 
 
 def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
@@ -192,6 +200,8 @@ def _conversion(
 
 def array_symbol(recorder: Recorder, value: Any, real: Any) -> Symbol:
     """Return the symbol of a value as an array or a scalar of the dtype and shape of `real`."""
+    if type(value) is np.ndarray and not recorder.has(value.dtype):
+        raise UnrecordedError(recorder.made_of_objects)
     to, values = recorder.dtype(real.dtype), plains(value)
     symbol = recorder.symbol(value)
     if isinstance(value, np.ndarray) and (
@@ -411,6 +421,75 @@ def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any
         if isinstance(arg, RecordedValue):
             recorder.note(original.__name__, "makes Python numbers: they are taken as literals")
     return recorder.call(original, plains(args), plains(kwargs))
+
+
+# -- functions of the user that NumPy calls
+
+
+def _vectorized(
+    recorder: Recorder, original: Any, vectorize: Any, func: Any, args: Sequence[Any]
+) -> Any:
+    """Call a np.vectorize object, which calls the user's function with Python numbers.
+
+    NumPy's code runs beside the recording, and the user's function in it. The results are recorded
+    if the function returns recorded numbers, and has got no data but by what it captures: what it
+    does with Python numbers is not recorded.
+    """
+    if vectorize.signature is not None:
+        return recorder.call(original, (vectorize, func, args), {})
+    returned: list[Any] = []
+    user = vectorize.pyfunc
+    name = f"{getattr(user, '__name__', type(user).__name__)} (vectorized)"
+
+    def called(*numbers: Any) -> Any:
+        with recording_with(recorder):
+            result: Any = func(*numbers)
+        returned.append(result)
+        return result
+
+    values = plains(list(args))
+    symbols = [recorder.before(arg) for arg in traced_leaves(list(args))]
+    has_data = any(symbol is None or _depends_on_input(recorder, symbol) for symbol in symbols)
+    if has_data:  # beside its results, the function may keep what it makes of the numbers
+        reason = "is called with Python numbers, by which it may go on"
+        NotingBuilder.read(recorder, name, recorder.arguments, reason)
+    with recording_with(None):
+        real = recorder.call(original, (vectorize, called, values), {})
+    recorder.locate()
+    parts: Sequence[Any] = cast("Any", real) if isinstance(real, tuple) else (real,)
+    in_order = all(np.shape(x) == np.shape(parts[0]) for x in values) or np.ndim(parts[0]) < 2
+    in_order = in_order and all(np.asarray(x).flags.c_contiguous for x in values)
+
+    def enter(place: int, part: Any) -> Symbol:
+        results = returned[len(returned) - part.size :]
+        elements = [x[place] if isinstance(real, tuple) else x for x in results]
+        are_recorded = all(isinstance(x, TracedScalar) for x in elements)
+        if has_data or not (elements and in_order and are_recorded):
+            raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")
+        same_type = plain(elements[0]).dtype
+        if any(plain(x).dtype != same_type for x in elements):
+            raise UnrecordedError("its results have several dtypes")
+        return recorder.reshaped(array_symbol(recorder, elements, part.reshape(-1)), part.shape)
+
+    results = [
+        recorder.outcome(name, part, partial(enter, place, part))
+        for place, part in enumerate(parts)
+    ]
+    return tuple(results) if isinstance(real, tuple) else results[0]
+
+
+def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
+    """Whether a symbol depends on an input of the graph."""
+    inputs = {x.index for x in recorder.graph.inputs}
+    reached, waiting = {symbol.index}, [symbol]
+    while waiting:
+        new = [x for x in waiting.pop().args if x.index not in reached]
+        reached.update(x.index for x in new)
+        waiting += new
+    return not inputs.isdisjoint(reached)
+
+
+_VECTORIZE_CALL = "_vectorize_call"
 
 
 # -- functions that do not dispatch on the class
