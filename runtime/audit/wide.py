@@ -32,7 +32,7 @@ from passes.analysis.casts import StepLoss
 from passes.rewriter import is_conversion, origins_of
 from runtime.audit.blocked_run import BlockedRun, View
 from runtime.audit.exact import numbers
-from runtime.audit.exactness import keeps_equal, modulus
+from runtime.audit.exactness import is_wide, keeps_equal, modulus
 from runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
 from runtime.audit.measuring import blocks
 from runtime.audit.mixed import (
@@ -178,11 +178,18 @@ class WideRun(BlockedRun):
             return False
         if not all(x.index in self.equal_places for x in symbol.args):
             return False
+        if symbol.index in self.calls and not self._computes_wide(symbol):
+            return False
         equal = not symbol.args or keeps_equal(symbol, self.beside)
         if equal and not self._exceeds_int64(symbol):
             self.equal_places.add(symbol.index)
             return True
         return False
+
+    def _computes_wide(self, symbol: Symbol) -> bool:
+        """Whether a call has no operand that it may convert to float64 inside, as integers are."""
+        storages = map(self.graph.storage_dtype, symbol.args)
+        return all(is_wide(x) or x is DType.bool for x in storages)
 
     def _exceeds_int64(self, symbol: Symbol) -> bool:
         storage = self.graph.storage_dtype(symbol)
@@ -293,7 +300,7 @@ class WideRun(BlockedRun):
             operands = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
             return self.call_run.result(symbol, operands)
         if symbol.op in _GROWING and symbol.dtype.is_float:
-            operands = _as_integers(operands)
+            operands = _as_integers([self._whole(x) for x in operands])
         dtypes = tuple(map(wide_dtype, operands))
         if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
@@ -333,6 +340,13 @@ class WideRun(BlockedRun):
         """Return the low part of a wide value; None of most."""
         array, low = self._lows.get(id(value), (None, None))
         return low if array is not None and array() is value else None
+
+    def _whole(self, x: Array) -> Array:
+        """Return a value with a low part as int64, if all its elements are integers."""
+        low = self.low_of(x)
+        if low is None or not _surely_fits_int64(x) or not bool((x == np.trunc(x)).all()):
+            return x
+        return x.astype(np.int64) + low.astype(np.int64)
 
     def _of_parts(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply an op to both parts of operands; `low_of` has the low part of the result."""

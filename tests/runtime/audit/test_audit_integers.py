@@ -115,6 +115,27 @@ def test_comparisons_of_integers_as_floats_see_their_last_digits():
     assert report.results[0].tolist() == [True, True] and report.outputs[0].differing == 1
 
 
+SUMS = {
+    "add": lambda i: np.where(i > 0, i, 0.0) + np.where(i > 0, i, 0.0)[::-1],
+    "sum": lambda i: np.where(i > 0, i, 0.0).sum(keepdims=True),
+    "bincount": lambda i: np.bincount(np.arange(9) % 4, weights=i, minlength=4),
+}
+
+
+@every("name", SUMS)
+def test_sums_of_integers_as_floats_are_those_of_integers(name):
+    i = 2**53 + 1 + 3 * np.arange(9)
+    report = record(SUMS[name], i).audit()
+    exact = {
+        "add": [int(a) + int(b) for a, b in zip(i, i[::-1], strict=True)],
+        "sum": [sum(i.tolist())],
+        "bincount": [sum(i.tolist()[k::4]) for k in range(4)],
+    }
+    wrong = [int(x) - y for x, y in zip(report.results[0], exact[name], strict=True)]
+    assert report.outputs[0].differing == sum(map(bool, wrong))
+    assert report.outputs[0].largest == max(map(abs, wrong))
+
+
 def test_arithmetic_on_rounded_integers_starts_from_the_rounding():
     i = 2**53 + 1 + 3 * np.arange(9)
     report = record(lambda i: np.where(i > 0, i, np.nan) * 0.3, i).audit()
