@@ -12,6 +12,10 @@ import pytest
 from tests.runtime.testing.conftest import ROOT, Project
 
 WORKERS = ("-p", "xdist", "-n", "2")
+ALONE_OR_WORKERS = (
+    pytest.param((), id="alone"),
+    pytest.param(WORKERS, id="workers", marks=pytest.mark.exhaustive),
+)
 
 FILES = """
     import os
@@ -118,7 +122,7 @@ def write_conftest(project: Project, text: str) -> None:
     os.rename(project.folder / "test_conftest.py", project.folder / "conftest.py")
 
 
-@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", ALONE_OR_WORKERS)
 def test_what_tests_write_ends_no_recording(project: Project, workers: tuple[str, ...]) -> None:
     if not has_private_files():
         pytest.skip("no private files: this user cannot have mount namespaces")
@@ -359,6 +363,7 @@ def test_tests_that_fork_use_threads_and_change_folders(project: Project) -> Non
         assert f"lab.scales:{name}: only other threads or processes" in report
 
 
+@pytest.mark.exhaustive
 def test_tests_that_replace_functions_count_their_own_calls(project: Project) -> None:
     project.write(
         scales=SCALES,
@@ -444,7 +449,7 @@ TESTS_OF_UNSEEN = """
     """
 
 
-@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", ALONE_OR_WORKERS)
 def test_a_gate_fails_on_functions_that_it_did_not_see(
     project: Project, workers: tuple[str, ...]
 ) -> None:
@@ -514,7 +519,7 @@ def test_generators_and_coroutines_that_no_recording_saw_fail_a_gate(project: Pr
     assert "lab.lazy:stream: it is a coroutine" in run.stdout
 
 
-@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", ALONE_OR_WORKERS)
 def test_a_package_that_no_test_imports_is_an_error(
     project: Project, workers: tuple[str, ...]
 ) -> None:
