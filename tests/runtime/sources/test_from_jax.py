@@ -254,6 +254,9 @@ def test_powers_of_complex_numbers_end_as_in_jax() -> None:
     value = interpret(from_jax(jax.lax.pow, x, y), x, y)
     right = np.asarray(jax.jit(jax.lax.pow)(x, y))
     for got, want in ((value.real, right.real), (value.imag, right.imag)):
+        # The sign of an infinite part is that of the sine of a large angle, whose last bit depends
+        # on the processor: XLA has other vectors with AVX-512.
+        got, want = (np.where(np.isinf(x), np.inf, x) for x in (got, want))
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-30)
 
 
