@@ -53,6 +53,8 @@ def _assert_replays(recording: Any) -> None:
     values = interpret(recording.graph, *recording.inputs)
     values = values if isinstance(values, tuple) else (values,)
     for output, value in zip(recording.outputs, values, strict=True):
+        if output.dtype.kind in "mM":
+            output = output.view(np.int64)  # the graph has the counts of dates
         assert (output.dtype, output.shape) == (value.dtype, value.shape)
         tolerance = 2e-3 if output.dtype in (np.float16, np.float32, np.complex64) else 1e-12
         np.testing.assert_allclose(value, output, rtol=tolerance, atol=tolerance)
