@@ -30,14 +30,21 @@ def source_line(path: str, number: int) -> str:
     return linecache.getline(path, number) if path and _is_readable(path) else ""
 
 
-@lru_cache(maxsize=64)
 def source_tree(path: str) -> ast.Module | None:
-    """Return the syntax tree of a source file; None if it is unavailable or does not parse."""
+    """Return the syntax tree of a source file; None if it is unavailable or does not parse.
+
+    Equal texts have one tree.
+    """
     lines: list[str] = []
     while len(lines) < MOST_LINES and (line := source_line(path, len(lines) + 1)):
         lines.append(line)
+    return _tree_of("".join(lines)) if lines else None
+
+
+@lru_cache(maxsize=64)
+def _tree_of(text: str) -> ast.Module | None:
     try:
-        return ast.parse("".join(lines)) if lines else None
+        return ast.parse(text)
     except (SyntaxError, ValueError):
         return None
 

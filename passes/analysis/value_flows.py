@@ -71,7 +71,6 @@ def leaves(chain: Sequence[CallSite]) -> bool:
     return _leaves(tuple(chain))
 
 
-@lru_cache(maxsize=4096)
 def _leaves(chain: tuple[CallSite, ...]) -> bool:
     source = _source(chain[0][0].co_filename)
     nodes = _nodes(chain[0])
@@ -125,11 +124,13 @@ def _formatted(node: ast.JoinedStr) -> Iterator[ast.FormattedValue]:
             yield part
 
 
-@lru_cache(maxsize=64)
 def _source(file: str) -> _Source | None:
     tree = source_tree(file)
-    if tree is None:
-        return None
+    return None if tree is None else _source_of(tree)
+
+
+@lru_cache(maxsize=64)
+def _source_of(tree: ast.Module) -> _Source:
     parents: dict[ast.AST, ast.AST] = {}
     expressions: dict[tuple[int, int, int, int], list[ast.expr]] = {}
     for node in ast.walk(tree):
@@ -142,7 +143,6 @@ def _source(file: str) -> _Source | None:
     return _Source(parents, expressions, {x.name: x for x in functions if counts[x.name] == 1})
 
 
-@lru_cache(maxsize=4096)
 def _nodes(site: CallSite) -> Sequence[ast.expr]:
     """Return the expressions at the place of an instruction."""
     code, at = site

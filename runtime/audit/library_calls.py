@@ -34,6 +34,7 @@ from graphir.semantics.library_calls import (
     new_leaves,
 )
 from passes.rewriter import Rewriter
+from runtime.audit.mixed import fits_float64
 from runtime.audit.opaque import Beyond, OpaqueStep
 
 Array: TypeAlias = NDArray[Any]
@@ -281,7 +282,8 @@ class CallRun:
             is_wide = result.dtype.kind in "iub"
         if not is_wide:
             raise ExecutionError(f"computes in {result.dtype} on wide operands")
-        if dtype.is_inexact and any(map(_exceeds_float64, operands)):
+        integers = [x for x in operands if x.dtype == np.int64]
+        if dtype.is_inexact and not all(map(fits_float64, integers)):
             raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
         family = "int" if dtype.is_integer else dtype.family
         return np.ascontiguousarray(result, _STORAGE[family]).reshape(result.shape)
@@ -313,11 +315,6 @@ _STORAGE = {"float": np.float64, "complex": np.complex128, "int": np.int64, "boo
 
 def _is_same(array: Array, other: Array) -> bool:
     return array is other
-
-
-def _exceeds_float64(x: Array) -> bool:
-    """Whether wide values are integers that float64 rounds."""
-    return x.dtype == np.int64 and bool(x.size) and max(-int(x.min()), int(x.max())) > 2**53
 
 
 def is_choice(symbol: Symbol) -> bool:

@@ -41,8 +41,15 @@ def wide_dtype(array: Array) -> DType:
     return _OF_CHARACTER.get(array.dtype.char) or DType.from_numpy(array.dtype)
 
 
-_WIDE = DType.bool, DType.int64, DType.float64, DType.complex128
-_OF_CHARACTER = {dtype.storage.char: dtype for dtype in _WIDE}
+WIDE_DTYPES = DType.bool, DType.int64, DType.float64, DType.complex128
+"""The dtypes of wide values, the narrowest first."""
+_OF_CHARACTER = {dtype.storage.char: dtype for dtype in WIDE_DTYPES}
+
+
+def fits_float64(x: Array) -> bool:
+    """Whether all integers are within +-2**53, where float64 is exact."""
+    return not x.size or bool(x.min() >= -(2**53) and x.max() <= 2**53)
+
 
 _COMPARISONS: Mapping[Op, Callable[[Array, Array], Array]] = {
     ops.equal: np.equal,
@@ -61,9 +68,7 @@ SHARING = {*_COMPARISONS, *_SAME_LOW, *_SELECTING, *_SIGNED}
 
 def takes_low_parts(symbol: Symbol) -> bool:
     """Whether an op has a rule for operands with low parts."""
-    if symbol.op.kind == "movement":
-        return symbol.attrs.get("mode") is None
-    return symbol.op in SHARING or is_conversion(symbol)
+    return symbol.op.kind == "movement" or symbol.op in SHARING or is_conversion(symbol)
 
 
 def split(x: Array) -> Pair:

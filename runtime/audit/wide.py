@@ -36,9 +36,11 @@ from runtime.audit.exactness import is_wide, keeps_equal, modulus
 from runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
 from runtime.audit.measuring import blocks
 from runtime.audit.mixed import (
+    WIDE_DTYPES,
     Pair,
     WideValue,
     compare,
+    fits_float64,
     is_comparison,
     is_value,
     low_part,
@@ -61,7 +63,6 @@ WIDE = {
     "float": DType.float64,
     "complex": DType.complex128,
 }
-_ORDER = (DType.bool, DType.int64, DType.float64, DType.complex128)
 _OWN = {signatures.BITWISE, signatures.SHIFT, signatures.STEP}
 _GROWING = {
     *(ops.add, ops.subtract, ops.multiply, ops.pow, ops.negative, ops.abs, ops.square),
@@ -317,7 +318,7 @@ class WideRun(BlockedRun):
                 return float_result
         result = evaluation(operands)
         floats = symbol.dtype.is_integer and result.dtype == np.float64
-        if floats and not _fits_float64(result[np.isfinite(result)]):
+        if floats and not fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)
         return result
 
@@ -330,7 +331,7 @@ class WideRun(BlockedRun):
         values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
         integers = [x for x in values if x.dtype == np.int64]
         is_between = 0 < len(integers) < len(values) and not is_conversion(symbol)
-        return is_between and not all(map(_fits_float64, integers))
+        return is_between and not all(map(fits_float64, integers))
 
     def with_low(self, value: Array) -> WideValue:
         """Return a wide value of this run with its low part."""
@@ -418,7 +419,7 @@ class WideRun(BlockedRun):
         if target is DType.int64 and source is DType.float64:
             return _truncate(x) if is_written(symbol) else x
         if target is DType.float64 and source is DType.int64:
-            return convert(x, source, target) if _fits_float64(x) else x
+            return convert(x, source, target) if fits_float64(x) else x
         return convert(x, source, target)
 
     def effect(self, site: Symbol) -> Effect:
@@ -508,7 +509,7 @@ class WideRun(BlockedRun):
         self, symbol: Symbol, dtypes: tuple[DType, ...], new_attrs: Mapping[str, Any]
     ) -> Inference:
         positions = symbol.op.signature.promoted or range(len(dtypes))
-        join = max((dtypes[i] for i in positions), key=_ORDER.index)
+        join = max((dtypes[i] for i in positions), key=WIDE_DTYPES.index)
         types = [
             arg.type.cast(join if i in positions else WIDE[arg.dtype.family])
             for i, arg in enumerate(symbol.args)
@@ -552,11 +553,6 @@ def _surely_fits_int64(x: Array) -> bool:
     return not x.size or bool(x.min() >= -most and x.max() <= most)
 
 
-def _fits_float64(x: Array) -> bool:
-    """Whether all integers are within +-2**53, where float64 is exact."""
-    return not x.size or bool(x.min() >= -(2**53) and x.max() <= 2**53)
-
-
 def _as_float(symbol: Symbol, x: Array) -> Array:
     """Convert int64 values of a float symbol to float64, for ops that take floats only."""
     if symbol.dtype.family == "float" and x.dtype == np.int64:
@@ -590,7 +586,7 @@ def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType
     """Return the wide dtype for a value plus a loss: int64 if all terms fit, else a float."""
     if wide.dtype == np.int64 and not source.is_float and all(map(_fits_int64, (before, after))):
         return DType.int64
-    return max(wide_dtype(wide), DType.float64, key=_ORDER.index)
+    return max(wide_dtype(wide), DType.float64, key=WIDE_DTYPES.index)
 
 
 def _off(value: Array, exact: Array, actual: Array) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import ctypes
-import linecache
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir.source_text import source_tree
 from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
 from runtime.recording.numpy_.calls import is_scalar_type, reading_reason, watched_code
 from runtime.recording.operands import traced_leaves
@@ -86,11 +86,8 @@ class BlockFrame(SlotOwner):
 
 def calls_in_block(file: str, line: int) -> Iterator[ast.Call]:
     """Yield the calls in the body of the `with` statement at a line of a file."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:  # the lines of a notebook's cell may not be Python's
-        return
-    for node in ast.walk(tree):
+    tree = source_tree(file)  # None of a notebook's cell whose lines are not Python's
+    for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.With) and node.lineno <= line < node.body[0].lineno:
             for part in node.body:
                 yield from (x for x in ast.walk(part) if isinstance(x, ast.Call))
@@ -167,7 +164,7 @@ def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]
     own = {name: x for name, x in variables.items() if not _is_deep(x)}
     values = [x for x in leaves(own, None, recorder) if isinstance(x, _RECORDED)]
     results = [x for x in values if is_computed(recorder, x)]
-    if results or recorder.left:
+    if results or recorder.leaving:
         return results
     return values or list(leaves(variables, None, recorder))
 

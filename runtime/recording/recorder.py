@@ -93,7 +93,7 @@ class Recorder(NotingBuilder):
         """The symbols whose values the program wrote to files, by index."""
         self.last_scalar: TracedScalar | None = None
         """The scalar that NumPy has computed last."""
-        self.left: dict[tuple[Any, ...], list[tuple[Symbol, Array]]] = {}
+        self.leaving: dict[tuple[Any, ...], dict[Symbol, Array]] = {}
         """The values that left the program beside its results, and of which it took numbers.
 
         The values of one key are the rounds of a place: a name, whether they surely leave, the
@@ -249,9 +249,11 @@ class Recorder(NotingBuilder):
         """
         symbol = self.before(value)
         if symbol is not None:
-            real = np.array(plain(value))
+            real = plain(value)
             key = self.sites.name_of(value, self.here, part), surely, real.dtype, real.shape
-            self.left.setdefault(key, []).append((symbol, real))
+            rounds = self.leaving.setdefault(key, {})
+            if symbol not in rounds:
+                rounds[symbol] = np.array(real)
 
     def save(self, values: Any) -> None:
         """Note that the program writes values to a file, from which it may load them."""
@@ -390,11 +392,8 @@ class Recorder(NotingBuilder):
         """
         array = self._array(np.asarray(real), symbol)
         self.numbers[id(real)] = real, array
-        leaves = self.sites.leaves()
-        if not leaves:
-            reason = "is a NumPy scalar, by which the program may go on"
-            self.read(f"a {type(real).__name__}", symbol, reason)
-        self.leave(array, leaves)
+        reason = "is a NumPy scalar, by which the program may go on"
+        self.hand_out(f"a {type(real).__name__}", array, reason)
 
     def _array(self, real: Array, symbol: Any) -> RecordedValue:
         return self._traced(real, RecordingTrace(self, real, symbol))

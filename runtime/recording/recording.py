@@ -49,9 +49,9 @@ from runtime.recording.results import (
     as_returned,
     described,
     leaves,
-    left,
     output_names,
     plain_result,
+    values_leaving,
 )
 from runtime.recording.sites import CallSites
 from runtime.recording.values import Array, active, plain, recording_with
@@ -341,7 +341,7 @@ def _outputs(
 
     Each has its symbol, its value, its name and the number of rounds in which it left.
     """
-    leaving = left(recorder, results)
+    leaving = values_leaving(recorder, results)
     rounds = {id(x.value): x.rounds for x in leaving}
     values = [*results, *(x.value for x in leaving)]
     names = output_names(result, values, recorder, leaving)

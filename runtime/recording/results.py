@@ -67,19 +67,19 @@ class Leaving(NamedTuple):
     """A recorded value."""
 
 
-def left(recorder: Recorder, results: Sequence[Any]) -> list[Leaving]:
+def values_leaving(recorder: Recorder, results: Sequence[Any]) -> list[Leaving]:
     """Return the values that left a program beside its results.
 
     If there are neither, the answer has the values that the program took as Python numbers.
     """
-    results_left = list(_left(recorder, results, True))
-    return results_left if results_left or results else list(_left(recorder, results, False))
+    leaving = list(_leaving(recorder, results, True))
+    return leaving if leaving or results else list(_leaving(recorder, results, False))
 
 
-def _left(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterator[Leaving]:
+def _leaving(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterator[Leaving]:
     symbols = {symbol.index for x in results if (symbol := recorder.before(x)) is not None}
-    for (name, leaves_surely, *_), rounds in recorder.left.items():
-        new = {symbol: real for symbol, real in rounds if symbol.index not in symbols}
+    for (name, leaves_surely, *_), rounds in recorder.leaving.items():
+        new = {symbol: real for symbol, real in rounds.items() if symbol.index not in symbols}
         if not new or leaves_surely is not surely:
             continue
         symbols.update(symbol.index for symbol in new)

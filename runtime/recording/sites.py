@@ -66,6 +66,7 @@ class CallSites:
         self._codes: dict[int, CodeType] = {id(top): top}
         self._sites: dict[tuple[int, ...], Site] = {}
         self._leaving: dict[tuple[int, ...], bool] = {}
+        self._texts: dict[tuple[int, int, int], str] = {}
         self.importing = Site(Location.at("", 0), _call)
         """The call site of all code that a library's module runs while it is imported."""
 
@@ -113,7 +114,7 @@ class CallSites:
 
         The answer is that of the program's source (see passes.analysis.value_flows).
         """
-        chain, is_inside = self._chain(), self._is_inside_numpy()
+        chain, is_inside = self._chain()
         # The key is the ids, since the hash of a code object reads all of it.
         key = (is_inside, *(x for code, at in chain for x in (id(code), at)))
         if key not in self._leaving:
@@ -121,50 +122,47 @@ class CallSites:
             self._leaving[key] = only_leaves or (bool(chain) and writes(chain[0]))
         return self._leaving[key]
 
-    def _is_inside_numpy(self) -> bool:
-        """Whether a function of NumPy runs that the innermost user function called."""
-        frame: FrameType | None = _getframe(2)
-        while frame is not None:
-            kind = self._kinds.get(id(frame.f_code)) or self._classified(frame)
-            if kind != _INTERNAL:
-                return kind == _NUMPY
-            frame = frame.f_back
-        return False
-
     def name_of(self, value: Any, location: Location, part: int = 0) -> str:
         """Return the name of a value that leaves at a location: `total in line 12`.
 
         The name is that of a variable, or the source of the value (see `expression_text`).
         """
-        frame = next(self._user_frames(), None)
+        frame = next((frame for frame, kind in self._frames() if kind == _USER), None)
         if frame is None:
             return f"text of line {location.line}"
-        names = (name for name, x in frame.f_locals.items() if x is value)
-        text = next(names, "") or expression_text((frame.f_code, frame.f_lasti), part)
+        text = next((name for name, x in frame.f_locals.items() if x is value), "")
+        if not text:
+            key = id(frame.f_code), frame.f_lasti, part
+            if key not in self._texts:
+                self._texts[key] = expression_text((frame.f_code, frame.f_lasti), part)
+            text = self._texts[key]
         return f"{text} in line {location.line}" if text else f"text of line {location.line}"
 
-    def _chain(self) -> list[tuple[CodeType, int]]:
+    def _chain(self) -> tuple[list[tuple[CodeType, int]], bool]:
         """Return the call sites of the running user functions, innermost first.
 
-        The frame of a comprehension stands for that of its function.
+        The frame of a comprehension stands for that of its function. The second value is whether
+        a function of NumPy runs that the innermost of them called.
         """
         chain: list[tuple[CodeType, int]] = []
-        is_inner = False
-        for frame in self._user_frames():
-            if not is_inner:
-                chain.append((frame.f_code, frame.f_lasti))
-            is_inner = frame.f_code.co_name in _COMPREHENSIONS
-        return chain
+        is_inner = is_inside = False
+        for place, (frame, kind) in enumerate(self._frames()):
+            is_inside |= not place and kind == _NUMPY
+            if kind == _USER:
+                if not is_inner:
+                    chain.append((frame.f_code, frame.f_lasti))
+                is_inner = frame.f_code.co_name in _COMPREHENSIONS
+        return chain, is_inside
 
-    def _user_frames(self) -> Iterator[FrameType]:
-        """Yield the frames of the user's functions that run, innermost first."""
+    def _frames(self) -> Iterator[tuple[FrameType, int]]:
+        """Yield the running frames outside of this project with their kinds, innermost first."""
         frame: FrameType | None = _getframe(2)
         while frame is not None:
             kind = self._kinds.get(id(frame.f_code)) or self._classified(frame)
             if kind == _TOP:
                 return
-            if kind == _USER:
-                yield frame
+            if kind != _INTERNAL:
+                yield frame, kind
             frame = frame.f_back
 
     def _caller_at(self, frame: FrameType) -> Callable[..., Any]:

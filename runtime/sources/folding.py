@@ -145,8 +145,8 @@ def _constants(graph: Graph) -> Iterator[Symbol]:
     """Yield the live constants that are no Python numbers of the program, and no masks."""
     view = inlined(graph)
     for symbol in compress(view.symbols, live_mask(view, view.outputs)):
-        is_number = symbol.op is not ops.constant or symbol.attrs["literal"] is not None
-        if not is_number and not symbol.weak and symbol.dtype is not DType.bool:
+        is_made = symbol.op is ops.constant and symbol.attrs["literal"] is None
+        if is_made and not symbol.weak and symbol.dtype is not DType.bool:
             yield symbol
 
 

@@ -142,13 +142,9 @@ class Facts:
 
     def _forbidden(self, row: CastRow) -> str:
         """Return the words of the policy that forbid a cast, or ""."""
-        loss = row.loss
-        is_rounding = row.kind == "literal" and loss.kinds in ((), ("precision",))
-        if self._policy is None or is_rounding:
+        if self._policy is None or not row.conversion.is_silent:
             return ""
-        if row.kind not in ("implicit", "assignment", "literal"):
-            return ""
-        verdict = self._policy.judge(row.source, row.target, loss)
+        verdict = self._policy.judge(row.source, row.target, row.loss)
         return ", ".join(verdict.why) if verdict.action == "forbid" else ""
 
     def _at(self, location: Location) -> tuple[str, str, int, int, str]:

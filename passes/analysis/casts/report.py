@@ -16,6 +16,7 @@ from graphir.dtypes import DTypeLike
 from graphir.escape import brief
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
+from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE
 from graphir.loss import LOSS_KINDS, LossKind
 from graphir.promotion import RulesLike
@@ -231,12 +232,13 @@ class CastReport(Sequence[CastRow]):
     def _find_vanished(self) -> None:
         """Set `vanished` of the rows whose changes reach outputs, none of which differs."""
         pairs = [*zip(self.explicit.outputs, self.outputs, strict=False)]
-        reaching = depending(x for x, _ in pairs)
-        visible = depending(x for x, error in pairs if error.differing or not error.is_known)
+        wrong = [x for x, error in pairs if error.differing or not error.is_known]
+        reaching = live_mask(self.explicit, [x for x, _ in pairs])
+        visible = live_mask(self.explicit, wrong)
         for row in (*self.rows, *self.losses):
             is_changed = row.measured is not None and row.measured.changed
             place = row.symbol.index
-            row.vanished = bool(is_changed) and place in reaching and place not in visible
+            row.vanished = bool(is_changed and reaching[place] and not visible[place])
 
     def compared(self, other: RulesLike) -> CastReport:
         """Return the report with `.against`, the comparison of the graph with other rules."""
@@ -268,18 +270,6 @@ class CastReport(Sequence[CastRow]):
             vars(new).pop(name, None)
         vars(new).update(changes)
         return new
-
-
-def depending(outputs: Iterable[Symbol]) -> set[int]:
-    """Return the indices of the symbols that outputs of one graph depend on."""
-    waiting = list(outputs)
-    places: set[int] = set()
-    while waiting:
-        symbol = waiting.pop()
-        if symbol.index not in places:
-            places.add(symbol.index)
-            waiting += symbol.args
-    return places
 
 
 def _known_shares(parts: tuple[float | None, ...]) -> tuple[float, ...] | None:
