@@ -77,6 +77,7 @@ class Recorder(NotingBuilder):
         self.call_result: Any = UNDONE
         self.known_call: KnownCall | None = None
         """The call that may write to its operands, with their symbols from before it."""
+        self._last_call: tuple[Any, KnownCall | None] = None, None
         self.error: Exception | None = None
         """The error that the current call raised; `call_result` is its result."""
         self.faults: list[Exception] = []
@@ -662,7 +663,7 @@ class Recorder(NotingBuilder):
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """Add an input for the result of a function without an op; return its symbol."""
         what = self.calls[0] if self.calls else name
-        running = self.known_call or known_call(self, name)
+        running = self._running_call(name)
         symbol, operands = self.input(real), operands_of(self, self.arguments)
         exact = is_wide(what, self._function(), operands, real)
         place = None if running is None else running.call.place(real, self.call_result)
@@ -675,6 +676,15 @@ class Recorder(NotingBuilder):
         self.step(what, f"is taken as given: {why}", (symbol,), operands, exact, result)
         self.note(what, f"is taken as given: {why}")
         return symbol
+
+    def _running_call(self, name: str) -> KnownCall | None:
+        """Return the running call, one object for all its results: an audit measures it once."""
+        if self.known_call is not None:
+            return self.known_call
+        arguments = self.arguments[-1] if self.arguments else None
+        if arguments is None or self._last_call[0] is not arguments:
+            self._last_call = arguments, known_call(self, name)
+        return self._last_call[1]
 
     def measured_whole(self, name: str, result: Any, since: int) -> Any:
         """Return the result of a function as that of one step with a call; or None.

@@ -12,6 +12,7 @@ import pytest
 from graphir import trace
 from runtime import audit, record
 from runtime.audit.library_calls import GREATEST
+from runtime.recording.numpy_.measured_calls import RecordedCall
 
 RANDOM = np.random.default_rng(39)
 X = RANDOM.normal(size=60).astype(np.float32)
@@ -193,3 +194,20 @@ def test_a_call_that_rounds_integers_inside_is_unknown() -> None:
     assert report.results[0].any() and not report.outputs[0].is_known
     report = record(lambda i, w: np.bincount(i, weights=w), np.arange(6) % 3, ids - 2**53).audit()
     assert report.outputs[0].differing == 0
+
+
+def test_a_call_with_several_results_runs_once_on_each_operands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = 0
+    widened = RecordedCall.widened
+
+    def counted(call: RecordedCall, operands: Any) -> Any:
+        nonlocal runs
+        runs += 1
+        return widened(call, operands)
+
+    monkeypatch.setattr(RecordedCall, "widened", counted)
+    report = record(lambda x: np.linalg.lstsq(matrix(x), x[:8], rcond=None)[:2], X).audit()
+    assert all(error.is_known for error in report.outputs)
+    assert runs == 2  # on the wide operands, and on those of the run
