@@ -1,337 +1,509 @@
-"""Verify every file of bugs/ and clean/ against its ANSWER.
+"""Check of every ANSWER by independent exact or wide arithmetic, and of repeatability.
 
-For each file of bugs/:
-  * `run` and `exact` are executed, the outputs that leave are collected (returned, printed, written)
-    and the number of elements that differ is compared with ANSWER;
-  * the text of ANSWER["line"] (and of ANSWER["fix_line"] if the repair is made on another line, e.g.
-    where the array is allocated) is compared with the text listed in LINES below;
-  * the fix replaces that line textually, the program is run again, and every differ must be 0.
-For clean/ the outputs must not differ at all.
-
-Comparison: exact ints are compared exactly; floats within 1e-6 relative of the exact value (plus
-1e-12 of the largest magnitude of that output, for zeros).
+For each program of `bugs` and `clean` the outputs are computed again from the
+inputs with Python ints, fractions or plain Python floats (a second
+implementation, below), and the number of differing elements is compared with
+the ANSWER.  For `bugs` the line named by fix_line is then replaced by a
+corrected one and the corrected program has to agree with the second
+implementation everywhere.  Every program is run twice, each time in an empty
+temporary directory: results, printed text and files have to be equal.
 """
+import ast
 import contextlib
-import glob
+import dataclasses
+import datetime as dt
 import io
-import json
 import math
 import os
-import pickle
-import re
+import pathlib
 import sys
 import tempfile
+import types
 import warnings
+from fractions import Fraction
 
 import numpy as np
 
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
-NUM = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
+HERE = pathlib.Path(__file__).resolve().parent / "programs"
+TOL = Fraction(1, 10**6)
 
 
-def nums(text):
-    return [float(t) if re.search(r"[.a-z]", t) else int(t) for t in re.findall(NUM, text)]
+# ---------------------------------------------------------------- comparing
+
+def flat(value):
+    """A result as a flat list of Python objects."""
+    if isinstance(value, np.ma.MaskedArray):
+        return [None if m else v for v, m in zip(flat(value.data), np.ma.getmaskarray(value).ravel().tolist())]
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "mM":
+            return [int(v) for v in value.astype(np.int64).ravel()]
+        return value.ravel().tolist()
+    if isinstance(value, np.generic):
+        return [value.item()]
+    if isinstance(value, (list, tuple)):
+        return [x for v in value for x in flat(v)]
+    return [value]
 
 
-def after(text, label):
-    """First number after a label."""
-    i = text.index(label) + len(label)
-    return nums(text[i:])[0]
+def different(got, want):
+    if isinstance(got, bool) or isinstance(want, bool):
+        return int(got) != int(want)
+    if isinstance(got, complex) or isinstance(want, complex):
+        return abs(complex(got) - complex(want)) > 1e-6 * abs(complex(want))
+    if isinstance(got, str) or isinstance(want, str):
+        return got != want
+    if isinstance(got, int) and isinstance(want, int):
+        return got != want
+    if isinstance(want, float) and not math.isfinite(want) or isinstance(got, float) and not math.isfinite(got):
+        if isinstance(want, float) and math.isnan(want):
+            return not (isinstance(got, float) and math.isnan(got))
+        return not got == want
+    if isinstance(got, int) and float(want).is_integer():
+        return Fraction(got) != Fraction(want)
+    got, want = Fraction(got), Fraction(want)
+    return abs(got - want) > TOL * abs(want)
 
 
-def table(path, **kw):
-    return np.loadtxt(path, **kw)
-
-
-def rec22(d):
-    return np.fromfile(d + "/stock.bin", dtype=MODULE["STOCK"])
-
-
-def c04(r, out, d):
-    rows = [list(map(int, l.split())) for l in out.splitlines()[1:]]
-    return [[q[1] for q in rows], [q[2] for q in rows], [q[3] for q in rows]]
-
-
-def c12(r, out, d):
-    rows = [l.split(",") for l in open(d + "/replies.csv").read().splitlines()[1:]]
-    cols = [[int(q[k]) for q in rows] for k in range(3)]
-    return cols + [after(out, "answers:"), after(out, "in the table:")]
-
-
-def c13(r, out, d):
-    p = pickle.load(open(d + "/registry.pkl", "rb"))
-    return [r, p["ids"], p["hits"], p["sizes"]]
-
-
-def c14(r, out, d):
-    z = np.load(d + "/frame_times.npz")
-    return [r["dropped"], r["mean_period"], z["frames"], z["stamps"], z["period"]]
-
-
-def c16(r, out, d):
-    lines = out.splitlines()
-    f = [l.split() for l in lines[:-1]]
-    last = lines[-1]
-    return [[float(q[1]) for q in f], [float(q[3]) for q in f], after(last, "cars"),
-            after(last, "revenue"), after(last, "cap")]
-
-
-def c18(r, out, d):
-    t = open(d + "/tide.idx").read()
-    n, hc, hh, lc, lh = nums(t)
-    return [np.fromfile(d + "/tide.i16", np.int16), n, hc, hh, lc, lh]
-
-
-def c19(r, out, d):
-    return [*r, [int(l.split()[-2] if l.split()[-1].startswith("#") else l.split()[-1])
-                 for l in out.splitlines()]]
-
-
-def c20(r, out, d):
-    return [np.load(d + "/scaled.npy"), [after(l, "offset=") for l in out.splitlines()],
-            [after(l, "swing=") for l in out.splitlines()]]
-
-
-def c22(r, out, d):
-    s = rec22(d)
-    return [r, s["article"], s["on_hand"], s["reserved"], s["value"],
-            nums(out)[0], nums(out)[1], nums(out)[2]]
-
-
-def c24(r, out, d):
-    rows = open(d + "/depth.bedgraph").read().splitlines()[1:]
-    return [*r, [int(l.split("\t")[-1]) for l in rows]]
-
-
-def c25(r, out, d):
-    rows = [r[f"baro{i}"] for i in range(5)]
-    return [*[[q[k] for q in rows] for k in range(3)], r["range"]]
-
-
-def c30(r, out, d):
-    return [r[0][k] for k in ("end", "half", "reach", "returns")] + [r[1]]
-
-
-COLLECT = {
-    "01": lambda r, out, d: list(r),
-    "02": lambda r, out, d: [r["rms"], r["peak"]],
-    "03": lambda r, out, d: [np.fromfile(d + "/stamps.bin", "<i8"), nums(out)],
-    "04": c04,
-    "05": lambda r, out, d: [r[k] for k in ("years", "yearly", "index", "zero_hauls")],
-    "06": lambda r, out, d: [r, np.load(d + "/reduced.npy"), nums(out)],
-    "07": lambda r, out, d: nums(out),
-    "08": lambda r, out, d: [r, table(d + "/readings.txt"), table(d + "/daily.txt")],
-    "09": lambda r, out, d: list(r),
-    "10": lambda r, out, d: [r[k] for k in ("area_mm2", "mean_dose", "touched", "partial", "max_dose")],
-    "11": lambda r, out, d: [r[k] for k in ("gaps_us", "min", "median", "max", "in_burst")],
-    "12": c12, "13": c13, "14": c14,
-    "15": lambda r, out, d: [*r, table(d + "/bank.csv", delimiter=",")],
-    "16": c16,
-    "17": lambda r, out, d: [r[k] for k in ("year", "gap_days", "longest", "in_20th_century")] + [nums(out)],
-    "18": c18, "19": c19, "20": c20,
-    "21": lambda r, out, d: [r, table(d + "/heat.txt"), after(out, "page:"),
-                             [after(out, "row"), after(out, "column")], after(out, "with")],
-    "22": c22,
-    "23": lambda r, out, d: [list(r[0].values()), r[1], r[2]],
-    "24": c24, "25": c25,
-    "26": lambda r, out, d: [r, table(d + "/clock.csv"), after(out, "turns="), after(out, "rate=")],
-    "27": lambda r, out, d: [r[k] for k in ("due", "net", "bands", "revenue")],
-    "28": lambda r, out, d: [r[0], r[1], table(d + "/flags.txt"), *nums(out)],
-    "29": lambda r, out, d: [r, nums(out)[:3], nums(out)[3]],
-    "30": c30,
-}
-
-CLEAN = {
-    "01": lambda r, out, d: [*r, nums(out)],
-    "02": lambda r, out, d: [r, np.fromfile(d + "/frames.bin", np.uint8)],
-    "03": lambda r, out, d: [r, *nums(out)],
-    "04": lambda r, out, d: [r, np.load(d + "/sharp.npy")],
-    "05": lambda r, out, d: [*r, *nums(out)],
-    "06": lambda r, out, d: [r["sum"], r["difference"], r["grey"], *nums(out)],
-    "07": lambda r, out, d: [*r, np.frombuffer(open(d + "/mix.wav", "rb").read()[44:], "<i2")],
-    "08": lambda r, out, d: [*r, np.fromfile(d + "/screen.raw", np.uint8)],
-    "09": lambda r, out, d: [r, table(d + "/last_state.txt"), nums(out)],
-    "10": lambda r, out, d: [*r, [int(l.split()[1]) for l in open(d + "/visits.txt")],
-                             out.split()[0], float(out.split()[1])],
-}
-
-# text of the line at which the value first goes wrong, and of the line to repair if it is another one
-LINES = {
-    '01_frame_stack': ('acc += frame',
-        'acc = frames[0].copy()'),
-    '02_audio_rms': ('energy = blocks * blocks',
-        'energy = blocks * blocks'),
-    '03_epoch_ms': ('stamp = seconds * 1000 + millis',
-        'stamp = seconds * 1000 + millis'),
-    '04_invoice_totals': ('value = qty * price',
-        'value = qty * price'),
-    '05_catch_per_effort': ('cpue = catch // hours',
-        'cpue = catch // hours'),
-    '06_dark_subtract': ('signal = raw - dark',
-        'signal = raw - dark'),
-    '07_trail_profile': ('step = np.diff(heights)',
-        'step = np.diff(heights)'),
-    '08_meter_readings': ('readings = np.cumsum(deltas)',
-        'readings = np.cumsum(deltas)'),
-    '09_lidar_range': ('squared = offset ** 2',
-        'squared = offset ** 2'),
-    '10_soft_mask': ('weight = mask.sum()',
-        'weight = mask.sum()'),
-    '11_packet_gaps': ('t = sec + nsec * 1e-9',
-        't = sec + nsec * 1e-9'),
-    '12_reply_parents': ('replied_to = np.where(is_reply, parent, np.nan)',
-        'replied_to = np.where(is_reply, parent, np.nan)'),
-    '13_device_registry': ('seen = np.append(seen, batch)',
-        'seen = np.array([])'),
-    '14_frame_sync': ('stamps = np.rint(np.interp(frames, sync_frame, sync_ns)).astype(np.int64)',
-        'stamps = np.rint(np.interp(frames, sync_frame, sync_ns)).astype(np.int64)'),
-    '15_delay_bank': ('bank[k] = 1.0 + g * np.exp(-1j * omega * d)',
-        'bank = np.zeros((len(delays), n_freq))'),
-    '16_parking_fees': ('hours = (leave - enter).astype("timedelta64[h]").astype(float)',
-        'hours = (leave - enter).astype("timedelta64[h]").astype(float)'),
-    '17_comet_catalogue': ('stamp = dates.astype("datetime64[ns]")',
-        'stamp = dates.astype("datetime64[ns]")'),
-    '18_tide_gauge': ('packed = (level * 100.0 + 0.5).astype(np.int16)',
-        'packed = (level * 100.0 + 0.5).astype(np.int16)'),
-    '19_age_groups': ('decade = np.clip((age // 10).astype(int), 0, 9)',
-        'decade = np.clip((age // 10).astype(int), 0, 9)'),
-    '20_adc_gain': ('np.multiply(counts, gain[:, None], out=scaled, where=alive[:, None], casting="unsafe")',
-        'scaled = np.zeros((n_ch, n_t), dtype=np.int16)'),
-    '21_click_heatmap': ('np.add.at(heat, (cy, cx), 1)',
-        'heat = np.zeros((ny, nx), dtype=np.uint8)'),
-    '22_stock_records': ('rec["on_hand"] = on_hand + delivered',
-        'STOCK = np.dtype([("article", "<u4"), ("on_hand", "<i2"), ("reserved", "<i2"), ("value", "<f8")])'),
-    '23_token_balances': ('balance = np.bincount(account, weights=amount, minlength=n_accounts)',
-        'balance = np.bincount(account, weights=amount, minlength=n_accounts)'),
-    '24_coverage_windows': ('bases = np.sum(tiles, axis=1, dtype=np.int16)',
-        'bases = np.sum(tiles, axis=1, dtype=np.int16)'),
-    '25_barometer_noise': ('variance = (pressure * pressure).mean(axis=0) - pressure.mean(axis=0) ** 2',
-        'variance = (pressure * pressure).mean(axis=0) - pressure.mean(axis=0) ** 2'),
-    '26_spin_clock': ('clock += dt',
-        'clock = start'),
-    '27_income_levy': ('due = levied(income)',
-        'levied = np.vectorize(levy)'),
-    '28_known_objects': ('known = np.isin(detections, catalogue)',
-        'known = np.isin(detections, catalogue)'),
-    '29_site_likelihood': ('like = prob.prod(axis=2)',
-        'like = prob.prod(axis=2)'),
-    '30_polymer_walk': ('path = np.cumsum(steps, axis=1, dtype=np.int8)',
-        'path = np.cumsum(steps, axis=1, dtype=np.int8)'),
-}
-#LINES#
-
-
-def flat(x):
-    if isinstance(x, (str, bytes)) or not isinstance(x, (list, tuple, np.ndarray)):
-        return [x.item() if isinstance(x, np.generic) else x]
-    if isinstance(x, np.ndarray):
-        return x.ravel().tolist()
-    return [v for part in x for v in flat(part)]
-
-
-def differ(got, want):
+def count_different(got, want):
     got, want = flat(got), flat(want)
     if len(got) != len(want):
-        return (len(got), len(want)), None
-    if not want:
-        return 0, 0
-    floats = [abs(w) for w in want if not isinstance(w, (int, str, bytes)) and w == w and abs(w) != math.inf]
-    floor = 1e-12 * max(floats, default=0.0)
-    k = 0
-    for g, w in zip(got, want):
-        if isinstance(w, (int, str, bytes)):
-            k += not (g == w)
-        elif w != w:
-            k += not (g != g)
-        else:
-            k += not (g == w or abs(g - w) <= 1e-6 * abs(w) + floor)
-    return len(want), k
+        raise AssertionError(f"{len(got)} elements, expected {len(want)}")
+    return sum(different(g, w) for g, w in zip(got, want))
 
 
-MODULE = None
+def same(a, b):
+    """Equality of two results of any kind, NaN equal to NaN."""
+    if type(a).__name__ != type(b).__name__:      # classes of the two loaded modules are not identical
+        return False
+    if dataclasses.is_dataclass(a):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, np.ma.MaskedArray):
+        return same(np.asarray(a.filled()), np.asarray(b.filled())) and same(np.ma.getmaskarray(a), np.ma.getmaskarray(b))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, float) and math.isnan(a):
+        return math.isnan(b)
+    return bool(a == b)
 
 
-def load(text, path):
-    global MODULE
-    MODULE = {"__name__": "unseen_program", "__file__": path}
-    exec(compile(text, path, "exec"), MODULE)
-    return MODULE
+# ------------------------------------------------------------------ running
+
+def load(path, text=None):
+    text = path.read_text() if text is None else text
+    module = types.ModuleType("prog_" + path.stem)
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
 
 
-def measure(text, path, collectors):
-    mod = load(text, path)
-    key = os.path.basename(path)[:2]
-    here = os.getcwd()
-    with tempfile.TemporaryDirectory() as d, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        os.chdir(d)
+def execute(path, text=None):
+    """One run in an empty directory: module, inputs, result, printed text, files."""
+    before = os.getcwd()
+    out = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
         try:
-            buf = io.StringIO()
-            with contextlib.redirect_stdout(buf):
-                ret = mod["run"](*mod["make_inputs"]())
-            collect = collectors.get(key)
-            got = collect(ret, buf.getvalue(), d) if collect else (list(ret) if isinstance(ret, tuple) else [ret])
+            with contextlib.redirect_stdout(out), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                module = load(path, text)
+                if hasattr(module, "run"):
+                    inputs = module.make_inputs()
+                    assert isinstance(inputs, tuple), "make_inputs must give a tuple"
+                    result = module.run(*inputs)
+                else:
+                    inputs, result = (), module.main()
+            files = {p.relative_to(folder).as_posix(): p.read_bytes()
+                     for p in sorted(pathlib.Path(folder).rglob("*")) if p.is_file()}
         finally:
-            os.chdir(here)
-        want = mod["exact"](*mod["make_inputs"]())
-    names = list(mod["ANSWER"]["outputs"])
-    if len(names) == 1 and len(got) == 1 and not isinstance(want, tuple):
-        want = (want,)
-    if not len(got) == len(want) == len(names):
-        raise AssertionError(f"{len(got)} outputs, {len(want)} exact, {len(names)} in ANSWER")
-    return mod["ANSWER"], {n: differ(g, w) for n, g, w in zip(names, got, want)}
+            os.chdir(before)
+    return module, inputs, result, out.getvalue(), files
 
 
-def check_bug(path):
-    base = os.path.basename(path)[:-3]
-    text = open(path).read()
-    lines = text.split("\n")
-    answer, counts = measure(text, path, COLLECT)
-    bad = []
-    for name, (size, k) in counts.items():
-        a = answer["outputs"][name]
-        if (a["size"], a["differ"]) != (size, k):
-            bad.append(f"{name}: ANSWER {a['size']}/{a['differ']}, measured {size}/{k}")
-    if not any(k for _, k in counts.values()):
-        bad.append("nothing differs")
-    number = answer["line"]
-    where = answer.get("fix_line", number)
-    for what, n, expect in zip(("line", "fix_line"), (number, where), LINES[base]):
-        if lines[n - 1].strip() != expect:
-            bad.append(f"{what} {n} is {lines[n - 1].strip()!r}, not {expect!r}")
-    old = lines[where - 1]
-    lines[where - 1] = old[:len(old) - len(old.lstrip())] + answer["fix"]
-    _, fixed = measure("\n".join(lines), path, COLLECT)
-    for name, (size, k) in fixed.items():
-        if k != 0:
-            bad.append(f"after the fix {name}: {size}/{k}")
-    total = ", ".join(f"{k}/{s}" for s, k in counts.values())
-    return bad, f"line {number} {answer['kind']}: differ {total}"
+# ------------------------------------------- second implementations: `bugs`
+
+def pysum(values):
+    values = list(values)
+    return sum(values) if all(isinstance(v, int) for v in values) else math.fsum(values)
 
 
-def check_clean(path):
-    text = open(path).read()
-    answer, counts = measure(text, path, CLEAN)
-    bad = [f"{n}: ANSWER {answer['outputs'][n]}, measured {c}" for n, c in counts.items()
-           if c != (answer["outputs"][n]["size"], 0) or answer["outputs"][n]["differ"] != 0]
-    return bad, ", ".join(f"{k}/{s}" for s, k in counts.values())
+def pymean(values):
+    values = list(values)
+    return pysum(values) / len(values)
+
+
+def rows(a):
+    return a.tolist()
+
+
+def median(values):
+    s = sorted(values)
+    n = len(s)
+    return (s[(n - 1) // 2] + s[n // 2]) / 2
+
+
+def b01(raw, weights):
+    w = [Fraction(x) for x in weights.tolist()]
+    final = [float(sum(a * b for a, b in zip(r, w))) for r in rows(raw)]
+    exam = [r[2] for r in rows(raw)]
+    return {"final": final, "class_average": pymean(final), "exam_mean": pymean(exam),
+            "rank_by_exam": sorted(range(len(exam)), key=lambda i: -exam[i])}
+
+
+def b02(frames, seconds):
+    f = [[int(x) for x in fr.ravel()] for fr in frames]
+    total = [sum(col) for col in zip(*f)]
+    t = seconds * len(f)
+    return {"total": total, "rate": [x / t for x in total], "background": [median(fr) for fr in f], "seconds": t}
+
+
+def b03(dims, kilos):
+    vol = [a * b * c for a, b, c in rows(dims)]
+    return {"volume_mm3": vol, "charged_kg": [max(k, v / 5_000_000) for k, v in zip(kilos.tolist(), vol)],
+            "girth_mm": [a + 2 * (b + c) for a, b, c in rows(dims)], "actual_kg": pysum(kilos.tolist())}
+
+
+def b04(power):
+    p = power.tolist()
+    acc, readings = Fraction(0), []
+    for x in p:
+        acc += Fraction(x) / 4
+        readings.append(float(acc))
+    return {"readings": readings[199::200], "day_end_kw_min": readings[-1], "peak_kw": max(p),
+            "n_high": sum(x > 0.5 for x in p)}
+
+
+def b05(counts, query):
+    c, q = rows(counts), query.tolist()
+    dots = [sum(a * b for a, b in zip(r, q)) for r in c]
+    sim = [d / math.sqrt(sum(a * a for a in r)) / math.sqrt(sum(b * b for b in q)) for d, r in zip(dots, c)]
+    return {"dots": dots, "similarity": sim, "doc_lengths": [sum(r) for r in c], "top_term": [r.index(max(r)) for r in c]}
+
+
+def b06(account, balance):
+    a, b = account.tolist(), balance.tolist()
+    keep = [x for x, y in zip(a, b) if y > 0]
+    return {"credit_accounts": keep, "credit_sum": math.fsum(y for y in b if y > 0), "n_credit": len(keep),
+            "branch": [x // 10**14 for x in a]}
+
+
+def b07(ids, step):
+    i, s = ids.tolist(), step.tolist()
+    return {"worker": [(x >> 12) % 1024 for x in i], "sent_ms": [(x >> 22) + 1_288_834_974_657 for x in i],
+            "following": [x + y for x, y in zip(i, s)], "total_step": sum(s)}
+
+
+def b08(level):
+    l = rows(level)
+    move = [[b - a for a, b in zip(r, r[1:])] for r in l]
+    return {"movement": move, "net": [sum(m) for m in move], "closing": [r[-1] for r in l], "mean_level": [pymean(r) for r in l]}
+
+
+def b09(entry, leave, kind):
+    seconds = [(b - a).total_seconds() for a, b in zip(entry.tolist(), leave.tolist())]
+    hours = [s / 3600 for s in seconds]
+    fee = [h * {"car": 2.40, "van": 3.75}[k] for h, k in zip(hours, kind.tolist())]
+    return {"hours": hours, "fee": fee, "takings": math.fsum(fee), "longest": seconds.index(max(seconds)),
+            "n_vans": kind.tolist().count("van")}
+
+
+def b10(seen, magnitude):
+    epoch = dt.datetime(2000, 1, 1, 12)
+    days = [dt.datetime.combine(d, dt.time()) for d in seen.tolist()]
+    m = magnitude.tolist()
+    return {"age_years": [(epoch - d).total_seconds() / 31_557_600 for d in days],
+            "brightest_first": sorted(range(len(m)), key=m.__getitem__), "month": [d.month for d in days],
+            "flux_ratio": [10.0 ** (-0.4 * (x - max(m))) for x in m]}
+
+
+def b11(samples):
+    s = samples.tolist()
+    blocks = [s[i:i + 256] for i in range(0, len(s), 256)]
+    return {"peak": [max(abs(x) for x in b) for b in blocks],
+            "rms": [math.sqrt(sum(x * x for x in b) / 256) for b in blocks],
+            "crossings": [sum((x < 0) != (y < 0) for x, y in zip(b, b[1:])) for b in blocks], "lowest": min(s)}
+
+
+def b12(easting, northing, height):
+    e, n, h = easting.tolist(), northing.tolist(), height.tolist()
+    leg = [math.hypot(e[i + 1] - e[i], n[i + 1] - n[i]) for i in range(len(e) - 1)]
+    return {"leg": leg, "length": math.fsum(leg), "climb": math.fsum(max(b - a, 0.0) for a, b in zip(h, h[1:])),
+            "bounds": [min(e), max(e), min(n), max(n)]}
+
+
+def b13(wallet, amount, block):
+    got = {"received": [0] * 9, "n_transfers": [0] * 9, "largest": [0] * 9}
+    for w, a in zip(wallet.tolist(), amount.tolist()):
+        got["received"][w] += a
+        got["n_transfers"][w] += 1
+        got["largest"][w] = max(a, got["largest"][w])
+    return got | {"block_span": max(block.tolist()) - min(block.tolist())}
+
+
+def b14(minutes):
+    m = minutes.tolist()
+    n = len(m)
+    return {"ways": [math.factorial(k) for k in range(1, n + 1)],
+            "log10_ways": [math.fsum(math.log10(j) for j in range(1, k + 1)) for k in range(1, n + 1)],
+            "pairs": [math.comb(k, 2) for k in range(1, n + 1)], "start_minute": [sum(m[:k]) for k in range(n)]}
+
+
+def b15(smoke, heat, gas):
+    over = [[x > lim for x in a.tolist()] for a, lim in ((smoke, 0.12), (heat, 58.0), (gas, 60.0))]
+    alarm = [sum(v) >= 2 for v in zip(*over)]
+    return {"alarm": alarm, "n_alarm": sum(alarm), "singles": [sum(o) for o in over], "hottest": max(heat.tolist())}
+
+
+def b16(signal):
+    s = signal.tolist()
+    frames = [s[i:i + 64] for i in range(0, len(s), 64)]
+    power = []
+    for f in frames:
+        for k in range(33):
+            re = math.fsum(x * math.cos(2 * math.pi * j * k / 64) for j, x in enumerate(f))
+            im = math.fsum(x * math.sin(2 * math.pi * j * k / 64) for j, x in enumerate(f))
+            if k in (0, 32):
+                im = 0.0
+            power.append((re * re + im * im) / 64)
+    energy = [math.fsum(x * x for x in f) for f in frames]
+    return {"power": power, "energy": energy,
+            "crest": [max(map(abs, f)) / math.sqrt(e / 64) for f, e in zip(frames, energy)]}
+
+
+def b17(cases, population):
+    c, p = cases.tolist(), population.tolist()
+    crude = [Fraction(100_000 * a, b) for a, b in zip(c, p)]
+    smooth = [float(Fraction(100_000) * (a + Fraction(1, 2)) / (b + 1)) for a, b in zip(c, p)]
+    return {"crude": [float(x) for x in crude], "smoothed": smooth, "mean_smoothed": pymean(smooth),
+            "overall": 100_000 * sum(c) / sum(p), "worst": crude.index(max(crude))}
+
+
+def b18(reading):
+    r = rows(reading)
+    code = [[x if math.isnan(x) else round(x * 10.0) for x in row] for row in r]
+    return {"code": code, "probe_mean": [sum(row) / len(row) for row in code],
+            "missing": [sum(math.isnan(x) for x in row) for row in r],
+            "wettest": max(x for row in r for x in row if not math.isnan(x))}
+
+
+def b19(port, size):
+    ports = [22, 25, 53, 80, 123, 443, 3389, 8080]
+    p, s = port.tolist(), size.tolist()
+    hits = [p.count(x) for x in ports]
+    vol = [sum(b for a, b in zip(p, s) if a == x) for x in ports]
+    return {"hits": hits, "volume": vol, "mean_size": [v / h for v, h in zip(vol, hits)], "largest": max(s)}
+
+
+def b20(pace, n):
+    pos = [float(Fraction(42.195) * i / (n - 1)) for i in range(n)]
+    fin = [p * 42.195 for p in pace.tolist()]
+    return {"position_km": pos, "passing_min": [p * x for p in pace.tolist() for x in pos], "finish_min": fin,
+            "finish_gap": [b - a for a, b in zip(fin, fin[1:])]}
+
+
+# what stands at fix_line, and what a programmer would write there instead
+FIXES = {
+    "b01": ("np.zeros_like(raw[:, 0])", "np.zeros(len(raw))"),
+    "b02": ("dtype=dtype", "dtype=np.uint32"),
+    "b03": ("= length *", "= length.astype(np.int64) *"),
+    "b04": ("np.float32(0.0)", "np.float64(0.0)"),
+    "b05": ("np.float16", "np.float64"),
+    "b06": ("np.where(balance > 0.0, account, np.nan)", "account[balance > 0.0]"),
+    "b07": ("ids + step", "ids + step.astype(np.uint64)"),
+    "b08": ("np.diff(level,", "np.diff(level.astype(np.int64),"),
+    "b09": ('stay.astype("timedelta64[h]").astype(float)', 'stay / np.timedelta64(1, "h")'),
+    "b10": ('"ns"', '"s"'),
+    "b11": ("np.abs(blocks)", "np.abs(blocks.astype(np.int32))"),
+    "b12": (".astype(np.float32)", ""),
+    "b13": ("np.bincount(wallet, weights=amount, minlength=N_WALLETS)",
+            "np.zeros(N_WALLETS, dtype=np.int64); np.add.at(received, wallet, amount)"),
+    "b14": ("np.cumprod(k)", "np.cumprod(k.astype(object))"),
+    "b15": ("over_smoke + over_heat + over_gas", "over_smoke.astype(int) + over_heat + over_gas"),
+    "b16": ("WINDOW // 2 + 1)", "WINDOW // 2 + 1), dtype=complex"),
+    "b17": ("np.full_like(cases, added)", "np.full(cases.shape, added)"),
+    "b18": ("tenths.astype(np.int32)", "tenths"),
+    "b19": ("np.uint8", "np.int64"),
+    "b20": (", dtype=int", ""),
+}
+
+
+# ------------------------------------------ second implementations: `clean`
+
+def c01(hosts, n_shards):
+    n = [len(x) for x in hosts.tolist()]
+    return {"name_length": n, "n_hosts": len(n), "mean_length": pymean(n)}
+
+
+def c02(first, second):
+    a, b = first.ravel().tolist(), second.ravel().tolist()
+    mixed = [(x + y + 1) // 2 for x, y in zip(a, b)]
+    return {"mixed": mixed, "bright": [min(255, max(0, x * 14 // 10 + 20)) for x in mixed],
+            "contrast": max(mixed) - min(mixed), "difference": [abs(x - y) for x, y in zip(a, b)],
+            "row_sums": [sum(mixed[i:i + 40]) for i in range(0, 1600, 40)]}
+
+
+def c03(kelvin):
+    k = kelvin.tolist()
+    months = [k[i:i + 720] for i in range(0, len(k), 720)]
+    normal = [pymean(m) for m in months]
+    return {"normal": normal, "celsius": [x - 273.15 for x in normal],
+            "spread": [math.sqrt(math.fsum((x - a) ** 2 for x in m) / 720) for m, a in zip(months, normal)],
+            "degree_hours": [math.fsum(k[:i]) for i in range(720, len(k) + 1, 720)], "mean_all": pymean(k)}
+
+
+def c04(trades):
+    t = trades.tolist()
+    turn = [p * q for p, q, _ in t]
+    pos, acc = [], 0
+    for _, q, side in t:
+        acc += q if side == b"B" else -q
+        pos.append(acc)
+    prices = [p for p, _, _ in t]
+    return {"turnover": turn, "position": pos, "vwap_ticks": sum(turn) / sum(q for _, q, _ in t),
+            "middle": (max(prices) + min(prices)) // 2, "n_buys": sum(s == b"B" for _, _, s in t)}
+
+
+def c05(weights, signal):
+    w = rows(weights)
+    scale = [max(map(abs, r)) / 127.0 for r in w]
+    code = [[max(-127, min(127, round(x / s))) for x in r] for r, s in zip(w, scale)]
+    return {"code": code, "scale": scale, "code_sum": [sum(r) for r in code], "energy": [sum(x * x for x in r) for r in code],
+            "within": [all(abs(Fraction(x) - c * Fraction(s)) <= Fraction(s) / 2 * Fraction(1 + 1e-9) for x, c in zip(r, cr))
+                       for r, cr, s in zip(w, code, scale)],
+            "response": [math.fsum(c * s * y for c, y in zip(cr, signal.tolist())) for cr, s in zip(code, scale)]}
+
+
+def c06(number, void):
+    n = number.tolist()
+    kept = [x for x, v in zip(n, void.tolist()) if not v]
+
+    def digit(x):
+        return -sum((3 if i % 2 == 0 else 1) * int(ch) for i, ch in enumerate(reversed(str(x)))) % 10
+
+    return {"shown": [-1 if v else x for x, v in zip(n, void.tolist())], "digit": [digit(x) for x in kept],
+            "full": [int(f"{x}{digit(x)}") for x in kept], "gaps": [b - a for a, b in zip(kept, kept[1:])],
+            "first": min(kept), "last": max(kept)}
+
+
+def c07(depth):
+    d = rows(depth)
+    code = [[-9999 if math.isnan(x) else round(x * 10.0) for x in r] for r in d]
+    known = [[c for c in r if c != -9999] for r in code]
+    return {"code": code, "seasonal": [sum(r) / 10 / len(r) for r in known], "days_known": [len(r) for r in known],
+            "deepest_day": [r.index(max(r)) for r in code],
+            "error_ok": all(abs(c / 10 - x) <= 0.05 + 1e-9 for r, cr in zip(d, code) for x, c in zip(r, cr) if c != -9999)}
+
+
+def c08(arrived, answered, ended):
+    a, b, c = arrived.tolist(), answered.tolist(), ended.tolist()
+    per_hour = [sum(t.hour == h for t in a) for h in range(24)]
+    ms = dt.timedelta(milliseconds=1)
+    wait = [(y - x) / ms / 1000 for x, y in zip(a, b)]
+    return {"per_hour": per_hour, "wait_s": wait, "talk_ms": sum((z - y) // ms for y, z in zip(b, c)),
+            "in_system": [i - sum(z <= x for z in c) for i, x in enumerate(a)],
+            "answered_in_20s": sum(w <= 20.0 for w in wait) / len(wait)}
+
+
+def c09(counter, payload):
+    p = rows(payload)
+    check = []
+    for r in p:
+        low = high = 0
+        for x in r:
+            low += x
+            high += low
+        check.append((high % 255) * 256 + low % 255)
+    return {"check": check, "n_frames": len(p), "payload_bytes": sum(map(len, p)),
+            "mean_byte": [pymean(col) for col in zip(*p)], "byte_total": [sum(r) for r in p]}
+
+
+def c10(profile, half_points):
+    p, n = profile.tolist(), profile.size
+    coef = []
+    for k in range(-12, 13):
+        re = math.fsum(x * math.cos(2 * math.pi * j * k / n) for j, x in enumerate(p))
+        im = -math.fsum(x * math.sin(2 * math.pi * j * k / n) for j, x in enumerate(p))
+        coef.append((k, re, im))
+    smooth = [math.fsum(re * math.cos(2 * math.pi * j * k / n) - im * math.sin(2 * math.pi * j * k / n)
+                        for k, re, im in coef) / n for j in range(n)]
+    h = rows(half_points)
+    good = [sum(x >= 5 for x in r) for r in h]
+    return {"smooth": smooth, "rough": math.sqrt(math.fsum((x - y) ** 2 for x, y in zip(p, smooth)) / n), "stored": h,
+            "section": [sum(Fraction(x) for x in r) for r in h], "good": good, "share_good": sum(good) / half_points.size}
+
+
+# --------------------------------------------------------------------- main
+
+def own_lines(text):
+    """Lines of the file's functions, classes and constants, make_inputs and ANSWER left out."""
+    lines = set()
+    for node in ast.parse(text).body:
+        name = getattr(node, "name", None) or ast.unparse(getattr(node, "targets", [node])[0])
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign)) and name not in ("make_inputs", "ANSWER"):
+            lines |= set(range(node.lineno, node.end_lineno + 1))
+    return lines
+
+
+def check_answer(path, module, inputs, result):
+    code = path.stem[:3]
+    answer, text = module.ANSWER, path.read_text()
+    want = globals()[code](*inputs)
+    is_bug = code[0] == "b"
+    listed = answer["outputs"]
+    assert set(want) == set(listed) <= set(result), f"outputs {set(want) ^ set(listed)}"
+    if is_bug:
+        assert set(listed) == set(result), "an output is not listed"
+    for name, entry in listed.items():
+        n = count_different(result[name], want[name])
+        assert n == entry["differ"], f"{name}: {n} differ, ANSWER says {entry['differ']}"
+    total = sum(e["differ"] for e in listed.values())
+    if not is_bug:
+        assert answer["line"] is None and total == 0
+        return "nothing differs"
+    assert total > 0 and any(e["differ"] == 0 for e in listed.values())
+    lines = text.splitlines()
+    for key in ("line", "fix_line"):
+        assert answer[key] in own_lines(text) and lines[answer[key] - 1].strip(), key
+    old, new = FIXES[code]
+    at = answer["fix_line"] - 1
+    assert lines[at].count(old) == 1, f"fix does not fit line {at + 1}: {lines[at]}"
+    lines[at] = lines[at].replace(old, new)
+    fixed = execute(path, "\n".join(lines) + "\n")[2]
+    for name in listed:
+        assert count_different(fixed[name], want[name]) == 0, f"{name} still differs after the fix"
+    return "line {line}, fix {fix_line}: ".format(**answer) + ", ".join(f"{k} {e['differ']}" for k, e in listed.items())
 
 
 def main():
-    failed = 0
-    for folder, check in (("bugs", check_bug), ("clean", check_clean)):
-        for path in sorted(glob.glob(f"{HERE}/{folder}/*.py")):
+    bad = 0
+    for folder in ("bugs", "clean", "ordinary"):
+        for path in sorted((HERE / folder).glob("*.py")):
+            size = len(path.read_text().splitlines())
             try:
-                bad, text = check(path)
-            except Exception as e:
-                bad, text = [f"{type(e).__name__}: {e}"], ""
-            failed += bool(bad)
-            print("ok  " if not bad else "FAIL", folder + "/" + os.path.basename(path), text)
-            for b in bad:
-                print("       ", b)
-    print("failed:", failed)
-    return failed
+                module, inputs, result, text, files = execute(path)
+                _, inputs2, result2, text2, files2 = execute(path)
+                assert same(inputs, inputs2), "inputs differ between two runs"
+                assert same(result, result2), "results differ between two runs"
+                assert text == text2, "printed text differs between two runs"
+                assert files == files2, "files differ between two runs"
+                if folder == "ordinary":
+                    low, high, note = 90, 130, f"{len(text.splitlines())} lines printed, {len(files)} files"
+                    assert result is not None or text or files, "no result"
+                else:
+                    low, high = (15, 60) if folder == "bugs" else (20, 60)
+                    note = check_answer(path, module, inputs, result)
+                assert low <= size <= high, f"{size} lines long"
+                print(f"ok   {folder}/{path.name} ({size} lines): {note}")
+            except Exception as error:
+                bad += 1
+                print(f"FAIL {folder}/{path.name}: {type(error).__name__}: {error}")
+    print("all hold" if not bad else f"{bad} programs fail")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main() != 0)
+    sys.exit(main())
