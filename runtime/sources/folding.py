@@ -31,7 +31,11 @@ class Folding:
     """The values that a program makes while it is traced.
 
     `kind` is the class of the library's arrays, and `as_array` gives the values of one, or None.
+    `entered`, if a source keeps it, has the values of the program's arrays that became constants;
+    other constants of rank 1 and above are then the source's own.
     """
+
+    entered: list[Any] | None = None
 
     def __init__(self, kind: type, as_array: Callable[[Any], Any] = np.asarray) -> None:
         self._kind, self._as_array = kind, as_array
@@ -94,9 +98,7 @@ class Folding:
         """
         constants = [x for x in _constants(graph) if scalars or x.rank]
         arrays = [*self._literals, *self._captured(program)] if constants else []
-        by_type: dict[Any, list[Any]] = {}
-        for array in arrays:
-            by_type.setdefault((array.dtype, array.shape), []).append(array)
+        known, entered = _by_type(arrays), _by_type(self.entered or ())
         parts = [
             UnseenPart(
                 f"a constant {constant.type}",
@@ -104,7 +106,8 @@ class Folding:
                 "is made while the program is traced; the graph has its values alone",
             )
             for constant in constants
-            if not _is_among(constant.attrs["value"], by_type)
+            if not _is_among(constant.attrs["value"], known)
+            and (self.entered is None or _is_among(constant.attrs["value"], entered))
         ]
         return [*self._parts, *parts]
 
@@ -148,6 +151,13 @@ def _constants(graph: Graph) -> Iterator[Symbol]:
         is_made = symbol.op is ops.constant and symbol.attrs["literal"] is None
         if is_made and not symbol.weak and symbol.dtype is not DType.bool:
             yield symbol
+
+
+def _by_type(arrays: Iterable[Any]) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for array in arrays:
+        groups.setdefault((array.dtype, array.shape), []).append(array)
+    return groups
 
 
 def _is_among(value: Any, arrays: Any) -> bool:

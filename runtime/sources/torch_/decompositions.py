@@ -1,7 +1,7 @@
 """Decompositions of ATen's ops in ops of ATen: PyTorch's own, and some that it lacks.
 
 Sources of the latter: aten/src/ATen/native of PyTorch 2.13: FlashAttentionKernel.cpp,
-GridSamplerKernel.cpp, FakeQuantPerTensorAffine.cpp.
+GridSamplerKernel.cpp, FakeQuantPerTensorAffine.cpp, AmpGradScalerKernels.cpp.
 """
 
 from __future__ import annotations
@@ -178,9 +178,17 @@ def _grid_sampler(torch: Any, x: Any, grid: Any, mode: int, padding: int, corner
     return result
 
 
+def _unscale(torch: Any, grads: Sequence[Any], found_inf: Any, inv_scale: Any) -> Any:
+    """Gradients divided by the scale of a GradScaler, and 1 if one of them is not finite."""
+    finite = [torch.isfinite(x).all() for x in grads]
+    found = torch.where(torch.stack(finite).all(), found_inf, torch.ones_like(found_inf))
+    return [x * inv_scale for x in grads], found
+
+
 _OWN: dict[str, Callable[..., Any]] = {
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "grid_sampler_2d": _grid_sampler,
+    "_amp_foreach_non_finite_check_and_unscale": _unscale,
     "fake_quantize_per_tensor_affine_cachemask": _fake_quantize,
 }

@@ -129,6 +129,8 @@ class TorchRecorder:
         self._outer: list[Any] = []  # the ops whose decompositions run
         self._notes: dict[str, None] = {}
         self._folding = Folding(torch.Tensor, partial(array_of, torch))
+        self._entered: list[Any] = []
+        self._folding.entered = self._entered
         self._failure: tuple[Any, GraphError | None] = None, None
         self._sized: list[tuple[Symbol, str]] = []  # calls whose sizes depend on values
         self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
@@ -228,8 +230,9 @@ class TorchRecorder:
 
     def _constant(self, tensor: Any) -> Symbol:
         """Return the constant of a tensor's values."""
-        type_ = type_of(tensor)
-        return self.graph.constant_of((type_.dtype, array_of(self.torch, tensor)))
+        type_, array = type_of(tensor), array_of(self.torch, tensor)
+        self._entered.append(array)
+        return self.graph.constant_of((type_.dtype, array))
 
     # -- the run
 

@@ -195,6 +195,22 @@ def test_the_shares_of_a_call_of_torch_sum_to_one() -> None:
     np.testing.assert_allclose(sum(shares) + output.rounding, 1, atol=1e-4)
 
 
+def test_gradients_that_a_scaler_unscales_have_errors() -> None:
+    def program(x: Any) -> Any:
+        scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+        weight = torch.nn.Parameter(torch.ones(x.shape[-1]))
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        with torch.enable_grad():
+            scaler.scale((x.bfloat16() * weight.bfloat16()).float().pow(2).sum()).backward()
+        scaler.unscale_(optimizer)
+        return weight.grad
+
+    report = audit(from_torch(program, torch.from_numpy(X)), X)
+    assert np.array_equal(report.results[0], program(torch.from_numpy(X)).numpy())
+    (output,) = report.outputs
+    assert output.differing == output.elements and not report.unseen
+
+
 def model_of(op: str, arrays: dict[str, Any], outputs: int = 1, **attributes: Any) -> Any:
     helper = onnx.helper
     node = helper.make_node(op, [*arrays], [f"y{i}" for i in range(outputs)], **attributes)

@@ -109,6 +109,9 @@ def held(x):
 
 def windowed(x):
     return x * torch.from_numpy(np.cos(np.arange(8)).astype(np.float32))
+
+def convolved(x):
+    return torch.nn.functional.max_pool1d(torch.conv1d(x[None, None], HELD[None, None, :3]), 2)
 """
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>
 g (bool c, float[2,3] x) => (float[n,3] y)
@@ -233,6 +236,7 @@ def test_threads_trace_at_once_and_leave_the_constructors_as_they_were() -> None
         ("listed", SEEN, ""),
         ("held", SEEN, ""),
         ("windowed", UNSEEN, "a constant float32[8] at folded_tch.py:17:16 is made while"),
+        ("convolved", SEEN, ""),
     ],
 )
 def test_torch(name: str, status: Status, part: str) -> None:
