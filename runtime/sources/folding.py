@@ -98,7 +98,7 @@ class Folding:
         """
         constants = [x for x in _constants(graph) if scalars or x.rank]
         arrays = [*self._literals, *self._captured(program)] if constants else []
-        known, entered = _by_type(arrays), _by_type(self.entered or ())
+        before, inside = _by_type(arrays), _by_type(self.entered or ())
         parts = [
             UnseenPart(
                 f"a constant {constant.type}",
@@ -106,8 +106,8 @@ class Folding:
                 "is made while the program is traced; the graph has its values alone",
             )
             for constant in constants
-            if not _is_among(constant.attrs["value"], known)
-            and (self.entered is None or _is_among(constant.attrs["value"], entered))
+            if not _is_among(constant.attrs["value"], before)
+            and (self.entered is None or _is_among(constant.attrs["value"], inside))
         ]
         return [*self._parts, *parts]
 

@@ -181,8 +181,8 @@ def _grid_sampler(torch: Any, x: Any, grid: Any, mode: int, padding: int, corner
 def _unscale(torch: Any, grads: Sequence[Any], found_inf: Any, inv_scale: Any) -> Any:
     """Gradients divided by the scale of a GradScaler, and 1 if one of them is not finite."""
     finite = [torch.isfinite(x).all() for x in grads]
-    found = torch.where(torch.stack(finite).all(), found_inf, torch.ones_like(found_inf))
-    return [x * inv_scale for x in grads], found
+    flag = torch.where(torch.stack(finite).all(), found_inf, torch.ones_like(found_inf))
+    return [x * inv_scale for x in grads], flag
 
 
 _OWN: dict[str, Callable[..., Any]] = {
