@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2s
 from itertools import count
@@ -44,6 +44,7 @@ from runtime.testing.shadow import (
     ShadowSide,
     fork,
     nothing_before_end,
+    observe_acts,
     visible_act,
     why_visible,
 )
@@ -158,7 +159,7 @@ class FunctionWatch:
         self._watch_modules()
         if hides_dtypes:
             self._hidden.hide()
-        sys.addaudithook(self._notice)
+        observe_acts(self._notice)
 
     def begin(self) -> None:
         """Begin a test."""
@@ -168,6 +169,11 @@ class FunctionWatch:
         if self._tests_left <= 0:
             self.leave()
             self._shadow = None
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether this process is a shadow."""
+        return self._side is not None
 
     def leave(self, last: bool = False) -> None:
         """End this process if it is a shadow; with `last`, after the last of its tests alone."""
@@ -215,7 +221,8 @@ class FunctionWatch:
 
     def _watch_modules(self) -> None:
         self._imports = len(sys.modules)
-        self._places = maker_places()
+        if self._side is None:  # the session of a shadow has replaced them
+            self._places = maker_places()
         modules = instrument.modules_under_test(self.package)
         new = [x for x in modules if x.__name__ not in self._modules]
         if not new:
@@ -247,7 +254,7 @@ class FunctionWatch:
             return False
         if signature is None:
             if len(self._tables[number]) >= MOST_SIGNATURES:
-                return self._idle(number)
+                return self._root is None and self._idle(number)
             signature = self._tables[number][key] = self._new_signature(number, args, keywords)
         if signature.test is not self._test:
             signature.test = self._test
@@ -365,7 +372,7 @@ class FunctionWatch:
     def _notice(self, event: str, args: tuple[Any, ...]) -> None:
         """Notice acts of the test for which its shadow ends, so that the next call gets another."""
         shadow = self._shadow
-        if shadow is None or not self._on or self._side is not None:
+        if shadow is None or not self._on:
             return
         try:
             is_visible = bool(visible_act(event, args, shadow.is_private))
@@ -471,14 +478,14 @@ class FunctionWatch:
         if self._against:
             with recording_with(None):
                 differences = [list(x) for x in self.facts.differences(session.graph)]
-            self._side.send({"calls": [], "differences": differences, "partial": True})
+            self._side.send({"calls": [], "differences": differences, "partial": True}, later=True)
 
     def _record(
         self, number: int, signature: _Signature, args: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> bool:
         watched, side = self._functions[number], self._side
         assert side is not None  # of a shadow
-        side.send({"start": watched.name})
+        side.send({"start": watched.name})  # with the facts of the recording before
         function: Any = watched.functions[-1]
         if watched.kind == "method":
             function, args = MethodType(function, args[0]), args[1:]
@@ -525,7 +532,7 @@ class FunctionWatch:
             problem = str(error).partition("\n")[0][:200]
             span.counts = True
             call = CallRecord(self._root.name, signature.call.arguments, unseen=[problem])
-            self._side.send({"calls": [asdict(call)], "differences": []})
+            self._side.send({"calls": [vars(call)], "differences": []}, later=True)
             return
         several = len(graph.outputs) > 1
         for place, symbol in enumerate(graph.outputs):
@@ -563,8 +570,8 @@ class FunctionWatch:
             call.recorded_in = [self._test]
             if id(span) in open_spans:
                 call.recordings, call.recorded_in, call.results = 0, [], {}
-        message = {"calls": [asdict(x) for x in calls], "differences": [], "partial": unfinished}
-        self._side.send(message)
+        message = {"calls": [vars(x) for x in calls], "differences": [], "partial": unfinished}
+        self._side.send(message, later=True)
 
 
 BLANK = "-"
