@@ -197,7 +197,7 @@ class ShadowSide:
             setitimer(ITIMER_REAL, 0)
             before_end, self.before_end = self.before_end, nothing_before_end
             before_end(reason)
-            self.send({"end": reason})
+            self.send({"end": reason, "seconds": process_time()})
         finally:
             os._exit(0)
 

@@ -22,7 +22,7 @@ from threading import get_ident
 from time import perf_counter, process_time
 from time import time as clock
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from graphir import Graph
 from graphir.source_text import source_line
 from passes import Policy
 from runtime.recording import record
-from runtime.recording.captured import UNDER_TEST, ArraySlot, slots
+from runtime.recording.captured import UNDER_TEST, ArraySlot, mapped_tuple, slots
 from runtime.recording.numpy_.creation import MakerPlaces, maker_places
 from runtime.recording.session import RecordingSession
-from runtime.recording.values import RecordedValue, TracedScalar, active, recording_with
+from runtime.recording.values import RecordedValue, TracedScalar, active, plain, recording_with
 from runtime.testing import instrument
 from runtime.testing.dtype_names import HiddenDtypes
 from runtime.testing.facts import Facts, PackagePlaces, Span
@@ -72,9 +72,17 @@ HOT = 200
 as many in the next test that calls it so often, since the overhead would grow with the tests."""
 SECONDS = 3.0
 """The most seconds of a shadow."""
+MOST_MISSES = 8
+"""The most shadows that start in vain for a signature of a function without any recording."""
+LONG = 0.25
+"""After so many seconds of the processor, a recording passes by calls like those that it has
+recorded: the rounds of a loop are alike."""
 FREE_SECONDS, WAITING = 4.0, 0.5
 """Tests wait for further recordings of a function so many seconds, and for a part of their own
 time, at most; for the first one they wait as long as it takes."""
+FREE_WORK, WORK = 4.0, 0.1
+"""Shadows compute for further recordings of a function so many seconds of the processor, and for a
+part of the tests' own, at most; for the first one, and those of a baseline, as long as it takes."""
 MOST_FUNCTIONS = 1 << 16
 ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
 GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
@@ -125,7 +133,11 @@ class FunctionWatch:
         self._shadow: Shadow | None = None
         self._starts = 0
         self._started = 0.0
-        self._claimed: set[int] = set()
+        self._spent, self._affords = 0.0, True
+        """The seconds of shadows so far, and whether they leave some for further recordings."""
+        self._claimed: set[str] = set()
+        """The functions whose first recording is claimed or made, and in `_seen` made."""
+        self._seen: set[str] = set()
         self._last_claim = 0.0
         self._tests, self._tests_left, self._seconds = 0, 0, 0.0
         self._claims: list[_Signature] = []
@@ -145,6 +157,9 @@ class FunctionWatch:
         self._spans: list[Span] = []
         self._frames: dict[int, Span] = {}
         self._result: Any = None
+        self._long_at, self._passes = 0.0, False
+        self._ended: dict[tuple[int, str], Span] = {}
+        """The last recorded call of each function and signature that has returned."""
 
     # -- the test run
 
@@ -165,6 +180,8 @@ class FunctionWatch:
         """Begin a test."""
         self._tests += 1
         self._started = clock()
+        if self._side is None:
+            self._affords = self._spent < FREE_WORK + WORK * process_time()
         self._tests_left -= 1
         if self._tests_left <= 0:
             self.leave()
@@ -244,6 +261,8 @@ class FunctionWatch:
         if not self._on or get_ident() != self._thread:
             self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
+        if self._passes:
+            return False
         kind = self._functions[number].kind
         if kind == "coroutine":
             return self._pass_coroutine(number)
@@ -260,6 +279,9 @@ class FunctionWatch:
             signature.test = self._test
             signature.call.tests.append(self._test)
         if self._root is not None:
+            former = self._ended.get((number, signature.call.arguments))
+            if former is not None and kind != "generator" and process_time() > self._long_at:
+                return self._pass_by(former, args, keywords)
             self._open_span(number, signature)
             return False
         name = signature.call.function
@@ -287,8 +309,11 @@ class FunctionWatch:
 
     def _records(self, signature: _Signature) -> bool:
         """Whether this test may record a signature, which needs a recording."""
-        of_test = signature.tests is None or self._test in signature.tests
-        return of_test and signature.claims < (MOST_RECORDINGS if self._starts < REPEATING else 1)
+        if signature.claims >= (MOST_RECORDINGS if self._starts < REPEATING else 1):
+            return False
+        if signature.tests is not None:
+            return self._test in signature.tests
+        return self._affords or signature.call.function not in self._claimed
 
     def _pass_coroutine(self, number: int) -> bool:
         function = self._functions[number]
@@ -323,6 +348,7 @@ class FunctionWatch:
         if span is None or recorder is None or span.function.number != number:
             return result
         span.end = len(recorder.graph.symbols)
+        self._ended[number, span.arguments] = span
         for path, value in result_leaves(result):
             is_recorded = isinstance(value, (RecordedValue, TracedScalar))
             span.results[path] = dtype_text(value), recorder.before(value) if is_recorded else None
@@ -336,7 +362,7 @@ class FunctionWatch:
             self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
         shadow, now = self._shadow, perf_counter() - self._waited
-        is_first = number not in self._claimed
+        is_first = signature.call.function not in self._claimed
         if shadow is None or (is_first and now - self._last_claim > GAP):
             reason = "" if self._has_place(is_first) else "no shadow was free"
             reason = reason or why_visible()
@@ -347,7 +373,7 @@ class FunctionWatch:
                 return False
         self._last_claim = perf_counter() - self._waited
         signature.claims += 1
-        self._claimed.add(number)
+        self._claimed.add(signature.call.function)
         if shadow is not None:
             self._claims.append(signature)
             return False
@@ -432,12 +458,15 @@ class FunctionWatch:
             shadow.failure = f"a test failed in its shadow: {message['failed']}"
         elif "end" in message:
             shadow.reason = message["end"]
+            self._spent += message["seconds"]
         elif "calls" in message:
             calls = [call_from_json(each) for each in message["calls"]]
             if not message.get("partial"):
                 self._running.pop(shadow, None)
             for call in calls:
                 self.ledger.add_call(call)
+                if call.recordings:
+                    self._seen.add(call.function)
             covered = {(call.function, call.arguments) for call in calls if call.recordings}
             claims[:] = [x for x in claims if (x.call.function, x.call.arguments) not in covered]
             differences = (Difference(*x) for x in message["differences"])
@@ -453,9 +482,13 @@ class FunctionWatch:
             self.ledger.refused[name] = shadow.reason
         for signature in claims:
             reason = shadow.reason or shadow.failure or "its shadow did not come to the call"
-            self.ledger.lost_calls[signature.call.function] = reason
+            function, most = signature.call.function, MOST_RECORDINGS
+            self.ledger.lost_calls[function] = reason
             signature.misses += 1
-            if signature.misses < MOST_RECORDINGS:
+            if function not in self._seen:
+                self._claimed.discard(function)
+                most = MOST_MISSES
+            if signature.misses < most:
                 signature.claims -= 1
 
     # -- the shadow's side
@@ -493,7 +526,9 @@ class FunctionWatch:
             function, keywords = partial(function, **keywords), {}
         session = self._session
         assert session is not None
+        self._claimed.add(watched.name)
         self._root, self._spans, self._frames = watched, [], {}
+        self._long_at = process_time() + LONG
         self._firsts = len(session.graph.symbols), len(session.recorder.notes)
         library = library_of([*args, *keywords.values()])
         self._traces = bool(library)
@@ -541,10 +576,38 @@ class FunctionWatch:
         self._spans, self._firsts = [span], (0, 0)
         self._send_facts(graph)
 
+    def _pass_by(self, former: Span, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
+        """Make a call like a recorded one, and give its results the symbols of those."""
+        recorder = active()
+        if recorder is None:
+            return False
+        self._passes = True
+        try:
+            with recording_with(None):
+                by_name = {name: plain(value) for name, value in keywords.items()}
+                result = former.function.functions[-1](*map(plain, args), **by_name)
+        finally:
+            self._passes = False
+        symbols = {
+            (str(symbol.type.dtype), symbol.type.shape): symbol
+            for _, symbol in former.results.values()
+            if symbol is not None
+        }
+
+        def recorded(value: Any) -> Any:
+            if not isinstance(value, (np.ndarray, np.generic)) or recorder.owner(np.asarray(value)):
+                return cast("Any", value)
+            symbol = symbols.get((str(value.dtype), value.shape))
+            return recorder.wrapped(value, symbol)
+
+        self._result = mapped_tuple(result, recorded)
+        return True
+
     def _open_span(self, number: int, signature: _Signature) -> None:
         recorder = active()
         if recorder is None:
             return
+        self._claimed.add(signature.call.function)
         of_test = signature.tests is None or self._test in signature.tests
         counts = of_test and signature.claims < MOST_RECORDINGS
         signature.claims += counts
