@@ -50,6 +50,7 @@ from runtime.testing.shadow import (
 )
 from runtime.testing.signatures import (
     arguments_text,
+    array_dtypes,
     call_key,
     dtype_text,
     library_of,
@@ -74,15 +75,16 @@ SECONDS = 3.0
 """The most seconds of a shadow."""
 MOST_MISSES = 8
 """The most shadows that start in vain for a signature of a function without any recording."""
-LONG = 0.25
+LONG = 0.1
 """After so many seconds of the processor, a recording passes by calls like those that it has
 recorded: the rounds of a loop are alike."""
 FREE_SECONDS, WAITING = 4.0, 0.5
 """Tests wait for further recordings of a function so many seconds, and for a part of their own
 time, at most; for the first one they wait as long as it takes."""
-FREE_WORK, WORK = 4.0, 0.1
-"""Shadows compute for further recordings of a function so many seconds of the processor, and for a
-part of the tests' own, at most; for the first one, and those of a baseline, as long as it takes."""
+FREE_WORK, WORK = 1.0, 0.05
+"""Shadows compute for further recordings of a function with arrays of the same dtypes so many seconds
+of the processor, and for a part of the tests' own, at most; for the first one, and for those of a
+baseline, as long as it takes."""
 MOST_FUNCTIONS = 1 << 16
 ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
 GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
@@ -100,6 +102,8 @@ class _Signature:
     """The tests that may record it; None: any test."""
     claims: int = 0
     misses: int = 0
+    kind: tuple[str, frozenset[str]] = "", frozenset()
+    """The function, and the dtypes of arrays among the arguments."""
 
 
 class FunctionWatch:
@@ -138,6 +142,8 @@ class FunctionWatch:
         self._claimed: set[str] = set()
         """The functions whose first recording is claimed or made, and in `_seen` made."""
         self._seen: set[str] = set()
+        self._kinds: set[tuple[str, frozenset[str]]] = set()
+        """The kinds of signatures of which a recording is claimed or made."""
         self._last_claim = 0.0
         self._tests, self._tests_left, self._seconds = 0, 0, 0.0
         self._claims: list[_Signature] = []
@@ -303,6 +309,7 @@ class FunctionWatch:
         if signature is None:
             call = CallRecord(self._functions[number].name, text[1])
             signature = self._by_text[text] = _Signature(call)
+            signature.kind = call.function, array_dtypes(call.arguments)
             signature.tests = self.recorders.get((call.function, call.arguments))
             self._hot_at.pop(number, None)
         return signature
@@ -313,7 +320,7 @@ class FunctionWatch:
             return False
         if signature.tests is not None:
             return self._test in signature.tests
-        return self._affords or signature.call.function not in self._claimed
+        return self._affords or signature.kind not in self._kinds
 
     def _pass_coroutine(self, number: int) -> bool:
         function = self._functions[number]
@@ -374,6 +381,7 @@ class FunctionWatch:
         self._last_claim = perf_counter() - self._waited
         signature.claims += 1
         self._claimed.add(signature.call.function)
+        self._kinds.add(signature.kind)
         if shadow is not None:
             self._claims.append(signature)
             return False
@@ -485,6 +493,7 @@ class FunctionWatch:
             function, most = signature.call.function, MOST_RECORDINGS
             self.ledger.lost_calls[function] = reason
             signature.misses += 1
+            self._kinds.discard(signature.kind)
             if function not in self._seen:
                 self._claimed.discard(function)
                 most = MOST_MISSES
@@ -526,7 +535,7 @@ class FunctionWatch:
             function, keywords = partial(function, **keywords), {}
         session = self._session
         assert session is not None
-        self._claimed.add(watched.name)
+        self._kinds.add(signature.kind)
         self._root, self._spans, self._frames = watched, [], {}
         self._long_at = process_time() + LONG
         self._firsts = len(session.graph.symbols), len(session.recorder.notes)
@@ -607,7 +616,7 @@ class FunctionWatch:
         recorder = active()
         if recorder is None:
             return
-        self._claimed.add(signature.call.function)
+        self._kinds.add(signature.kind)
         of_test = signature.tests is None or self._test in signature.tests
         counts = of_test and signature.claims < MOST_RECORDINGS
         signature.claims += counts
