@@ -148,7 +148,11 @@ class CastsPlugin:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> pytest.TestReport | None:
         """Report a failure in a shadow without its traceback, which takes long and nobody reads."""
-        is_failure = call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception)
+        if call.when == "collect":
+            return None
+        is_failure = call.excinfo is not None and not call.excinfo.errisinstance(
+            pytest.skip.Exception
+        )
         if not (is_failure and self.run.is_shadow):
             return None
         text = "it fails in a shadow"

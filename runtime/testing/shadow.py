@@ -57,8 +57,8 @@ from runtime.testing.private_files import (
 _LIBRARY = ctypes.PyDLL(None, use_errno=True)
 """The C library, whose functions run while no other thread runs Python code."""
 _PLAIN, _LOOK = 0.1, 0.05
-"""A shadow ends after so many seconds of its processor in which it recorded nothing: about as many as
-a new one takes to start. It looks at its clock so often."""
+"""A shadow ends after so many seconds of its processor in which it recorded nothing, about as many
+as a new one takes to start; it looks at its clock so often."""
 CRASHED = "its shadow crashed, or hung in compiled code"
 _IDLE, _HUNG = 2, 30
 """A shadow ends after so many times its seconds of the processor, if it waits all that time; its

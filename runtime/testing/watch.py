@@ -67,7 +67,7 @@ REPEATING = 8
 """So many shadows record signatures several times; later ones record new signatures alone."""
 GAP = 0.2
 """After so many seconds without a recording, a function without any gets another shadow: the one
-before may still be at the recording before, and ends if it does not record for half a second."""
+before may still be at the recording before, and ends if it records nothing for a while."""
 HOT = 200
 """After so many calls without news in one test, a function runs unwatched until its end; after half
 as many in the next test that calls it so often, since the overhead would grow with the tests."""
@@ -82,9 +82,9 @@ FREE_SECONDS, WAITING = 4.0, 0.5
 """Tests wait for further recordings of a function so many seconds, and for a part of their own
 time, at most; for the first one they wait as long as it takes."""
 FREE_WORK, WORK = 1.0, 0.05
-"""Shadows compute for further recordings of a function with arrays of the same dtypes so many seconds
-of the processor, and for a part of the tests' own, at most; for the first one, and for those of a
-baseline, as long as it takes."""
+"""Shadows compute for further recordings of a function with arrays of the same dtypes so many
+seconds of the processor, and for a part of the tests' own, at most; for the first one, and for
+those of a baseline, as long as it takes."""
 MOST_FUNCTIONS = 1 << 16
 ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
 GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
@@ -604,8 +604,9 @@ class FunctionWatch:
         }
 
         def recorded(value: Any) -> Any:
-            if not isinstance(value, (np.ndarray, np.generic)) or recorder.owner(np.asarray(value)):
-                return cast("Any", value)
+            is_array = issubclass(cast("Any", type(value)), (np.ndarray, np.generic))
+            if not is_array or recorder.owner(value):
+                return value
             symbol = symbols.get((str(value.dtype), value.shape))
             return recorder.wrapped(value, symbol)
 
