@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -135,6 +136,10 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
         return plain(value)
     if isinstance(value, FlatIterator):
         return value.plain
+    if isinstance(value, FunctionType):
+        for cell in value.__closure__ or ():
+            _make_cell_plain(cell, visited)
+        return value
     if isinstance(value, _ATOMS):
         return value
     if id(value) in visited:
@@ -184,6 +189,17 @@ def _make_keys_plain(mapping: dict[Any, Any], visited: dict[int, Any]) -> None:
         items = [*zip(keys, mapping.values(), strict=True)]
         mapping.clear()
         mapping.update(items)
+
+
+def _make_cell_plain(cell: CellType, visited: dict[int, Any]) -> None:
+    if id(cell) in visited:
+        return
+    visited[id(cell)] = cell
+    with contextlib.suppress(ValueError):  # the cell has no value yet
+        item = cell.cell_contents
+        new = _plain(item, visited)
+        if new is not item:
+            cell.cell_contents = new
 
 
 def _make_slots_plain(value: Any, visited: dict[int, Any]) -> None:

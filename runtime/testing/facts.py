@@ -85,21 +85,23 @@ class Facts:
         self, places: PackagePlaces, policy: Policy | None, against: Sequence[str]
     ) -> None:
         self._places, self._policy, self._against = places, policy, against
+        self._origins_by_symbol: dict[int, list[ResultOrigin]] = {}
 
     def calls(
         self, graph: Graph, first: int, spans: Sequence[Span], notes: Sequence[str]
     ) -> list[CallRecord]:
         """Return the calls of a recorded run, whose steps are the symbols from `first` on."""
-        calls = {id(span): self._call(span) for span in spans}
-        symbols = graph.symbols[first:] if spans else []
-        owners = _owners(len(graph.symbols), spans)
+        self._origins_by_symbol = {}
+        calls = {id(span): self._call(span) for span in spans if span.counts}
+        symbols = graph.symbols[first:] if calls else []
+        owners = _owners(first, len(symbols), spans)
         for symbol, fact in chain(self._casts(graph, symbols), self._wraps(symbols)):
-            span = _owner(owners, spans, symbol, fact)
-            if fact not in calls[id(span)].casts:
-                calls[id(span)].casts.append(fact)
-        if spans:
+            call = calls.get(id(_owner(owners[symbol.index - first], spans, symbol, fact)))
+            if call is not None and fact not in call.casts:
+                call.casts.append(fact)
+        if spans and spans[0].counts:
             calls[id(spans[0])].unseen = list(notes)[:8]
-        return [calls[id(span)] for span in spans if span.counts]
+        return list(calls.values())
 
     def differences(self, graph: Graph) -> Iterator[Difference]:
         """Yield the first causes of differences under other rules."""
@@ -119,7 +121,10 @@ class Facts:
         function = span.function
         results: dict[str, dict[str, list[ResultOrigin]]] = {}
         for path, (dtype, symbol) in span.results.items():
-            origins = [] if symbol is None else list(self._origins(symbol))
+            origins: list[ResultOrigin] = []
+            if symbol is not None:
+                origins = self._origins_by_symbol.get(symbol.index) or list(self._origins(symbol))
+                self._origins_by_symbol[symbol.index] = origins
             results.setdefault(path, {})[dtype] = origins
         file = self._places.file(function.file)
         return CallRecord(
@@ -230,20 +235,20 @@ def _dtype(symbol: Symbol) -> DType | None:
     return getattr(symbol.type, "dtype", None)
 
 
-def _owners(count: int, spans: Sequence[Span]) -> list[Span | None]:
-    """Return the innermost span of each of so many symbols; inner spans come later."""
+def _owners(first: int, count: int, spans: Sequence[Span]) -> list[Span | None]:
+    """Return the innermost span of so many symbols from `first` on; inner spans come later."""
     owners: list[Span | None] = [None] * count
     for span in spans:
-        end = len(owners) if span.end < 0 else span.end
-        owners[span.start : end] = [span] * (end - span.start)
+        start, end = span.start - first, count if span.end < 0 else span.end - first
+        owners[start:end] = [span] * (end - start)
     return owners
 
 
-def _owner(
-    owners: Sequence[Span | None], spans: Sequence[Span], symbol: Symbol, fact: CastFact
-) -> Span:
-    """Return the span that a fact belongs to: that of its function, also if steps came late."""
-    owner = owners[symbol.index]
+def _owner(owner: Span | None, spans: Sequence[Span], symbol: Symbol, fact: CastFact) -> Span:
+    """Return the span that a fact belongs to: that of its function, also if steps came late.
+
+    `owner` is the innermost span of the symbol.
+    """
     if owner is not None and _is_in(fact.function, owner):
         return owner
     before = [x for x in spans if _is_in(fact.function, x) and x.start <= symbol.index]

@@ -74,6 +74,11 @@ class CastsRun:
         """Begin a test."""
         self._watch.begin()
 
+    @property
+    def is_shadow(self) -> bool:
+        """Whether this process is a shadow of the tests' process."""
+        return self._watch.is_shadow
+
     def leave(self, last: bool = False) -> None:
         """End this process if it is a shadow; with `last`, after the last of its tests alone."""
         self._watch.leave(last)

@@ -44,7 +44,7 @@ from signal import (
 )
 from threading import active_count
 from time import monotonic, perf_counter, process_time
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from runtime.testing.private_files import (
     enter_private_files,
@@ -56,8 +56,9 @@ from runtime.testing.private_files import (
 
 _LIBRARY = ctypes.PyDLL(None, use_errno=True)
 """The C library, whose functions run while no other thread runs Python code."""
-_PLAIN = 0.5
-"""A shadow ends after so many seconds of its processor in which it recorded nothing."""
+_PLAIN, _LOOK = 0.1, 0.05
+"""A shadow ends after so many seconds of its processor in which it recorded nothing, about as many
+as a new one takes to start; it looks at its clock so often."""
 CRASHED = "its shadow crashed, or hung in compiled code"
 _IDLE, _HUNG = 2, 30
 """A shadow ends after so many times its seconds of the processor, if it waits all that time; its
@@ -156,7 +157,7 @@ class ShadowSide:
     """The shadow's own side: it sends messages and ends."""
 
     def __init__(self, file: int) -> None:
-        self._file = file
+        self._file, self._pending = file, b""
         self.idle_since: float | None = None
         """The processor's seconds since which nothing was recorded."""
         self.before_end: Callable[[str], None] = nothing_before_end
@@ -172,7 +173,7 @@ class ShadowSide:
                 self.end("its recording waits for what does not come")
 
         signal(SIGALRM, look)
-        setitimer(ITIMER_REAL, 0.25, 0.25)
+        setitimer(ITIMER_REAL, _LOOK, _LOOK)
         problem = f"its recording takes more than {seconds:g} s"
 
         def stop(*_: Any) -> None:
@@ -181,9 +182,12 @@ class ShadowSide:
         signal(SIGPROF, stop)
         setitimer(ITIMER_PROF, seconds)
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a message to the parent."""
-        data = memoryview(json.dumps(message).encode() + b"\n")
+    def send(self, message: dict[str, Any], later: bool = False) -> None:
+        """Send a message to the parent; with `later`, together with the next one."""
+        self._pending += json.dumps(message).encode() + b"\n"
+        if later:
+            return
+        data, self._pending = memoryview(self._pending), b""
         while data:
             data = data[os.write(self._file, data) :]
 
@@ -194,7 +198,7 @@ class ShadowSide:
             setitimer(ITIMER_REAL, 0)
             before_end, self.before_end = self.before_end, nothing_before_end
             before_end(reason)
-            self.send({"end": reason})
+            self.send({"end": reason, "seconds": process_time()})
         finally:
             os._exit(0)
 
@@ -249,7 +253,7 @@ def fork(seconds: float, fresh: Callable[[], Sequence[str]]) -> Shadow | ShadowS
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             with contextlib.suppress(OSError):
                 fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
-        sys.addaudithook(_guard(side, is_private))
+        observe_acts(_guard(side, is_private))
     except BaseException:
         os._exit(1)
     return side
@@ -336,10 +340,29 @@ _ACTS = frozenset(("open", "os.kill")) | _PROCESSES | _FILES
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
+_Observer: TypeAlias = Callable[[str, tuple[Any, ...]], None]
+_observers: list[_Observer] = []
+
+
+def observe_acts(observer: _Observer) -> None:
+    """Let a function observe the acts of this process that others could see, it alone."""
+    if not _observers:
+        sys.addaudithook(_audit)
+    _observers[:] = [observer]
+
+
+def _audit(event: str, args: tuple[Any, ...], acts: frozenset[str] = _ACTS) -> None:
+    """Pass an act on. Most events are `id()` and frames, millions in a recording.
+
+    Python calls a function four times as fast as a method, of which it asks for an attribute.
+    """
+    if event in acts:
+        for observer in _observers:
+            observer(event, args)
+
+
 def visible_act(event: str, args: tuple[Any, ...], is_private: bool) -> str:
     """Return the act of an audit event that others could see, so that a shadow ends; else ""."""
-    if event not in _ACTS:
-        return ""
     if event == "open":
         path, _, flags = args
         is_visible = isinstance(flags, int) and flags & _WRITING and path != os.devnull
@@ -352,8 +375,8 @@ def visible_act(event: str, args: tuple[Any, ...], is_private: bool) -> str:
     return ""
 
 
-def _guard(side: ShadowSide, is_private: bool) -> Callable[[str, tuple[Any, ...]], None]:
-    """Return an audit hook that ends the shadow before an act that others could see."""
+def _guard(side: ShadowSide, is_private: bool) -> _Observer:
+    """Return an observer that ends the shadow before an act that others could see."""
 
     def guard(event: str, args: tuple[Any, ...]) -> None:
         act = visible_act(event, args, is_private)

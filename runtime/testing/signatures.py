@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
@@ -167,6 +168,14 @@ def _text(value: Any, depth: int = 0) -> str:
         return f"{{{', '.join(parts)}}}"
     arrays = [f"{name}: {text}" for name, text in attribute_texts(value)]
     return f"{kind.__name__}({', '.join(arrays)})" if arrays else kind.__name__
+
+
+_ARRAY_DTYPE = re.compile(r"\w+(?=\[)|np\.\w+")
+
+
+def array_dtypes(arguments: str) -> frozenset[str]:
+    """Return the dtypes of arrays and NumPy scalars in the text of arguments."""
+    return frozenset(_ARRAY_DTYPE.findall(arguments))
 
 
 def attribute_texts(value: Any) -> Iterator[tuple[str, str]]:

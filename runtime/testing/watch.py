@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2s
 from itertools import count
@@ -22,7 +22,7 @@ from threading import get_ident
 from time import perf_counter, process_time
 from time import time as clock
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from graphir import Graph
 from graphir.source_text import source_line
 from passes import Policy
 from runtime.recording import record
-from runtime.recording.captured import UNDER_TEST, ArraySlot, slots
+from runtime.recording.captured import UNDER_TEST, ArraySlot, mapped_tuple, slots
 from runtime.recording.numpy_.creation import MakerPlaces, maker_places
 from runtime.recording.session import RecordingSession
-from runtime.recording.values import RecordedValue, TracedScalar, active, recording_with
+from runtime.recording.values import RecordedValue, TracedScalar, active, plain, recording_with
 from runtime.testing import instrument
 from runtime.testing.dtype_names import HiddenDtypes
 from runtime.testing.facts import Facts, PackagePlaces, Span
@@ -44,11 +44,13 @@ from runtime.testing.shadow import (
     ShadowSide,
     fork,
     nothing_before_end,
+    observe_acts,
     visible_act,
     why_visible,
 )
 from runtime.testing.signatures import (
     arguments_text,
+    array_dtypes,
     call_key,
     dtype_text,
     library_of,
@@ -65,15 +67,24 @@ REPEATING = 8
 """So many shadows record signatures several times; later ones record new signatures alone."""
 GAP = 0.2
 """After so many seconds without a recording, a function without any gets another shadow: the one
-before may still be at the recording before, and ends if it does not record for half a second."""
+before may still be at the recording before, and ends if it records nothing for a while."""
 HOT = 200
 """After so many calls without news in one test, a function runs unwatched until its end; after half
 as many in the next test that calls it so often, since the overhead would grow with the tests."""
 SECONDS = 3.0
 """The most seconds of a shadow."""
+MOST_MISSES = 8
+"""The most shadows that start in vain for a signature of a function without any recording."""
+LONG = 0.1
+"""After so many seconds of the processor, a recording passes by calls like those that it has
+recorded: the rounds of a loop are alike."""
 FREE_SECONDS, WAITING = 4.0, 0.5
 """Tests wait for further recordings of a function so many seconds, and for a part of their own
 time, at most; for the first one they wait as long as it takes."""
+FREE_WORK, WORK = 1.0, 0.05
+"""Shadows compute for further recordings of a function with arrays of the same dtypes so many
+seconds of the processor, and for a part of the tests' own, at most; for the first one, and for
+those of a baseline, as long as it takes."""
 MOST_FUNCTIONS = 1 << 16
 ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
 GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
@@ -91,6 +102,8 @@ class _Signature:
     """The tests that may record it; None: any test."""
     claims: int = 0
     misses: int = 0
+    kind: tuple[str, frozenset[str]] = "", frozenset()
+    """The function, and the dtypes of arrays among the arguments."""
 
 
 class FunctionWatch:
@@ -124,7 +137,13 @@ class FunctionWatch:
         self._shadow: Shadow | None = None
         self._starts = 0
         self._started = 0.0
-        self._claimed: set[int] = set()
+        self._spent, self._affords = 0.0, True
+        """The seconds of shadows so far, and whether they leave some for further recordings."""
+        self._claimed: set[str] = set()
+        """The functions whose first recording is claimed or made, and in `_seen` made."""
+        self._seen: set[str] = set()
+        self._kinds: set[tuple[str, frozenset[str]]] = set()
+        """The kinds of signatures of which a recording is claimed or made."""
         self._last_claim = 0.0
         self._tests, self._tests_left, self._seconds = 0, 0, 0.0
         self._claims: list[_Signature] = []
@@ -144,6 +163,9 @@ class FunctionWatch:
         self._spans: list[Span] = []
         self._frames: dict[int, Span] = {}
         self._result: Any = None
+        self._long_at, self._passes = 0.0, False
+        self._ended: dict[tuple[int, str], Span] = {}
+        """The last recorded call of each function and signature that has returned."""
 
     # -- the test run
 
@@ -158,16 +180,23 @@ class FunctionWatch:
         self._watch_modules()
         if hides_dtypes:
             self._hidden.hide()
-        sys.addaudithook(self._notice)
+        observe_acts(self._notice)
 
     def begin(self) -> None:
         """Begin a test."""
         self._tests += 1
         self._started = clock()
+        if self._side is None:
+            self._affords = self._spent < FREE_WORK + WORK * process_time()
         self._tests_left -= 1
         if self._tests_left <= 0:
             self.leave()
             self._shadow = None
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether this process is a shadow."""
+        return self._side is not None
 
     def leave(self, last: bool = False) -> None:
         """End this process if it is a shadow; with `last`, after the last of its tests alone."""
@@ -215,7 +244,8 @@ class FunctionWatch:
 
     def _watch_modules(self) -> None:
         self._imports = len(sys.modules)
-        self._places = maker_places()
+        if self._side is None:  # the session of a shadow has replaced them
+            self._places = maker_places()
         modules = instrument.modules_under_test(self.package)
         new = [x for x in modules if x.__name__ not in self._modules]
         if not new:
@@ -237,6 +267,8 @@ class FunctionWatch:
         if not self._on or get_ident() != self._thread:
             self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
+        if self._passes:
+            return False
         kind = self._functions[number].kind
         if kind == "coroutine":
             return self._pass_coroutine(number)
@@ -247,12 +279,15 @@ class FunctionWatch:
             return False
         if signature is None:
             if len(self._tables[number]) >= MOST_SIGNATURES:
-                return self._idle(number)
+                return self._root is None and self._idle(number)
             signature = self._tables[number][key] = self._new_signature(number, args, keywords)
         if signature.test is not self._test:
             signature.test = self._test
             signature.call.tests.append(self._test)
         if self._root is not None:
+            former = self._ended.get((number, signature.call.arguments))
+            if former is not None and kind != "generator" and process_time() > self._long_at:
+                return self._pass_by(former, args, keywords)
             self._open_span(number, signature)
             return False
         name = signature.call.function
@@ -274,14 +309,18 @@ class FunctionWatch:
         if signature is None:
             call = CallRecord(self._functions[number].name, text[1])
             signature = self._by_text[text] = _Signature(call)
+            signature.kind = call.function, array_dtypes(call.arguments)
             signature.tests = self.recorders.get((call.function, call.arguments))
             self._hot_at.pop(number, None)
         return signature
 
     def _records(self, signature: _Signature) -> bool:
         """Whether this test may record a signature, which needs a recording."""
-        of_test = signature.tests is None or self._test in signature.tests
-        return of_test and signature.claims < (MOST_RECORDINGS if self._starts < REPEATING else 1)
+        if signature.claims >= (MOST_RECORDINGS if self._starts < REPEATING else 1):
+            return False
+        if signature.tests is not None:
+            return self._test in signature.tests
+        return self._affords or signature.kind not in self._kinds
 
     def _pass_coroutine(self, number: int) -> bool:
         function = self._functions[number]
@@ -316,6 +355,7 @@ class FunctionWatch:
         if span is None or recorder is None or span.function.number != number:
             return result
         span.end = len(recorder.graph.symbols)
+        self._ended[number, span.arguments] = span
         for path, value in result_leaves(result):
             is_recorded = isinstance(value, (RecordedValue, TracedScalar))
             span.results[path] = dtype_text(value), recorder.before(value) if is_recorded else None
@@ -329,7 +369,7 @@ class FunctionWatch:
             self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
         shadow, now = self._shadow, perf_counter() - self._waited
-        is_first = number not in self._claimed
+        is_first = signature.call.function not in self._claimed
         if shadow is None or (is_first and now - self._last_claim > GAP):
             reason = "" if self._has_place(is_first) else "no shadow was free"
             reason = reason or why_visible()
@@ -340,7 +380,8 @@ class FunctionWatch:
                 return False
         self._last_claim = perf_counter() - self._waited
         signature.claims += 1
-        self._claimed.add(number)
+        self._claimed.add(signature.call.function)
+        self._kinds.add(signature.kind)
         if shadow is not None:
             self._claims.append(signature)
             return False
@@ -365,7 +406,7 @@ class FunctionWatch:
     def _notice(self, event: str, args: tuple[Any, ...]) -> None:
         """Notice acts of the test for which its shadow ends, so that the next call gets another."""
         shadow = self._shadow
-        if shadow is None or not self._on or self._side is not None:
+        if shadow is None or not self._on:
             return
         try:
             is_visible = bool(visible_act(event, args, shadow.is_private))
@@ -425,12 +466,15 @@ class FunctionWatch:
             shadow.failure = f"a test failed in its shadow: {message['failed']}"
         elif "end" in message:
             shadow.reason = message["end"]
+            self._spent += message["seconds"]
         elif "calls" in message:
             calls = [call_from_json(each) for each in message["calls"]]
             if not message.get("partial"):
                 self._running.pop(shadow, None)
             for call in calls:
                 self.ledger.add_call(call)
+                if call.recordings:
+                    self._seen.add(call.function)
             covered = {(call.function, call.arguments) for call in calls if call.recordings}
             claims[:] = [x for x in claims if (x.call.function, x.call.arguments) not in covered]
             differences = (Difference(*x) for x in message["differences"])
@@ -446,9 +490,14 @@ class FunctionWatch:
             self.ledger.refused[name] = shadow.reason
         for signature in claims:
             reason = shadow.reason or shadow.failure or "its shadow did not come to the call"
-            self.ledger.lost_calls[signature.call.function] = reason
+            function, most = signature.call.function, MOST_RECORDINGS
+            self.ledger.lost_calls[function] = reason
             signature.misses += 1
-            if signature.misses < MOST_RECORDINGS:
+            self._kinds.discard(signature.kind)
+            if function not in self._seen:
+                self._claimed.discard(function)
+                most = MOST_MISSES
+            if signature.misses < most:
                 signature.claims -= 1
 
     # -- the shadow's side
@@ -471,14 +520,14 @@ class FunctionWatch:
         if self._against:
             with recording_with(None):
                 differences = [list(x) for x in self.facts.differences(session.graph)]
-            self._side.send({"calls": [], "differences": differences, "partial": True})
+            self._side.send({"calls": [], "differences": differences, "partial": True}, later=True)
 
     def _record(
         self, number: int, signature: _Signature, args: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> bool:
         watched, side = self._functions[number], self._side
         assert side is not None  # of a shadow
-        side.send({"start": watched.name})
+        side.send({"start": watched.name})  # with the facts of the recording before
         function: Any = watched.functions[-1]
         if watched.kind == "method":
             function, args = MethodType(function, args[0]), args[1:]
@@ -486,7 +535,9 @@ class FunctionWatch:
             function, keywords = partial(function, **keywords), {}
         session = self._session
         assert session is not None
+        self._kinds.add(signature.kind)
         self._root, self._spans, self._frames = watched, [], {}
+        self._long_at = process_time() + LONG
         self._firsts = len(session.graph.symbols), len(session.recorder.notes)
         library = library_of([*args, *keywords.values()])
         self._traces = bool(library)
@@ -525,7 +576,7 @@ class FunctionWatch:
             problem = str(error).partition("\n")[0][:200]
             span.counts = True
             call = CallRecord(self._root.name, signature.call.arguments, unseen=[problem])
-            self._side.send({"calls": [asdict(call)], "differences": []})
+            self._side.send({"calls": [vars(call)], "differences": []}, later=True)
             return
         several = len(graph.outputs) > 1
         for place, symbol in enumerate(graph.outputs):
@@ -534,10 +585,39 @@ class FunctionWatch:
         self._spans, self._firsts = [span], (0, 0)
         self._send_facts(graph)
 
+    def _pass_by(self, former: Span, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
+        """Make a call like a recorded one, and give its results the symbols of those."""
+        recorder = active()
+        if recorder is None:
+            return False
+        self._passes = True
+        try:
+            with recording_with(None):
+                by_name = {name: plain(value) for name, value in keywords.items()}
+                result = former.function.functions[-1](*map(plain, args), **by_name)
+        finally:
+            self._passes = False
+        symbols = {
+            (str(symbol.type.dtype), symbol.type.shape): symbol
+            for _, symbol in former.results.values()
+            if symbol is not None
+        }
+
+        def recorded(value: Any) -> Any:
+            is_array = issubclass(cast("Any", type(value)), (np.ndarray, np.generic))
+            if not is_array or recorder.owner(value):
+                return value
+            symbol = symbols.get((str(value.dtype), value.shape))
+            return recorder.wrapped(value, symbol)
+
+        self._result = mapped_tuple(result, recorded)
+        return True
+
     def _open_span(self, number: int, signature: _Signature) -> None:
         recorder = active()
         if recorder is None:
             return
+        self._kinds.add(signature.kind)
         of_test = signature.tests is None or self._test in signature.tests
         counts = of_test and signature.claims < MOST_RECORDINGS
         signature.claims += counts
@@ -563,8 +643,8 @@ class FunctionWatch:
             call.recorded_in = [self._test]
             if id(span) in open_spans:
                 call.recordings, call.recorded_in, call.results = 0, [], {}
-        message = {"calls": [asdict(x) for x in calls], "differences": [], "partial": unfinished}
-        self._side.send(message)
+        message = {"calls": [vars(x) for x in calls], "differences": [], "partial": unfinished}
+        self._side.send(message, later=True)
 
 
 BLANK = "-"

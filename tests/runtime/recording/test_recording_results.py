@@ -283,3 +283,16 @@ def test_views_as_ndarrays_are_views() -> None:
         assert np.array_equal(results[0], (x + 1) * 2)
     graph = record(lambda x: x.view(np.ndarray) * 2, np.array(3.0)).graph
     assert float(execute(graph, np.array(4.0))) == 8
+
+
+def test_functions_that_a_program_returns_hold_plain_arrays() -> None:
+    def scaled(x: Any) -> Any:
+        y = x * 2
+
+        def inner() -> Any:
+            return y
+
+        return [lambda: inner()]
+
+    (function,) = record(scaled, np.ones(2)).result
+    assert type(function()) is np.ndarray and function().tolist() == [2, 2]

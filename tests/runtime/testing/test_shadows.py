@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from functools import cache
+from typing import Any
 
 import pytest
 
+from runtime.testing import watch as watch_module
+from runtime.testing.ledger import CallRecord
+from runtime.testing.shadow import Shadow
+from runtime.testing.watch import FunctionWatch
 from tests.runtime.testing.conftest import ROOT, Project
 
 WORKERS = ("-p", "xdist", "-n", "2")
@@ -420,6 +426,105 @@ def test_what_the_ends_of_fixtures_call_is_recorded(project: Project) -> None:
     )
     report = project.report("-vv")
     assert "not seen" not in report and "2 functions recorded" in report
+
+
+def test_functions_with_many_signatures_see_the_types_of_numpy_in_a_recording(
+    project: Project,
+) -> None:
+    project.write(
+        kinds="""
+        import numpy as np
+
+        KINDS = {np.ndarray: 1}
+
+        def kind(x, tag):
+            return KINDS[type(x)]
+
+        def total(x, tags):
+            count = sum(kind(x * 1, tag) for tag in tags)
+            return x / np.float64(count)
+        """,
+        test_kinds="""
+        import numpy as np
+        from lab import kinds
+
+        TAGS = [type(f"Tag{i}", (), {})() for i in range(300)]
+
+        def test_total():
+            assert kinds.total(np.full(2, 300, np.float32), TAGS).tolist() == [1, 1]
+        """,
+    )
+    report = project.report("-vv")
+    assert "lab/kinds.py:11:12 lhs of divide float32 float64" in " ".join(report.split())
+
+
+def test_the_recording_of_a_long_loop_passes_by_calls_like_those_before(project: Project) -> None:
+    project.write(
+        loops="""
+        import numpy as np
+
+        def step(x):
+            for _ in range(20):
+                x = x * np.float32(0.5) + np.float32(1)
+            return x
+
+        def solve(x):
+            for _ in range(3000):
+                x = step(x)
+            return x / np.float64(2)
+        """,
+        test_loops="""
+        import numpy as np
+        from lab import loops
+
+        def test_solve():
+            assert loops.solve(np.ones(2, np.float32)).tolist() == [1, 1]
+        """,
+    )
+    report = project.report("-vv")
+    assert "not seen" not in report and "2 functions recorded" in report
+    assert "lab/loops.py:12:12 lhs of divide float32 float64" in " ".join(report.split())
+
+
+def test_a_function_without_a_recording_is_claimed_again_when_shadows_end() -> None:
+    watch: Any = FunctionWatch("lab", ".")
+    signature = watch_module._Signature(CallRecord("lab:f", ""), kind=("lab:f", frozenset()))  # pyright: ignore
+    for _ in range(5):
+        reader, writer = os.pipe()
+        os.close(writer)  # a shadow that crashed
+        signature.claims = 1
+        watch._claimed.add("lab:f")
+        watch._live[Shadow(reader, 1.0, True)] = [signature]
+        watch._collect(True)
+        assert watch._records(signature) and "lab:f" not in watch._claimed
+
+
+def test_beyond_its_budget_a_run_records_functions_and_dtypes_that_are_new(
+    project: Project,
+) -> None:
+    project.write(
+        scales="""
+        def half(x): return x / 2
+        def third(x): return x / 3
+        """,
+        test_scales="""
+        import numpy as np
+        from lab import scales
+
+        def test_float(): scales.half(np.ones(2, np.float32))
+        def test_rank(): scales.half(np.ones((2, 2), np.float32))
+        def test_int(): scales.half(np.ones((2, 2), np.int32))
+        def test_third(): scales.third(np.ones(2, np.float32))
+        """,
+    )
+    write_conftest(project, "import runtime.testing.watch as w; w.FREE_WORK = w.WORK = 0")
+    assert "not seen" not in project.report("--casts-baseline", "casts.json")
+    functions = json.loads((project.folder / "casts.json").read_text())["functions"]
+    calls = {name: [*function["calls"]] for name, function in functions.items()}
+    assert calls == {
+        "lab.scales:half": ["float32[:]", "int32[:,:]"],
+        "lab.scales:third": ["float32[:]"],
+    }
 
 
 # -- gates
