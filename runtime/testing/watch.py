@@ -154,6 +154,7 @@ class FunctionWatch:
         self._side: ShadowSide | None = None
         self._root: WatchedFunction | None = None
         self._session: RecordingSession | None = None
+        self._raising: list[dict[str, Any]] = []
         self._slots: list[ArraySlot] = []
         self._places: MakerPlaces = []
         self._traces = False
@@ -218,6 +219,7 @@ class FunctionWatch:
             yield
         except Exception as error:
             if self._side is not None:
+                self._settle(is_failure=True)
                 text = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
                 self._side.send({"failed": text})
             raise
@@ -515,6 +517,7 @@ class FunctionWatch:
         """Send what the shadow has seen of calls that have not returned, and the differences."""
         session = self._session
         assert session is not None and self._side is not None
+        self._settle()
         if self._root is not None and reason and not self._traces:
             self._send_facts(session.graph, unfinished=True)
         if self._against:
@@ -527,6 +530,7 @@ class FunctionWatch:
     ) -> bool:
         watched, side = self._functions[number], self._side
         assert side is not None  # of a shadow
+        self._settle()
         side.send({"start": watched.name})  # with the facts of the recording before
         function: Any = watched.functions[-1]
         if watched.kind == "method":
@@ -542,19 +546,33 @@ class FunctionWatch:
         library = library_of([*args, *keywords.values()])
         self._traces = bool(library)
         self._watch_hot(True)
-        side.idle_since = None
+        side.idle_since, has_ended = None, False
         try:
             if library:
                 self._trace(library, function, signature, args, keywords)
                 return False
             self._result = session.call(function, args, keywords)
+            has_ended = True
         finally:
             self._root = None
             side.idle_since = process_time()
             self._watch_hot(False)
             if not library:
-                self._send_facts(session.graph)
+                self._send_facts(session.graph, raises=not has_ended)
         return True
+
+    def _settle(self, is_failure: bool = False) -> None:
+        """Send the facts of recordings that ended in an exception, which the test may expect.
+
+        If the test fails, it may pass outside of the shadow: what followed there was not seen.
+        """
+        for message in self._raising:
+            if is_failure:
+                for call in message["calls"]:
+                    call.update(recordings=0, recorded_in=[], results={})
+            assert self._side is not None
+            self._side.send(message, later=True)
+        self._raising.clear()
 
     def _trace(
         self,
@@ -626,8 +644,11 @@ class FunctionWatch:
         self._spans.append(span)
         self._frames[id(sys._getframe(2))] = span  # pyright: ignore[reportPrivateUsage]
 
-    def _send_facts(self, graph: Graph, unfinished: bool = False) -> None:
-        """Send the facts of the recorded call; with `unfinished`, before it returns."""
+    def _send_facts(self, graph: Graph, unfinished: bool = False, raises: bool = False) -> None:
+        """Send the facts of the recorded call; with `unfinished`, before it returns.
+
+        With `raises`, they are kept until the test goes on, or fails.
+        """
         assert self._side is not None and self._session is not None
         first, count = self._firsts
         notes = graph.notes if self._traces else [*self._session.recorder.notes.values()][count:]
@@ -644,7 +665,10 @@ class FunctionWatch:
             if id(span) in open_spans:
                 call.recordings, call.recorded_in, call.results = 0, [], {}
         message = {"calls": [vars(x) for x in calls], "differences": [], "partial": unfinished}
-        self._side.send(message, later=True)
+        if raises:
+            self._raising.append(message)
+        else:
+            self._side.send(message, later=True)
 
 
 BLANK = "-"

@@ -624,6 +624,40 @@ def test_generators_and_coroutines_that_no_recording_saw_fail_a_gate(project: Pr
     assert "lab.lazy:stream: it is a coroutine" in run.stdout
 
 
+def test_a_recording_that_fails_where_the_test_does_not_is_not_seen(project: Project) -> None:
+    project.write(
+        guarded="""
+        import os
+        import numpy as np
+
+        PROCESS = os.getpid()
+
+        def guarded(x):
+            if os.getpid() != PROCESS:
+                raise RuntimeError("another process")
+            return x.astype(np.int8)
+
+        def refused(x):
+            raise ValueError(x.sum(dtype=np.int8))
+        """,
+        test_guarded="""
+        import numpy as np
+        import pytest
+        from lab.guarded import guarded, refused
+
+        def test_guarded():
+            assert guarded(np.ones(2)).sum() == 2
+
+        def test_refused():
+            with pytest.raises(ValueError):
+                refused(np.ones(2))
+        """,
+    )
+    run = project.run("--casts-fail", "to:bool")
+    assert run.returncode == 1 and "1 function called but not seen" in run.stdout
+    assert "lab.guarded:guarded: a test failed in its shadow: RuntimeError" in run.stdout
+
+
 @pytest.mark.parametrize("workers", ALONE_OR_WORKERS)
 def test_a_package_that_no_test_imports_is_an_error(
     project: Project, workers: tuple[str, ...]
