@@ -73,6 +73,10 @@ class LibraryCall:
         """Whether the results are random choices, which the run keeps whatever its operands are."""
         return False
 
+    def is_number(self, place: int) -> bool:
+        """Whether the call may compute with an operand of integers, not only count and index."""
+        return True
+
     def widened(self, operands: Sequence[Array]) -> Sequence[Any]:
         """Return the results of the same call on wide operands; ExecutionError if none are known.
 
@@ -269,7 +273,7 @@ class CallRun:
 
         Of integers that the call computes from floats, the answer is the wide run's own choice.
         """
-        place = self._calls[symbol.index].place
+        call, place = self._calls[symbol.index][:2]
         results = self.results(symbol, operands)
         if place >= len(results):
             raise ExecutionError("has fewer results in wide arithmetic")
@@ -282,8 +286,10 @@ class CallRun:
             is_wide = result.dtype.kind in "iub"
         if not is_wide:
             raise ExecutionError(f"computes in {result.dtype} on wide operands")
-        integers = [x for x in operands if x.dtype == np.int64]
-        if dtype.is_inexact and not all(map(fits_float64, integers)):
+        beyond = [
+            i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x)
+        ]
+        if dtype.is_inexact and any(map(call.is_number, beyond)):
             raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
         family = "int" if dtype.is_integer else dtype.family
         return np.ascontiguousarray(result, _STORAGE[family]).reshape(result.shape)

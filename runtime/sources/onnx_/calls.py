@@ -21,7 +21,13 @@ from graphir.ops.attributes import is_frozen
 from graphir.rule_reports.findings import count_text
 from runtime.audit.library_calls import LibraryCall
 from runtime.sources.onnx_.model import LARGE, OnnxModel, described, domain_of, graphs_of, text_of
-from runtime.sources.onnx_.wide_nodes import RANDOM, WideNode, convolution_of, integer_product
+from runtime.sources.onnx_.wide_nodes import (
+    RANDOM,
+    WideNode,
+    convolution_of,
+    integer_product,
+    takes_floats,
+)
 
 
 class BoundNode(LibraryCall):
@@ -154,6 +160,11 @@ class BoundNode(LibraryCall):
     def keeps_order(self) -> bool:
         """Whether the results are an order and its places, or those of maxima."""
         return self._node.op_type in ("MaxPool", "TopK")
+
+    def is_number(self, place: int) -> bool:
+        """Whether a node takes the operand for numbers: where the op takes float64 too."""
+        name = [*self._types][place]
+        return takes_floats(self._model.onnx, self._node, name, self._opsets)
 
     def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
         """Return the results of the node in float64."""

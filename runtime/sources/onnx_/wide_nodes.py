@@ -71,6 +71,32 @@ def _value_of(attribute: Any) -> Any:
     return tuple(attribute.ints) if attribute.type == 7 else attribute.i
 
 
+def narrow_places(onnx: Any, node: Any, opsets: Mapping[str, int]) -> set[int]:
+    """Return the positions of the operands for which the op takes no float64."""
+    domain = domain_of(node)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opsets[domain], domain)
+    except Exception as error:  # SchemaError, of an op that onnx does not define
+        raise ExecutionError(f"onnx has no schema of {node.op_type}") from error
+    formal = [*schema.inputs]
+    places = range(len(node.input))
+    accepted = [formal[min(i, len(formal) - 1)].types for i in places] if formal else []
+    return {i for i, types in enumerate(accepted) if "tensor(double)" not in types}
+
+
+def takes_floats(onnx: Any, node: Any, name: str, opsets: Mapping[str, int]) -> bool:
+    """Whether a node, or one in its graphs, takes an operand where its op takes float64 too.
+
+    Ends of slices, shapes and axes are integers alone.
+    """
+    places = {i for i, each in enumerate(node.input) if each == name}
+    return not places <= narrow_places(onnx, node, opsets) or any(
+        any(each.name == name for each in graph.output)
+        or any(takes_floats(onnx, each, name, opsets) for each in graph.node)
+        for graph in graphs_of(node)
+    )
+
+
 class WideNode:
     """A node in float64: its model, and the dtypes that its operands have there."""
 
@@ -78,7 +104,8 @@ class WideNode:
         """`model` is that of the node alone, with `types` of its operands, which it has inside."""
         self.model = onnx.ModelProto.FromString(model.SerializeToString())
         self._onnx = onnx
-        narrow = self._narrow_places(node)
+        opsets = {each.domain: each.version for each in self.model.opset_import}
+        narrow = narrow_places(onnx, node, opsets)
         self.dtypes: list[np.dtype[Any]] = []
         inputs = {value.name: value for value in self.model.graph.input}
         places = {name: i for i, name in reversed([*enumerate(node.input)])}
@@ -89,19 +116,6 @@ class WideNode:
             self.dtypes.append(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))
         for each in self.model.graph.node:
             self._widen(each)
-
-    def _narrow_places(self, node: Any) -> set[int]:
-        """Return the positions of the operands for which the op takes no float64."""
-        versions = {each.domain: each.version for each in self.model.opset_import}
-        domain = domain_of(node)
-        try:
-            schema = self._onnx.defs.get_schema(node.op_type, versions[domain], domain)
-        except Exception as error:  # SchemaError, of an op that onnx does not define
-            raise ExecutionError(f"onnx has no schema of {node.op_type}") from error
-        formal = [*schema.inputs]
-        places = range(len(node.input))
-        accepted = [formal[min(i, len(formal) - 1)].types for i in places] if formal else []
-        return {i for i, types in enumerate(accepted) if "tensor(double)" not in types}
 
     def _widen(self, node: Any) -> None:
         """Widen the constants and the element types of a node, and of the graphs inside it."""

@@ -241,6 +241,7 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"mode": "linear"},
     ),
     "Pad": ("Pad", {"x": IMAGE, "p": np.array([0, 0, 1, 1, 0, 0, 1, 1])}, {"mode": "reflect"}),
+    "Slice": ("Slice", {"x": IMAGE, "a": np.zeros(1, int), "b": np.array([2**63 - 1])}, {}),
     "STFT": (
         "STFT",
         {"x": X.reshape(1, 32, 1), "step": np.array(4), "w": np.ones(8, np.float32)},
@@ -261,6 +262,18 @@ def test_the_error_of_a_call_of_onnx(name: str) -> None:
     }
     evaluator = onnx.reference.ReferenceEvaluator(model_of(op, wide, **attributes))
     require_error(report.outputs[0], report.results[0], evaluator.run(None, wide)[0])
+
+
+@pytest.mark.parametrize("result", ["Neg(next)", "Cast<to = 1>(end)"])
+def test_ends_of_slices_beyond_2_53_hide_no_errors(result: str) -> None:
+    nodes = f"next = Slice(a, start, end) c = {result}"
+    body = f"b (float[8] carry, float[8] a) => (float[8] next, float[M] c) {{ {nodes} }}"
+    scan = f"last, y = Scan <num_scan_inputs: int = 1, body: graph = {body}> (first, xx)"
+    inputs = "float[N, 8] x, float[8] first, int64[1] start, int64[1] end"
+    text = f"g ({inputs}) => (float[N, M] y) {{ xx = Mul(x, x) {scan} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}')
+    report = audit(from_onnx(model), X, X[0], np.zeros(1, int), np.array([2**63 - 1]))
+    assert report.outputs[0].is_known == result.startswith("Neg")
 
 
 def test_the_shares_of_a_graph_of_convolutions_sum_to_one() -> None:
