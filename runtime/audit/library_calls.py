@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, Op, PromotionRules, Symbol
+from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
 from graphir.semantics.library_calls import (
@@ -84,6 +84,13 @@ class LibraryCall:
         the run. The call must not write to them.
         """
         raise ExecutionError("its library computes it in the dtypes of the run alone")
+
+    def rounded(self, operands: Sequence[Array], dtype: DType) -> Sequence[Any]:
+        """Return the results of the call in wide arithmetic, with all floats inside of a dtype.
+
+        A call of one op has no floats inside: whoever asks rounds the results.
+        """
+        return self.widened(operands)
 
     def adjoints(
         self, operands: Sequence[Array], place: int, adjoint: Array
@@ -238,11 +245,13 @@ class CallRun:
     """The wide results of calls, by the symbols of their results; see CallResult.
 
     It keeps the results of the last call on other operands, because the results of one call follow
-    each other in a graph.
+    each other in a graph. With a dtype, the floats inside of the calls are rounded to it. `lost`
+    has the indices of results that the run could not compute, with the reasons.
     """
 
-    def __init__(self, calls: Mapping[int, CallResult]) -> None:
-        self._calls = calls
+    def __init__(self, calls: Mapping[int, CallResult], dtype: DType | None = None) -> None:
+        self._calls, self.dtype = calls, dtype
+        self.lost: dict[int, str] = {}
         self._last: tuple[Any, Sequence[Array], Sequence[Any]] = None, (), ()
         self._local: tuple[Sequence[int], Sequence[Array]] = (), ()
 
@@ -259,7 +268,11 @@ class CallRun:
         if last is call and all(map(_is_same, arrays, operands)):
             return results
         try:
-            results = call.widened(operands)
+            results = (
+                call.widened(operands)
+                if self.dtype is None
+                else call.rounded(operands, self.dtype)
+            )
         except ExecutionError:
             raise
         except Exception as error:  # each library has exceptions of its own

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ExecutionError, GraphError
+from graphir import DType, ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
 from graphir.rule_reports.findings import count_text
 from runtime.audit.library_calls import LibraryCall
@@ -176,15 +176,24 @@ class BoundNode(LibraryCall):
             return [product]
         if self._node.op_type == "Dropout" and len(operands) > 2 and operands[2].any():
             raise ExecutionError("is random")
+        return self._in_float64(operands, None)
+
+    def rounded(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
+        """Return the results of the node in float64; its graphs round their floats to a dtype."""
+        if any(graphs_of(self._node)):
+            return self._in_float64(operands, dtype)
+        return self.widened(operands)
+
+    def _in_float64(self, operands: Sequence[Any], dtype: DType | None) -> Sequence[Any]:
         feeds = dict(zip(self._types, self._wide.operands(operands), strict=True))
         problems: list[str] = []
         both = (_evaluator, _onnxruntime) if _is_by_reference(self._node) else _WIDE_ENGINES
         for engine in both:
             try:
-                run = self._runs.get((engine, "wide"))
+                run = self._runs.get((engine, "wide", dtype))
                 if run is None:
-                    run = engine(self._node, self._wide.model)
-                    self._runs[engine, "wide"] = run
+                    run = engine(self._node, self._wide.rounding(dtype))
+                    self._runs[engine, "wide", dtype] = run
                 return run(self._results, feeds)
             except Exception as error:  # each engine has exceptions of its own
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:120])

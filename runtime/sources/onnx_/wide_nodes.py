@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ExecutionError
+from graphir import DType, ExecutionError
 from runtime.sources.onnx_.convolutions import Convolution
 from runtime.sources.onnx_.model import domain_of, graphs_of, text_of
 
@@ -33,6 +33,10 @@ RANDOM = {
 
 _WIDE = {1: 11, 10: 11, 16: 11, 14: 15}
 """ONNX's numbers of narrow floats and complex numbers, and of the wide ones."""
+
+_FLOAT64 = 11
+_ROUNDED = {DType.float16: 10, DType.bfloat16: 16, DType.float32: 1, DType.float64: _FLOAT64}
+"""ONNX's numbers of floats to which all engines cast float64."""
 
 
 def convolution_of(node: Any) -> Convolution | None:
@@ -143,6 +147,50 @@ class WideNode:
             array = helper.to_array(tensor)
             wide = np.complex128 if array.dtype.kind == "c" else np.float64
             tensor.CopyFrom(helper.from_array(array.astype(wide), name))
+
+    def rounding(self, dtype: DType | None) -> Any:
+        """Return the model whose graphs round each float inside to a dtype; without one the model.
+
+        Raises ExecutionError for a dtype of which ONNX has no casts, and values of unknown types.
+        """
+        if dtype is None:
+            return self.model
+        if dtype not in _ROUNDED:
+            raise ExecutionError(f"has no form in {dtype}")
+        model = self._onnx.shape_inference.infer_shapes(self.model)
+        for node in model.graph.node:
+            for graph in graphs_of(node):
+                self._round(graph, _ROUNDED[dtype])
+        return model
+
+    def _round(self, graph: Any, number: int) -> None:
+        """Insert casts to an element type and back behind the floats of a graph."""
+        typed = (*graph.input, *graph.output, *graph.value_info)
+        types = {x.name: x.type.tensor_type.elem_type for x in typed}
+        cast, nodes = self._onnx.helper.make_node, list[Any]()
+
+        def append_casts(source: str, name: str) -> None:
+            narrow = f"{name}/narrow"
+            nodes.append(cast("Cast", [source], [narrow], to=number))
+            nodes.append(cast("Cast", [narrow], [name], to=_FLOAT64))
+
+        for tensor in graph.initializer:
+            if tensor.data_type == _FLOAT64:
+                name, tensor.name = tensor.name, f"{tensor.name}/wide"
+                append_casts(tensor.name, name)
+        for node in graph.node:
+            for inner in graphs_of(node):
+                self._round(inner, number)
+            names = [name for name in node.output if name]
+            if not all(types.get(name) for name in names):
+                raise ExecutionError(f"holds {node.op_type} inside, whose results have no types")
+            floats = [name for name in names if types[name] == _FLOAT64]
+            node.output[:] = [f"{x}/wide" if x in floats else x for x in node.output]
+            nodes.append(node)
+            for name in floats:
+                append_casts(f"{name}/wide", name)
+        del graph.node[:]
+        graph.node.extend(nodes)
 
     def operands(self, arrays: Sequence[Any]) -> Iterable[Any]:
         """Return wide operands in the dtypes of the model; ExecutionError if one does not fit."""

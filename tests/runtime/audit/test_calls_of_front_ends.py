@@ -298,3 +298,21 @@ def test_the_shares_of_a_graph_of_convolutions_sum_to_one() -> None:
     assert [row.loss_kind for row in report.losses] == ["rounding"] * 8
     report = audit(from_onnx(model), IMAGE, as_dtype="float16")
     assert 2e-4 < (report.outputs[0].norm or 0) < 5e-3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "broken"), [("float16", 2), ("bfloat16", 0), ("float8_e5m2", None)]
+)
+def test_floats_in_the_graphs_of_a_node_have_the_dtype_of_the_audit(
+    dtype: str, broken: int | None
+) -> None:
+    then = "then () => (float y) { square = Mul(x, x) y = Sqrt(square) }"
+    other = "other () => (float z) { z = ReduceSum(x) }"  # of another rank, so that If is a call
+    text = f"y = If (first) <then_branch: graph = {then}, else_branch: graph = {other}>"
+    text = f"g (bool first, float[4] x) => (float y) {{ {text} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}')
+    for tree in (model.graph, *(x.g for x in model.graph.node[0].attribute)):
+        tree.output[0].type.tensor_type.ClearField("shape")
+    x = np.array([0.1, 1.5, 300, -400], np.float32)
+    report = audit(from_onnx(model), np.array(True), x, as_dtype=dtype)
+    assert report.outputs[0].broken == broken
