@@ -121,6 +121,17 @@ def test_the_shares_of_a_convolution_of_jax_sum_to_one() -> None:
     np.testing.assert_allclose(sum(shares) + output.rounding, 1, atol=1e-4)
 
 
+def test_floats_in_the_jaxprs_of_a_primitive_have_the_dtype_of_the_audit() -> None:
+    def program(x: Any) -> Any:
+        zero, length = x.dtype.type(0), lambda a, b: jnp.sqrt(a * a + b * b)
+        return lax.reduce_window(x, zero, length, (2,), (1,), "VALID")
+
+    x = X.reshape(-1) * 200
+    report = audit(from_jax(program, x), x, as_dtype="float16")
+    right = np.asarray(program(x.astype(np.float16)))
+    assert np.isinf(right).any() and np.array_equal(report.results[0], right)
+
+
 TORCH: dict[str, Callable[[Any], Any]] = {
     "stft": lambda x: torch.stft(
         x.reshape(1, -1), 8, window=torch.ones(8, dtype=x.dtype), return_complex=True
