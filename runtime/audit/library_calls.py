@@ -269,9 +269,7 @@ class CallRun:
             return results
         try:
             results = (
-                call.widened(operands)
-                if self.dtype is None
-                else call.rounded(operands, self.dtype)
+                call.widened(operands) if self.dtype is None else call.rounded(operands, self.dtype)
             )
         except ExecutionError:
             raise
@@ -299,9 +297,7 @@ class CallRun:
             is_wide = result.dtype.kind in "iub"
         if not is_wide:
             raise ExecutionError(f"computes in {result.dtype} on wide operands")
-        beyond = [
-            i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x)
-        ]
+        beyond = [i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x)]
         if dtype.is_inexact and any(map(call.is_number, beyond)):
             raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
         family = "int" if dtype.is_integer else dtype.family

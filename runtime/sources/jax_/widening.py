@@ -118,8 +118,6 @@ class WidePrimitives:
 
         for equation in jaxpr.eqns:
             operands = [read(x) for x in equation.invars]
-            results = map(
-                self._rounded, self.bind(equation.primitive, equation.params, operands)
-            )
+            results = map(self._rounded, self.bind(equation.primitive, equation.params, operands))
             values.update(zip(equation.outvars, results, strict=True))
         return [read(x) for x in jaxpr.outvars]

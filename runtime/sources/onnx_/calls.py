@@ -26,6 +26,7 @@ from runtime.sources.onnx_.wide_nodes import (
     WideNode,
     convolution_of,
     integer_product,
+    quantized_lstm,
     takes_floats,
 )
 
@@ -157,6 +158,11 @@ class BoundNode(LibraryCall):
         return self.data_of is not None
 
     @property
+    def precision(self) -> int | None:
+        """The bits of the bytes to which a node rounds inside; None of other nodes."""
+        return 8 if self._node.op_type == "DynamicQuantizeLSTM" else None
+
+    @property
     def keeps_order(self) -> bool:
         """Whether the results are an order and its places, or those of maxima."""
         return self._node.op_type in ("MaxPool", "TopK")
@@ -174,6 +180,9 @@ class BoundNode(LibraryCall):
         product = integer_product(self._node, operands)
         if product is not None:
             return [product]
+        cell = quantized_lstm(self._node, dict(zip(self._types, operands, strict=True)))
+        if cell is not None:
+            return cell
         if self._node.op_type == "Dropout" and len(operands) > 2 and operands[2].any():
             raise ExecutionError("is random")
         return self._in_float64(operands, None)

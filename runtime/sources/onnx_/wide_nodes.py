@@ -69,6 +69,56 @@ def integer_product(node: Any, operands: Sequence[Any]) -> Any:
     return Convolution(values, False)(x, w).astype(np.int64)
 
 
+def quantized_lstm(node: Any, operands: Mapping[str, Any]) -> list[Any] | None:
+    """Return the results of onnxruntime's DynamicQuantizeLSTM in float64; None of other nodes.
+
+    The node quantizes its input, and at each step the state, to unsigned bytes of one scale, as
+    DynamicQuantizeLinear does. Raises ExecutionError for sequence lengths, peepholes, and
+    activations that are not the default ones.
+    """
+    if domain_of(node) != "com.microsoft" or node.op_type != "DynamicQuantizeLSTM":
+        return None
+    values = {each.name: _value_of(each) for each in node.attribute}
+    places = (operands.get(name) if name else None for name in node.input)
+    x, w, r, bias, lengths, first, cell, peepholes, *scales = places
+    settings = {name for name in values if "activation" in name or name == "clip"}
+    if settings or values.get("input_forget") or lengths is not None or peepholes is not None:
+        raise ExecutionError("has a form that is not computed in float64")
+    (w, r), size = _dequantized((w, r), scales), r.shape[1]
+    directions, (steps, batch) = len(w), x.shape[:2]
+    shape = directions, batch, size
+    zeros, results = np.zeros(shape), np.zeros((steps, *shape))
+    states = [np.array(zeros if each is None else each) for each in (first, cell)]
+    bias = np.zeros((directions, 2, 4 * size)) if bias is None else bias
+    entering = _in_bytes(x) @ w[:, None] + bias.reshape(directions, 1, 2, 1, -1).sum(2)
+    for d in range(directions):
+        is_backward = d == 1 or values.get("direction") == "reverse"
+        hidden, cell = (state[d] for state in states)
+        for step in range(steps)[:: -1 if is_backward else 1]:
+            gates = np.split(entering[d, step] + _in_bytes(hidden) @ r[d], 4, axis=-1)
+            enters, leaves, stays = 1 / (1 + np.exp(-np.stack(gates[:3])))
+            cell = stays * cell + enters * np.tanh(gates[3])
+            hidden = results[step, d] = leaves * np.tanh(cell)
+        states[0][d], states[1][d] = hidden, cell
+    outputs = zip(node.output, (results, *states), strict=False)
+    return [array for name, array in outputs if name]
+
+
+def _dequantized(factors: Iterable[Any], scales: Sequence[Any]) -> list[Any]:
+    """Return factors of bytes as numbers, by the scale and zero point of each direction."""
+    wide = [each.reshape(len(each), 1, -1) for each in scales]
+    pairs = zip(factors, wide[::2], wide[1::2], strict=True)
+    return [(factor - zero) * scale for factor, scale, zero in pairs]
+
+
+def _in_bytes(x: Any) -> Any:
+    """Return what DynamicQuantizeLinear and DequantizeLinear make of an array."""
+    low, high = x.min(initial=0.0), x.max(initial=0.0)
+    scale = (high - low) / 255 or 1.0
+    zero = np.rint(-low / scale)
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale
+
+
 def _value_of(attribute: Any) -> Any:
     if attribute.type == 3:  # text
         return text_of(attribute.s)

@@ -231,7 +231,8 @@ def model_of(op: str, arrays: dict[str, Any], outputs: int = 1, **attributes: An
     ]
     results = [helper.make_empty_tensor_value_info(name) for name in node.output]
     graph = helper.make_graph([node], "g", values, results)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 IMAGE = RANDOM.normal(size=(1, 4, 9, 9)).astype(np.float32)
@@ -273,6 +274,20 @@ def test_the_error_of_a_call_of_onnx(name: str) -> None:
     }
     evaluator = onnx.reference.ReferenceEvaluator(model_of(op, wide, **attributes))
     require_error(report.outputs[0], report.results[0], evaluator.run(None, wide)[0])
+
+
+def test_the_error_of_a_quantized_lstm_of_onnxruntime() -> None:
+    sizes = {"x": (5, 3, 6), "b": (2, 32), "h": (2, 3, 4), "c": (2, 3, 4), "ws": 2, "rs": 2}
+    arrays = {name: RANDOM.random(size).astype(np.float32) / 64 for name, size in sizes.items()}
+    for name, shape in {"w": (2, 6, 16), "r": (2, 4, 16), "wz": 2, "rz": 2}.items():
+        arrays[name] = RANDOM.integers(-127, 128, shape).astype(np.int8)
+    settings = {"domain": "com.microsoft", "hidden_size": 4, "direction": "bidirectional"}
+    model = model_of("DynamicQuantizeLSTM", arrays, 3, **settings)
+    model.graph.node[0].input[:] = ["x", "w", "r", "b", "", "h", "c", "", "ws", "wz", "rs", "rz"]
+    for output, shape in zip(model.graph.output, ((5, 2, 3, 4), (2, 3, 4), (2, 3, 4)), strict=True):
+        output.CopyFrom(onnx.helper.make_tensor_value_info(output.name, 1, shape))
+    report = audit(from_onnx(model), *arrays.values())
+    assert [0 < (output.norm or 0) < 1e-6 for output in report.outputs] == [True] * 3
 
 
 @pytest.mark.parametrize("result", ["Neg(next)", "Cast<to = 1>(end)"])
