@@ -79,8 +79,8 @@ def quantized_lstm(node: Any, operands: Mapping[str, Any]) -> list[Any] | None:
     if domain_of(node) != "com.microsoft" or node.op_type != "DynamicQuantizeLSTM":
         return None
     values = {each.name: _value_of(each) for each in node.attribute}
-    places = (operands.get(name) if name else None for name in node.input)
-    x, w, r, bias, lengths, first, cell, peepholes, *scales = places
+    places: list[Any] = [operands.get(name) for name in node.input]  # None without a name
+    x, w, r, bias, lengths, first, first_cell, peepholes, *scales = places
     settings = {name for name in values if "activation" in name or name == "clip"}
     if settings or values.get("input_forget") or lengths is not None or peepholes is not None:
         raise ExecutionError("has a form that is not computed in float64")
@@ -88,7 +88,7 @@ def quantized_lstm(node: Any, operands: Mapping[str, Any]) -> list[Any] | None:
     directions, (steps, batch) = len(w), x.shape[:2]
     shape = directions, batch, size
     zeros, results = np.zeros(shape), np.zeros((steps, *shape))
-    states = [np.array(zeros if each is None else each) for each in (first, cell)]
+    states = [np.array(zeros if each is None else each) for each in (first, first_cell)]
     bias = np.zeros((directions, 2, 4 * size)) if bias is None else bias
     entering = _in_bytes(x) @ w[:, None] + bias.reshape(directions, 1, 2, 1, -1).sum(2)
     for d in range(directions):

@@ -342,3 +342,14 @@ def test_floats_in_the_graphs_of_a_node_have_the_dtype_of_the_audit(
     x = np.array([0.1, 1.5, 300, -400], np.float32)
     report = audit(from_onnx(model), np.array(True), x, as_dtype=dtype)
     assert report.outputs[0].broken == broken
+
+
+@pytest.mark.parametrize("zero", [(), (np.int32(7),)])
+def test_integers_that_a_node_scales_do_not_overflow_in_the_dtype_of_an_audit(zero: Any) -> None:
+    x, scale = np.array([100_000, 3, -4_000_000], np.int32), np.float32(0.001)
+    arrays = dict(zip("xsz", (x, scale, *zero), strict=False))
+    report = audit(
+        from_onnx(model_of("DequantizeLinear", arrays)), *arrays.values(), as_dtype="float16"
+    )
+    right = (x - sum(zero)).astype(np.float64) * np.float16(scale).astype(np.float64)
+    assert np.array_equal(report.results[0], right.astype(np.float16))
