@@ -457,6 +457,8 @@ def run_model(path: str, front_end: str) -> Row:
         row["notes"] = ("" if finite else "not finite; ") + (
             "" if repeated[0] == "right" else "not deterministic"
         )
+        if front_end == "audits":
+            return row | run_audits(path, session, inputs, wanted)
         row["onnxruntime_ms"] = warm_milliseconds(lambda: session.run(None, inputs))
         optimized = open_session(path, optimized=True)
         row["onnxruntime_optimized_ms"] = warm_milliseconds(lambda: optimized.run(None, inputs))
@@ -464,8 +466,6 @@ def run_model(path: str, front_end: str) -> Row:
         return row | {"status": "invalid", "reason": f"{type(error).__name__}: {error}"[:600]}
     if front_end == "none":
         return row
-    if front_end == "audits":
-        return row | run_audits(path, session, inputs, wanted)
     row |= run_command_line(path, session, inputs)
     return row | run_graphir(path, session, inputs, wanted)
 
