@@ -85,7 +85,7 @@ class LibraryCall:
         """
         raise ExecutionError("its library computes it in the dtypes of the run alone")
 
-    def rounded(self, operands: Sequence[Array], dtype: DType) -> Sequence[Any]:
+    def results_in(self, operands: Sequence[Array], dtype: DType) -> Sequence[Any]:
         """Return the results of the call in wide arithmetic, with all floats inside of a dtype.
 
         A call of one op has no floats inside: whoever asks rounds the results.
@@ -245,13 +245,13 @@ class CallRun:
     """The wide results of calls, by the symbols of their results; see CallResult.
 
     It keeps the results of the last call on other operands, because the results of one call follow
-    each other in a graph. With a dtype, the floats inside of the calls are rounded to it. `lost`
-    has the indices of results that the run could not compute, with the reasons.
+    each other in a graph. With a dtype, the floats inside of the calls are rounded to it.
+    `failures` has the indices of results that the run could not compute, with the reasons.
     """
 
     def __init__(self, calls: Mapping[int, CallResult], dtype: DType | None = None) -> None:
         self._calls, self.dtype = calls, dtype
-        self.lost: dict[int, str] = {}
+        self.failures: dict[int, str] = {}
         self._last: tuple[Any, Sequence[Array], Sequence[Any]] = None, (), ()
         self._local: tuple[Sequence[int], Sequence[Array]] = (), ()
 
@@ -269,7 +269,9 @@ class CallRun:
             return results
         try:
             results = (
-                call.widened(operands) if self.dtype is None else call.rounded(operands, self.dtype)
+                call.widened(operands)
+                if self.dtype is None
+                else call.results_in(operands, self.dtype)
             )
         except ExecutionError:
             raise

@@ -149,7 +149,7 @@ class RecordedRun(BlockedRun):
         try:
             wide = self.calls.result(symbol, wide_operands(self, symbol))
         except ExecutionError as error:
-            self.calls.lost[symbol.index] = error.summary
+            self.calls.failures[symbol.index] = error.summary
             return convert(call.real, DType.from_numpy(call.real.dtype), storage, self.graph.tf32)
         return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
 

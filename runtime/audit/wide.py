@@ -250,7 +250,7 @@ class WideRun(BlockedRun):
             ):
                 raise ExecutionError("chooses otherwise on operands without errors")
         reference, call = self._reference_calls, self.calls[symbol.index].call
-        difference = reference.lost.get(symbol.index)
+        difference = reference.failures.get(symbol.index)
         if reference.dtype is None:
             difference = difference or disagreement(local, actual, symbol, call.precision)
         if difference:

@@ -112,7 +112,7 @@ class BoundPrimitive(LibraryCall):
         """Return the results on wide operands; the integers beside floats keep their dtypes."""
         return self._results(self._wide_function, operands)
 
-    def rounded(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
+    def results_in(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
         """Return the results on wide operands; jaxprs inside round their floats to a dtype."""
         if not any(_primitives(self._params.values())):
             return self.widened(operands)

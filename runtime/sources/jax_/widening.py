@@ -100,24 +100,24 @@ class WidePrimitives:
         types = [struct(aval.shape, self.dtype(aval.dtype)) for aval in avals]
         return self._jax.make_jaxpr(partial(self._run, jaxpr, constants))(*types)
 
-    def _rounded(self, x: Any) -> Any:
-        """Return a value inside of a jaxpr; the barrier keeps XLA from taking out the casts."""
+    def _round(self, x: Any) -> Any:
+        """Round a value inside of a jaxpr; the barrier keeps XLA from taking out the casts."""
         if self._floats is None or x.dtype.kind != "f":
             return x
         return self._jax.lax.optimization_barrier(x.astype(self._floats)).astype(x.dtype)
 
     def _run(self, jaxpr: Any, constants: Sequence[Any], *arrays: Any) -> list[Any]:
         values = dict(zip(jaxpr.invars, arrays, strict=True))
-        wide = [self._rounded(self.array(x, x.dtype)) for x in map(np.asarray, constants)]
+        wide = [self._round(self.array(x, x.dtype)) for x in map(np.asarray, constants)]
         values.update(zip(jaxpr.constvars, wide, strict=True))
 
         def read(atom: Any) -> Any:
             if isinstance(atom, self._literal):
-                return self._rounded(self.array(atom.val, atom.aval.dtype))
+                return self._round(self.array(atom.val, atom.aval.dtype))
             return values[atom]
 
         for equation in jaxpr.eqns:
             operands = [read(x) for x in equation.invars]
-            results = map(self._rounded, self.bind(equation.primitive, equation.params, operands))
+            results = map(self._round, self.bind(equation.primitive, equation.params, operands))
             values.update(zip(equation.outvars, results, strict=True))
         return [read(x) for x in jaxpr.outvars]

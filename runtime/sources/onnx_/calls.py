@@ -187,7 +187,7 @@ class BoundNode(LibraryCall):
             raise ExecutionError("is random")
         return self._in_float64(operands, None)
 
-    def rounded(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
+    def results_in(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
         """Return the results of the node in float64; its graphs round their floats to a dtype."""
         if any(graphs_of(self._node)):
             return self._in_float64(operands, dtype)

@@ -35,7 +35,7 @@ _WIDE = {1: 11, 10: 11, 16: 11, 14: 15}
 """ONNX's numbers of narrow floats and complex numbers, and of the wide ones."""
 
 _FLOAT64 = 11
-_ROUNDED = {DType.float16: 10, DType.bfloat16: 16, DType.float32: 1, DType.float64: _FLOAT64}
+_NARROW = {DType.float16: 10, DType.bfloat16: 16, DType.float32: 1, DType.float64: _FLOAT64}
 """ONNX's numbers of floats to which all engines cast float64."""
 
 
@@ -205,12 +205,12 @@ class WideNode:
         """
         if dtype is None:
             return self.model
-        if dtype not in _ROUNDED:
+        if dtype not in _NARROW:
             raise ExecutionError(f"has no form in {dtype}")
         model = self._onnx.shape_inference.infer_shapes(self.model)
         for node in model.graph.node:
             for graph in graphs_of(node):
-                self._round(graph, _ROUNDED[dtype])
+                self._round(graph, _NARROW[dtype])
         return model
 
     def _round(self, graph: Any, number: int) -> None:
