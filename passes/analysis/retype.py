@@ -2,6 +2,9 @@
 
 Float inputs and constants are cast to the dtype where they enter, and so is each float result of
 another dtype, such as the mean of integers. Dtypes that the program writes become the dtype too.
+
+The integers that one op of an explicit graph scales, such as int32 biases of ONNX's
+DequantizeLinear, are no floats of the program: they keep the dtype of the op's arithmetic.
 """
 
 from __future__ import annotations
@@ -9,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops
+from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops
 from graphir import rules as rules_named
 from graphir.dtypes import DTypeLike
+from graphir.location import INTERMEDIATE
 from graphir.ops.attribute_record import TO_DTYPE
 from graphir.promotion import RulesLike
 from passes.analysis.rebuild import Rebuilding, Rebuilt, refusal_error
@@ -46,13 +50,15 @@ class _Retyping(Rebuilding):
     def __init__(self, graph: Graph, rules: PromotionRules, to: DType) -> None:
         super().__init__(graph, rules, graph.symbols)
         self.to = to
+        self._scaled = _scaled_integers(graph, to)
         self.new.name, self.new.out_types = f"{graph.name}_as_{to}", None
 
     def run(self) -> Rebuilt:
         """Rebuild all symbols."""
         for symbol in self.old.symbols:
             self.add(symbol)
-            if (twin := self.twins[-1]) is not None:
+            twin = self.twins[-1]
+            if twin is not None and symbol.index not in self._scaled:
                 self.twins[-1] = self._in_dtype(twin)
         result = self.finished()
         result.graph.inputs = [x.args[0] if x.op is ops.cast else x for x in result.graph.inputs]
@@ -60,10 +66,13 @@ class _Retyping(Rebuilding):
 
     def _in_dtype(self, twin: Symbol) -> Symbol:
         """Return a value cast to the dtype if it is a float of another one."""
-        if not twin.dtype.is_float or twin.dtype.weak or twin.dtype is self.to:
-            return twin
-        type_ = twin.type.cast(self.to)
-        return self.new.append(ops.cast, (twin,), TO_DTYPE[self.to.code], type_, twin.location)
+        return self._cast(twin, self.to, twin.location)
+
+    def _cast(self, value: Symbol, to: DType, location: Location) -> Symbol:
+        if not value.dtype.is_float or value.dtype.weak or value.dtype is to:
+            return value
+        type_ = value.type.cast(to)
+        return self.new.append(ops.cast, (value,), TO_DTYPE[to.code], type_, location)
 
     def _alone(self, symbol: Symbol) -> Symbol:
         return self._in_dtype(super()._alone(symbol))
@@ -75,6 +84,16 @@ class _Retyping(Rebuilding):
         floats = {key: self.to for key, x in attrs.items() if isinstance(x, DType) and x.is_float}
         return {**attrs, **floats} if floats else attrs
 
+    def _operands(self, symbol: Symbol) -> list[Any]:
+        """Return the twins of the operands, in the dtype of the integers that the op scales."""
+        operands = super()._operands(symbol)
+        dtype = next((x.dtype for x in symbol.args if x.index in self._scaled), None)
+        if dtype is None:
+            return operands
+        return [
+            self._cast(x, dtype, symbol.location) if isinstance(x, Symbol) else x for x in operands
+        ]
+
     def _reapply(self, symbol: Symbol) -> Symbol:
         """Return the twin of a symbol; a cast between floats is nothing here."""
         if symbol.op is ops.cast and symbol.dtype.is_float:
@@ -82,3 +101,16 @@ class _Retyping(Rebuilding):
             if value.dtype is self.to:
                 return value
         return super()._reapply(symbol)
+
+
+def _scaled_integers(graph: Graph, to: DType) -> set[int]:
+    """Return the indices of casts from integers to wider floats that ops of a graph make."""
+    if graph.rules.name != "explicit":
+        return set()
+    return {
+        symbol.index
+        for symbol in graph.symbols
+        if symbol.op is ops.cast and not symbol.args[0].dtype.is_inexact
+        if symbol.dtype.is_float and not symbol.dtype.exact_in(to)
+        if any(origin.operand == INTERMEDIATE for origin in symbol.origins)
+    }

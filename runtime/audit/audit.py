@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Graph, Symbol
+from graphir import DType, Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from graphir.semantics.library_calls import NumPyCall
@@ -152,7 +152,7 @@ def audit_recorded(
             beyond = refuted(graph, inputs, beyond)
         rebuilt = retyped(graph, as_dtype)
         recorded = graph = rebuilt.graph
-        outputs, beyond = None, beyond.steps_in(rebuilt.twins)
+        outputs, beyond = None, beyond.retyped(rebuilt.twins, DType(as_dtype))
     extended_graph = graph.like()
     extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs
     extended_graph.input_names, extended_graph.outputs = (

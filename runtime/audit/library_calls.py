@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, Op, PromotionRules, Symbol
+from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
 from graphir.semantics.library_calls import (
@@ -73,6 +73,10 @@ class LibraryCall:
         """Whether the results are random choices, which the run keeps whatever its operands are."""
         return False
 
+    def is_number(self, place: int) -> bool:
+        """Whether the call may compute with an operand of integers, not only count and index."""
+        return True
+
     def widened(self, operands: Sequence[Array]) -> Sequence[Any]:
         """Return the results of the same call on wide operands; ExecutionError if none are known.
 
@@ -80,6 +84,13 @@ class LibraryCall:
         the run. The call must not write to them.
         """
         raise ExecutionError("its library computes it in the dtypes of the run alone")
+
+    def results_in(self, operands: Sequence[Array], dtype: DType) -> Sequence[Any]:
+        """Return the results of the call in wide arithmetic, with all floats inside of a dtype.
+
+        A call of one op has no floats inside: whoever asks rounds the results.
+        """
+        return self.widened(operands)
 
     def adjoints(
         self, operands: Sequence[Array], place: int, adjoint: Array
@@ -234,11 +245,13 @@ class CallRun:
     """The wide results of calls, by the symbols of their results; see CallResult.
 
     It keeps the results of the last call on other operands, because the results of one call follow
-    each other in a graph.
+    each other in a graph. With a dtype, the floats inside of the calls are rounded to it.
+    `failures` has the indices of results that the run could not compute, with the reasons.
     """
 
-    def __init__(self, calls: Mapping[int, CallResult]) -> None:
-        self._calls = calls
+    def __init__(self, calls: Mapping[int, CallResult], dtype: DType | None = None) -> None:
+        self._calls, self.dtype = calls, dtype
+        self.failures: dict[int, str] = {}
         self._last: tuple[Any, Sequence[Array], Sequence[Any]] = None, (), ()
         self._local: tuple[Sequence[int], Sequence[Array]] = (), ()
 
@@ -255,7 +268,11 @@ class CallRun:
         if last is call and all(map(_is_same, arrays, operands)):
             return results
         try:
-            results = call.widened(operands)
+            results = (
+                call.widened(operands)
+                if self.dtype is None
+                else call.results_in(operands, self.dtype)
+            )
         except ExecutionError:
             raise
         except Exception as error:  # each library has exceptions of its own
@@ -269,7 +286,7 @@ class CallRun:
 
         Of integers that the call computes from floats, the answer is the wide run's own choice.
         """
-        place = self._calls[symbol.index].place
+        call, place = self._calls[symbol.index][:2]
         results = self.results(symbol, operands)
         if place >= len(results):
             raise ExecutionError("has fewer results in wide arithmetic")
@@ -282,8 +299,8 @@ class CallRun:
             is_wide = result.dtype.kind in "iub"
         if not is_wide:
             raise ExecutionError(f"computes in {result.dtype} on wide operands")
-        integers = [x for x in operands if x.dtype == np.int64]
-        if dtype.is_inexact and not all(map(fits_float64, integers)):
+        beyond = [i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x)]
+        if dtype.is_inexact and any(map(call.is_number, beyond)):
             raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
         family = "int" if dtype.is_integer else dtype.family
         return np.ascontiguousarray(result, _STORAGE[family]).reshape(result.shape)

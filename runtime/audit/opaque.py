@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from graphir import Graph, Location, Symbol
+from graphir import DType, Graph, Location, Symbol
 from passes.analysis.casts import Unseen
 from passes.analysis.casts.unseen import conversion_inside, unique_parts
 
@@ -80,7 +80,8 @@ class Beyond(NamedTuple):
     float16, which NumPy rounds at each step, and functions of arrays that lie backwards in memory,
     say, for which NumPy has another loop. `arguments` are the inputs that are data of the
     program: its arguments, and the arrays that it loads; None if all inputs are. `calls` has the
-    measured calls whose results are symbols of the graph (see runtime.audit.library_calls).
+    measured calls whose results are symbols of the graph (see runtime.audit.library_calls), and
+    `as_dtype` is the dtype of all floats in a graph that was retyped.
     """
 
     steps: tuple[OpaqueStep, ...] = ()
@@ -89,6 +90,7 @@ class Beyond(NamedTuple):
     observed: Mapping[Symbol, NDArray[Any]] = MappingProxyType({})
     arguments: tuple[Symbol, ...] | None = None
     calls: Mapping[Symbol, CallResult] = MappingProxyType({})
+    as_dtype: DType | None = None
 
     @property
     def watched(self) -> frozenset[int]:
@@ -135,10 +137,14 @@ class Beyond(NamedTuple):
             {twins[symbol.index]: array for symbol, array in self.observed.items()},
             self.arguments and tuple(twins[x.index] for x in self.arguments),
             {twins[symbol.index]: call for symbol, call in self.calls.items()},
+            self.as_dtype,
         )
 
-    def steps_in(self, twins: Sequence[Symbol | None]) -> Beyond:
-        """Return the steps for a rebuilt graph; `twins` has its symbol for each symbol here."""
+    def retyped(self, twins: Sequence[Symbol | None], dtype: DType) -> Beyond:
+        """Return the steps for a graph whose floats have a dtype.
+
+        `twins` has its symbol for each symbol here.
+        """
         mapping = {place: twin for place, twin in enumerate(twins) if twin is not None}
         steps = [
             replace(
@@ -148,7 +154,8 @@ class Beyond(NamedTuple):
             for step in self.steps
         ]
         calls = {mapping[symbol.index]: call for symbol, call in self.calls.items()}
-        return Beyond(tuple(step.remap(mapping) for step in steps), calls=calls)
+        steps = tuple(step.remap(mapping) for step in steps)
+        return Beyond(steps, calls=calls, as_dtype=dtype)
 
 
 NOTHING = Beyond()

@@ -56,8 +56,8 @@ class Subject:
         wide = WideRun(beside, self.literals, self.beyond.pins, self.masks)
         wide.kinds = self.kinds
         calls = {symbol.index: call for symbol, call in self.beyond.calls.items()}
-        wide.set_calls(calls)
-        beside.calls = CallRun(calls)
+        beside.calls = CallRun(calls, self.beyond.as_dtype)
+        wide.set_calls(calls, beside.calls)
         return wide
 
     def _masked_operands(self) -> dict[Symbol, Symbol]:
@@ -148,7 +148,8 @@ class RecordedRun(BlockedRun):
             return super().value(symbol)
         try:
             wide = self.calls.result(symbol, wide_operands(self, symbol))
-        except ExecutionError:  # the error is unknown
+        except ExecutionError as error:
+            self.calls.failures[symbol.index] = error.summary
             return convert(call.real, DType.from_numpy(call.real.dtype), storage, self.graph.tf32)
         return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
 

@@ -140,16 +140,17 @@ class WideRun(BlockedRun):
         self.lost_places: dict[int, str] = {}
         self.choices: set[int] = set()
         self._locals: dict[int, Array] = {}
-        self.set_calls({})
+        self.set_calls({}, CallRun({}))
         self.congruent_places: set[int] = set()
         self.equal_places = {x.index for x in graph.inputs} - self.rounded_places
         self._moduli: dict[int, int | None] = {}
         self._lows: dict[int, tuple[ref[Array], Array]] = {}
         self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
 
-    def set_calls(self, calls: Mapping[int, CallResult]) -> None:
-        """Set the symbols that are results of library calls."""
+    def set_calls(self, calls: Mapping[int, CallResult], reference: CallRun) -> None:
+        """Set the symbols that are results of library calls, and the calls of the reference run."""
         self.calls, self.call_run, self._local_run = calls, CallRun(calls), CallRun(calls)
+        self._reference_calls = reference
 
     def block(self, operands: Iterable[Symbol], view: View) -> Self:
         """Return a run of one block, with one of the reference run beside it."""
@@ -189,6 +190,8 @@ class WideRun(BlockedRun):
 
     def _computes_wide(self, symbol: Symbol) -> bool:
         """Whether a call has no operand that it may convert to float64 inside, as integers are."""
+        if self._reference_calls.dtype is not None:
+            return False
         storages = map(self.graph.storage_dtype, symbol.args)
         return all(is_wide(x) or x is DType.bool for x in storages)
 
@@ -246,7 +249,10 @@ class WideRun(BlockedRun):
                 symbol, operands, self._local_run
             ):
                 raise ExecutionError("chooses otherwise on operands without errors")
-        difference = disagreement(local, actual, symbol, self.calls[symbol.index].call.precision)
+        reference, call = self._reference_calls, self.calls[symbol.index].call
+        difference = reference.failures.get(symbol.index)
+        if reference.dtype is None:
+            difference = difference or disagreement(local, actual, symbol, call.precision)
         if difference:
             raise ExecutionError(difference)
         self._locals[symbol.index] = local

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from graphir import ExecutionError, GraphError, GraphirError, Location
+from graphir import DType, ExecutionError, GraphError, GraphirError, Location
 from graphir.rule_reports.findings import count_text
 from runtime.audit.library_calls import LibraryCall
 from runtime.optional import optional
@@ -110,10 +110,24 @@ class BoundPrimitive(LibraryCall):
 
     def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
         """Return the results on wide operands; the integers beside floats keep their dtypes."""
+        return self._results(self._wide_function, operands)
+
+    def results_in(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
+        """Return the results on wide operands; jaxprs inside round their floats to a dtype."""
+        if not any(_primitives(self._params.values())):
+            return self.widened(operands)
+        if dtype is DType.tensor_float32:
+            raise ExecutionError(f"has no form in {dtype}")
+        widening = WidePrimitives(self._jax, self._has_integers_alone(), dtype)
+        return self._results(
+            lambda *arrays: widening.bind(self._primitive, self._params, arrays), operands
+        )
+
+    def _results(self, function: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
         if any(x is not None for x in self._keys):
-            return super().widened(operands)
+            raise ExecutionError("has keys among its operands")
         with _having_64_bits(self._jax, True):
-            return [np.asarray(x) for x in self._wide_function(*self._wide_operands(operands))]
+            return [np.asarray(x) for x in function(*self._wide_operands(operands))]
 
     def adjoints(self, operands: Sequence[Any], place: int, adjoint: Any) -> Sequence[Any] | None:
         """Return the adjoints of wide operands by JAX; None without a rule of differentiation."""

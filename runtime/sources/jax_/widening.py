@@ -49,11 +49,13 @@ class WidePrimitives:
     """Binding on wide operands, with the integers wide or in their own dtypes.
 
     Integers beside floats are positions and counts, for which JAX's own functions state dtypes.
+    With `floats`, the floats inside of jaxprs are rounded to that dtype.
     """
 
-    def __init__(self, jax: Any, integers: bool) -> None:
+    def __init__(self, jax: Any, integers: bool, floats: DType | None = None) -> None:
         core = optional("jax.extend.core", "jax", "from_jax")
         self._jax, self._kinds = jax, "fc" + "iu" * integers
+        self._floats = floats and floats.storage
         self._closed, self._open, self._literal = core.ClosedJaxpr, core.Jaxpr, core.Literal
 
     def dtype(self, dtype: Any) -> Any:
@@ -98,18 +100,24 @@ class WidePrimitives:
         types = [struct(aval.shape, self.dtype(aval.dtype)) for aval in avals]
         return self._jax.make_jaxpr(partial(self._run, jaxpr, constants))(*types)
 
+    def _round(self, x: Any) -> Any:
+        """Round a value inside of a jaxpr; the barrier keeps XLA from taking out the casts."""
+        if self._floats is None or x.dtype.kind != "f":
+            return x
+        return self._jax.lax.optimization_barrier(x.astype(self._floats)).astype(x.dtype)
+
     def _run(self, jaxpr: Any, constants: Sequence[Any], *arrays: Any) -> list[Any]:
         values = dict(zip(jaxpr.invars, arrays, strict=True))
-        wide = [self.array(x, x.dtype) for x in map(np.asarray, constants)]
+        wide = [self._round(self.array(x, x.dtype)) for x in map(np.asarray, constants)]
         values.update(zip(jaxpr.constvars, wide, strict=True))
 
         def read(atom: Any) -> Any:
             if isinstance(atom, self._literal):
-                return self.array(atom.val, atom.aval.dtype)
+                return self._round(self.array(atom.val, atom.aval.dtype))
             return values[atom]
 
         for equation in jaxpr.eqns:
             operands = [read(x) for x in equation.invars]
-            results = self.bind(equation.primitive, equation.params, operands)
+            results = map(self._round, self.bind(equation.primitive, equation.params, operands))
             values.update(zip(equation.outvars, results, strict=True))
         return [read(x) for x in jaxpr.outvars]

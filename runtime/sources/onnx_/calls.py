@@ -16,12 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ExecutionError, GraphError
+from graphir import DType, ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
 from graphir.rule_reports.findings import count_text
 from runtime.audit.library_calls import LibraryCall
 from runtime.sources.onnx_.model import LARGE, OnnxModel, described, domain_of, graphs_of, text_of
-from runtime.sources.onnx_.wide_nodes import RANDOM, WideNode, convolution_of, integer_product
+from runtime.sources.onnx_.wide_nodes import (
+    RANDOM,
+    WideNode,
+    convolution_of,
+    integer_product,
+    quantized_lstm,
+    takes_floats,
+)
 
 
 class BoundNode(LibraryCall):
@@ -151,9 +158,19 @@ class BoundNode(LibraryCall):
         return self.data_of is not None
 
     @property
+    def precision(self) -> int | None:
+        """The bits of the bytes to which a node rounds inside; None of other nodes."""
+        return 8 if self._node.op_type == "DynamicQuantizeLSTM" else None
+
+    @property
     def keeps_order(self) -> bool:
         """Whether the results are an order and its places, or those of maxima."""
         return self._node.op_type in ("MaxPool", "TopK")
+
+    def is_number(self, place: int) -> bool:
+        """Whether a node takes the operand for numbers: where the op takes float64 too."""
+        name = [*self._types][place]
+        return takes_floats(self._model.onnx, self._node, name, self._opsets)
 
     def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
         """Return the results of the node in float64."""
@@ -163,17 +180,29 @@ class BoundNode(LibraryCall):
         product = integer_product(self._node, operands)
         if product is not None:
             return [product]
+        cell = quantized_lstm(self._node, dict(zip(self._types, operands, strict=True)))
+        if cell is not None:
+            return cell
         if self._node.op_type == "Dropout" and len(operands) > 2 and operands[2].any():
             raise ExecutionError("is random")
+        return self._in_float64(operands, None)
+
+    def results_in(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
+        """Return the results of the node in float64; its graphs round their floats to a dtype."""
+        if any(graphs_of(self._node)):
+            return self._in_float64(operands, dtype)
+        return self.widened(operands)
+
+    def _in_float64(self, operands: Sequence[Any], dtype: DType | None) -> Sequence[Any]:
         feeds = dict(zip(self._types, self._wide.operands(operands), strict=True))
         problems: list[str] = []
         both = (_evaluator, _onnxruntime) if _is_by_reference(self._node) else _WIDE_ENGINES
         for engine in both:
             try:
-                run = self._runs.get((engine, "wide"))
+                run = self._runs.get((engine, "wide", dtype))
                 if run is None:
-                    run = engine(self._node, self._wide.model)
-                    self._runs[engine, "wide"] = run
+                    run = engine(self._node, self._wide.rounding(dtype))
+                    self._runs[engine, "wide", dtype] = run
                 return run(self._results, feeds)
             except Exception as error:  # each engine has exceptions of its own
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:120])

@@ -115,11 +115,11 @@ def _dequantize(
     scale = _parameter(e, scale, x, axis, block_size)
     if scale.dtype.narrow:
         raise GraphError("the scale has no arithmetic", got=str(scale.type))
-    wide = e.cast(x, scale.dtype)
     if zero is not None:
-        zero = e.cast(_parameter(e, zero, x, axis, block_size), scale.dtype)
-        wide = e(ops.subtract, wide, zero)
-    return e.cast(e(ops.multiply, wide, scale), e.type.dtype)
+        middle = DType.int32 if x.dtype.is_integer else scale.dtype
+        zero = e.cast(_parameter(e, zero, x, axis, block_size), middle)
+        x = e(ops.subtract, e.cast(x, middle), zero)
+    return e.cast(e(ops.multiply, e.cast(x, scale.dtype), scale), e.type.dtype)
 
 
 def _centred(e: NodeCall, x: Symbol, zero: Symbol | None, axis: int) -> Symbol:

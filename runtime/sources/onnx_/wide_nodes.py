@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import ExecutionError
+from graphir import DType, ExecutionError
 from runtime.sources.onnx_.convolutions import Convolution
 from runtime.sources.onnx_.model import domain_of, graphs_of, text_of
 
@@ -33,6 +33,10 @@ RANDOM = {
 
 _WIDE = {1: 11, 10: 11, 16: 11, 14: 15}
 """ONNX's numbers of narrow floats and complex numbers, and of the wide ones."""
+
+_FLOAT64 = 11
+_NARROW = {DType.float16: 10, DType.bfloat16: 16, DType.float32: 1, DType.float64: _FLOAT64}
+"""ONNX's numbers of floats to which all engines cast float64."""
 
 
 def convolution_of(node: Any) -> Convolution | None:
@@ -65,10 +69,86 @@ def integer_product(node: Any, operands: Sequence[Any]) -> Any:
     return Convolution(values, False)(x, w).astype(np.int64)
 
 
+def quantized_lstm(node: Any, operands: Mapping[str, Any]) -> list[Any] | None:
+    """Return the results of onnxruntime's DynamicQuantizeLSTM in float64; None of other nodes.
+
+    The node quantizes its input, and at each step the state, to unsigned bytes of one scale, as
+    DynamicQuantizeLinear does. Raises ExecutionError for sequence lengths, peepholes, and
+    activations that are not the default ones.
+    """
+    if domain_of(node) != "com.microsoft" or node.op_type != "DynamicQuantizeLSTM":
+        return None
+    values = {each.name: _value_of(each) for each in node.attribute}
+    places: list[Any] = [operands.get(name) for name in node.input]  # None without a name
+    x, w, r, bias, lengths, first, first_cell, peepholes, *scales = places
+    settings = {name for name in values if "activation" in name or name == "clip"}
+    if settings or values.get("input_forget") or lengths is not None or peepholes is not None:
+        raise ExecutionError("has a form that is not computed in float64")
+    (w, r), size = _dequantized((w, r), scales), r.shape[1]
+    directions, (steps, batch) = len(w), x.shape[:2]
+    shape = directions, batch, size
+    zeros, results = np.zeros(shape), np.zeros((steps, *shape))
+    states = [np.array(zeros if each is None else each) for each in (first, first_cell)]
+    bias = np.zeros((directions, 2, 4 * size)) if bias is None else bias
+    entering = _in_bytes(x) @ w[:, None] + bias.reshape(directions, 1, 2, 1, -1).sum(2)
+    for d in range(directions):
+        is_backward = d == 1 or values.get("direction") == "reverse"
+        hidden, cell = (state[d] for state in states)
+        for step in range(steps)[:: -1 if is_backward else 1]:
+            gates = np.split(entering[d, step] + _in_bytes(hidden) @ r[d], 4, axis=-1)
+            enters, leaves, stays = 1 / (1 + np.exp(-np.stack(gates[:3])))
+            cell = stays * cell + enters * np.tanh(gates[3])
+            hidden = results[step, d] = leaves * np.tanh(cell)
+        states[0][d], states[1][d] = hidden, cell
+    outputs = zip(node.output, (results, *states), strict=False)
+    return [array for name, array in outputs if name]
+
+
+def _dequantized(factors: Iterable[Any], scales: Sequence[Any]) -> list[Any]:
+    """Return factors of bytes as numbers, by the scale and zero point of each direction."""
+    wide = [each.reshape(len(each), 1, -1) for each in scales]
+    pairs = zip(factors, wide[::2], wide[1::2], strict=True)
+    return [(factor - zero) * scale for factor, scale, zero in pairs]
+
+
+def _in_bytes(x: Any) -> Any:
+    """Return what DynamicQuantizeLinear and DequantizeLinear make of an array."""
+    low, high = x.min(initial=0.0), x.max(initial=0.0)
+    scale = (high - low) / 255 or 1.0
+    zero = np.rint(-low / scale)
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale
+
+
 def _value_of(attribute: Any) -> Any:
     if attribute.type == 3:  # text
         return text_of(attribute.s)
     return tuple(attribute.ints) if attribute.type == 7 else attribute.i
+
+
+def narrow_places(onnx: Any, node: Any, opsets: Mapping[str, int]) -> set[int]:
+    """Return the positions of the operands for which the op takes no float64."""
+    domain = domain_of(node)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opsets[domain], domain)
+    except Exception as error:  # SchemaError, of an op that onnx does not define
+        raise ExecutionError(f"onnx has no schema of {node.op_type}") from error
+    formal = [*schema.inputs]
+    places = range(len(node.input))
+    accepted = [formal[min(i, len(formal) - 1)].types for i in places] if formal else []
+    return {i for i, types in enumerate(accepted) if "tensor(double)" not in types}
+
+
+def takes_floats(onnx: Any, node: Any, name: str, opsets: Mapping[str, int]) -> bool:
+    """Whether a node, or one in its graphs, takes an operand where its op takes float64 too.
+
+    Ends of slices, shapes and axes are integers alone.
+    """
+    places = {i for i, each in enumerate(node.input) if each == name}
+    return not places <= narrow_places(onnx, node, opsets) or any(
+        any(each.name == name for each in graph.output)
+        or any(takes_floats(onnx, each, name, opsets) for each in graph.node)
+        for graph in graphs_of(node)
+    )
 
 
 class WideNode:
@@ -78,7 +158,8 @@ class WideNode:
         """`model` is that of the node alone, with `types` of its operands, which it has inside."""
         self.model = onnx.ModelProto.FromString(model.SerializeToString())
         self._onnx = onnx
-        narrow = self._narrow_places(node)
+        opsets = {each.domain: each.version for each in self.model.opset_import}
+        narrow = narrow_places(onnx, node, opsets)
         self.dtypes: list[np.dtype[Any]] = []
         inputs = {value.name: value for value in self.model.graph.input}
         places = {name: i for i, name in reversed([*enumerate(node.input)])}
@@ -89,19 +170,6 @@ class WideNode:
             self.dtypes.append(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))
         for each in self.model.graph.node:
             self._widen(each)
-
-    def _narrow_places(self, node: Any) -> set[int]:
-        """Return the positions of the operands for which the op takes no float64."""
-        versions = {each.domain: each.version for each in self.model.opset_import}
-        domain = domain_of(node)
-        try:
-            schema = self._onnx.defs.get_schema(node.op_type, versions[domain], domain)
-        except Exception as error:  # SchemaError, of an op that onnx does not define
-            raise ExecutionError(f"onnx has no schema of {node.op_type}") from error
-        formal = [*schema.inputs]
-        places = range(len(node.input))
-        accepted = [formal[min(i, len(formal) - 1)].types for i in places] if formal else []
-        return {i for i, types in enumerate(accepted) if "tensor(double)" not in types}
 
     def _widen(self, node: Any) -> None:
         """Widen the constants and the element types of a node, and of the graphs inside it."""
@@ -129,6 +197,50 @@ class WideNode:
             array = helper.to_array(tensor)
             wide = np.complex128 if array.dtype.kind == "c" else np.float64
             tensor.CopyFrom(helper.from_array(array.astype(wide), name))
+
+    def rounding(self, dtype: DType | None) -> Any:
+        """Return the model whose graphs round each float inside to a dtype; without one the model.
+
+        Raises ExecutionError for a dtype of which ONNX has no casts, and values of unknown types.
+        """
+        if dtype is None:
+            return self.model
+        if dtype not in _NARROW:
+            raise ExecutionError(f"has no form in {dtype}")
+        model = self._onnx.shape_inference.infer_shapes(self.model)
+        for node in model.graph.node:
+            for graph in graphs_of(node):
+                self._round(graph, _NARROW[dtype])
+        return model
+
+    def _round(self, graph: Any, number: int) -> None:
+        """Insert casts to an element type and back behind the floats of a graph."""
+        typed = (*graph.input, *graph.output, *graph.value_info)
+        types = {x.name: x.type.tensor_type.elem_type for x in typed}
+        cast, nodes = self._onnx.helper.make_node, list[Any]()
+
+        def append_casts(source: str, name: str) -> None:
+            narrow = f"{name}/narrow"
+            nodes.append(cast("Cast", [source], [narrow], to=number))
+            nodes.append(cast("Cast", [narrow], [name], to=_FLOAT64))
+
+        for tensor in graph.initializer:
+            if tensor.data_type == _FLOAT64:
+                name, tensor.name = tensor.name, f"{tensor.name}/wide"
+                append_casts(tensor.name, name)
+        for node in graph.node:
+            for inner in graphs_of(node):
+                self._round(inner, number)
+            names = [name for name in node.output if name]
+            if not all(types.get(name) for name in names):
+                raise ExecutionError(f"holds {node.op_type} inside, whose results have no types")
+            floats = [name for name in names if types[name] == _FLOAT64]
+            node.output[:] = [f"{x}/wide" if x in floats else x for x in node.output]
+            nodes.append(node)
+            for name in floats:
+                append_casts(f"{name}/wide", name)
+        del graph.node[:]
+        graph.node.extend(nodes)
 
     def operands(self, arrays: Sequence[Any]) -> Iterable[Any]:
         """Return wide operands in the dtypes of the model; ExecutionError if one does not fit."""

@@ -121,6 +121,17 @@ def test_the_shares_of_a_convolution_of_jax_sum_to_one() -> None:
     np.testing.assert_allclose(sum(shares) + output.rounding, 1, atol=1e-4)
 
 
+def test_floats_in_the_jaxprs_of_a_primitive_have_the_dtype_of_the_audit() -> None:
+    def program(x: Any) -> Any:
+        zero, length = x.dtype.type(0), lambda a, b: jnp.sqrt(a * a + b * b)
+        return lax.reduce_window(x, zero, length, (2,), (1,), "VALID")
+
+    x = X.reshape(-1) * 200
+    report = audit(from_jax(program, x), x, as_dtype="float16")
+    right = np.asarray(program(x.astype(np.float16)))
+    assert np.isinf(right).any() and np.array_equal(report.results[0], right)
+
+
 TORCH: dict[str, Callable[[Any], Any]] = {
     "stft": lambda x: torch.stft(
         x.reshape(1, -1), 8, window=torch.ones(8, dtype=x.dtype), return_complex=True
@@ -220,7 +231,8 @@ def model_of(op: str, arrays: dict[str, Any], outputs: int = 1, **attributes: An
     ]
     results = [helper.make_empty_tensor_value_info(name) for name in node.output]
     graph = helper.make_graph([node], "g", values, results)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 IMAGE = RANDOM.normal(size=(1, 4, 9, 9)).astype(np.float32)
@@ -241,6 +253,7 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"mode": "linear"},
     ),
     "Pad": ("Pad", {"x": IMAGE, "p": np.array([0, 0, 1, 1, 0, 0, 1, 1])}, {"mode": "reflect"}),
+    "Slice": ("Slice", {"x": IMAGE, "a": np.zeros(1, int), "b": np.array([2**63 - 1])}, {}),
     "STFT": (
         "STFT",
         {"x": X.reshape(1, 32, 1), "step": np.array(4), "w": np.ones(8, np.float32)},
@@ -261,6 +274,32 @@ def test_the_error_of_a_call_of_onnx(name: str) -> None:
     }
     evaluator = onnx.reference.ReferenceEvaluator(model_of(op, wide, **attributes))
     require_error(report.outputs[0], report.results[0], evaluator.run(None, wide)[0])
+
+
+def test_the_error_of_a_quantized_lstm_of_onnxruntime() -> None:
+    sizes = {"x": (5, 3, 6), "b": (2, 32), "h": (2, 3, 4), "c": (2, 3, 4), "ws": 2, "rs": 2}
+    arrays = {name: RANDOM.random(size).astype(np.float32) / 64 for name, size in sizes.items()}
+    for name, shape in {"w": (2, 6, 16), "r": (2, 4, 16), "wz": 2, "rz": 2}.items():
+        arrays[name] = RANDOM.integers(-127, 128, shape).astype(np.int8)
+    settings = {"domain": "com.microsoft", "hidden_size": 4, "direction": "bidirectional"}
+    model = model_of("DynamicQuantizeLSTM", arrays, 3, **settings)
+    model.graph.node[0].input[:] = ["x", "w", "r", "b", "", "h", "c", "", "ws", "wz", "rs", "rz"]
+    for output, shape in zip(model.graph.output, ((5, 2, 3, 4), (2, 3, 4), (2, 3, 4)), strict=True):
+        output.CopyFrom(onnx.helper.make_tensor_value_info(output.name, 1, shape))
+    report = audit(from_onnx(model), *arrays.values())
+    assert [0 < (output.norm or 0) < 1e-6 for output in report.outputs] == [True] * 3
+
+
+@pytest.mark.parametrize("result", ["Neg(next)", "Cast<to = 1>(end)"])
+def test_ends_of_slices_beyond_2_53_hide_no_errors(result: str) -> None:
+    nodes = f"next = Slice(a, start, end) c = {result}"
+    body = f"b (float[8] carry, float[8] a) => (float[8] next, float[M] c) {{ {nodes} }}"
+    scan = f"last, y = Scan <num_scan_inputs: int = 1, body: graph = {body}> (first, xx)"
+    inputs = "float[N, 8] x, float[8] first, int64[1] start, int64[1] end"
+    text = f"g ({inputs}) => (float[N, M] y) {{ xx = Mul(x, x) {scan} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}')
+    report = audit(from_onnx(model), X, X[0], np.zeros(1, int), np.array([2**63 - 1]))
+    assert report.outputs[0].is_known == result.startswith("Neg")
 
 
 def test_the_shares_of_a_graph_of_convolutions_sum_to_one() -> None:
@@ -285,3 +324,32 @@ def test_the_shares_of_a_graph_of_convolutions_sum_to_one() -> None:
     assert [row.loss_kind for row in report.losses] == ["rounding"] * 8
     report = audit(from_onnx(model), IMAGE, as_dtype="float16")
     assert 2e-4 < (report.outputs[0].norm or 0) < 5e-3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "broken"), [("float16", 2), ("bfloat16", 0), ("float8_e5m2", None)]
+)
+def test_floats_in_the_graphs_of_a_node_have_the_dtype_of_the_audit(
+    dtype: str, broken: int | None
+) -> None:
+    then = "then () => (float y) { square = Mul(x, x) y = Sqrt(square) }"
+    other = "other () => (float z) { z = ReduceSum(x) }"  # of another rank, so that If is a call
+    text = f"y = If (first) <then_branch: graph = {then}, else_branch: graph = {other}>"
+    text = f"g (bool first, float[4] x) => (float y) {{ {text} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}')
+    for tree in (model.graph, *(x.g for x in model.graph.node[0].attribute)):
+        tree.output[0].type.tensor_type.ClearField("shape")
+    x = np.array([0.1, 1.5, 300, -400], np.float32)
+    report = audit(from_onnx(model), np.array(True), x, as_dtype=dtype)
+    assert report.outputs[0].broken == broken
+
+
+@pytest.mark.parametrize("zero", [(), (np.int32(7),)])
+def test_integers_that_a_node_scales_do_not_overflow_in_the_dtype_of_an_audit(zero: Any) -> None:
+    x, scale = np.array([100_000, 3, -4_000_000], np.int32), np.float32(0.001)
+    arrays = dict(zip("xsz", (x, scale, *zero), strict=False))
+    report = audit(
+        from_onnx(model_of("DequantizeLinear", arrays)), *arrays.values(), as_dtype="float16"
+    )
+    right = (x - sum(zero)).astype(np.float64) * np.float16(scale).astype(np.float64)
+    assert np.array_equal(report.results[0], right.astype(np.float16))
