@@ -171,6 +171,7 @@ def _moving(name: str) -> Callable[..., Any]:
 
 
 _byteswap = traced("byteswap", not_an_op)
+_rounded = traced("round", in_ops(np.round))
 
 
 class Methods(PythonNumbers, RecordedValue):
@@ -225,6 +226,8 @@ class Methods(PythonNumbers, RecordedValue):
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
         """Return the array rounded to a number of decimals."""
+        if self.dtype.kind == "f":  # which NumPy rounds in a plain array, by out=...
+            return _rounded(self, decimals, **({} if out is None else {"out": out}))
         result = _NDARRAY.round(self, decimals, out)
         # A result of C code has a plain array that is a view. NumPy's result owns its memory, and
         # so does a copy.

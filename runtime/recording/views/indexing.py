@@ -94,14 +94,60 @@ def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
 def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Symbol:
     """Return the symbol of x[key] for advanced indexing.
 
-    One array of integers along one axis is a gather by the symbol of these indices; any other key
-    selects elements by their row-major positions as of now.
+    One array of integers along one axis is a gather by the symbol of these indices, and integers
+    that the program computes along several axes are one by their positions; any other key selects
+    elements by their row-major positions as of now.
     """
     symbol = recorder.symbol(x)
     axis = _one_axis(key)
-    if axis is None:
+    if axis is not None:
+        return recorder.emit(ops.gather, (symbol, _indices(recorder, key, axis)), axis=axis)
+    positions = _computed_positions(recorder, x, key)
+    if positions is None:
         return steps.Pick(placed(recorder, x, key)).forward(recorder, symbol)
-    return recorder.emit(ops.gather, (symbol, _indices(recorder, key, axis)), axis=axis)
+    flat = recorder.reshaped(symbol, (x.size,))
+    return recorder.emit(ops.gather, (flat, positions), axis=0)
+
+
+def _computed_positions(recorder: Recorder, x: RecordedValue, key: Any) -> Symbol | None:
+    """Return the symbol of the row-major positions of the elements that a key selects.
+
+    The answer is None for a key without integers that ops of the graph compute, or with a mask.
+    """
+    keys, real = _keys(key), list(plains(_keys(key)))
+    computed = {
+        at: recorder.symbol(entry)
+        for at, entry in enumerate(keys)
+        if isinstance(entry, RecordedValue) and _dtype(entry).kind in "iu" and entry.size
+    }
+    computed = {at: symbol for at, symbol in computed.items() if symbol.args}
+    if not computed or not all(map(_is_whole, real)):
+        return None
+    recorder.setting("an index", [entry for at, entry in enumerate(keys) if at not in computed])
+    others = [0 * entry if at in computed else entry for at, entry in enumerate(real)]
+    result = recorder.constant_array(places(x.plain, tuple(others)))
+    inner = sum(entry is not None and entry is not Ellipsis for entry in real)
+    for at, index in computed.items():
+        axis = sum(1 if y is not Ellipsis else x.ndim - inner for y in real[:at] if y is not None)
+        size, count = x.shape[axis], real[at].size
+        offsets = np.arange(size) * (places(x.plain, ...).strides[axis] // 8 if x.size else 0)
+        part = recorder.emit(ops.gather, (recorder.constant_array(offsets), index), axis=0)
+        numbers = np.arange(count).reshape(-1, *[1] * (x.ndim - axis - 1))
+        numbers = np.broadcast_to(numbers, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+        others[at] = np.arange(count).reshape(real[at].shape)
+        chosen = numbers[tuple(others)]
+        others[at] = 0 * real[at]
+        if not np.array_equal(chosen, np.arange(count).reshape(index.shape)):
+            part = steps.Pick(np.ascontiguousarray(chosen)).forward(recorder, part)
+        result = recorder.emit(ops.add, (result, part))
+    return result
+
+
+def _is_whole(entry: Any) -> bool:
+    """Whether a part of a key is a slice, a new axis, or integers of NumPy."""
+    if isinstance(entry, (np.ndarray, np.generic)):
+        return cast("Any", entry).dtype.kind in "iu"
+    return entry is None or entry is Ellipsis or isinstance(entry, (slice, int)) and not isinstance(entry, bool)
 
 
 def _indices(recorder: Recorder, key: Any, axis: int) -> Symbol:
@@ -209,9 +255,10 @@ def _scattered(
         return recorder.emit(ops.where, (recorder.symbol(key), scalar_symbol, before))
     axis, real = _one_axis(key), x.plain[plains(key)]
     new = assigned(recorder, value, value_symbol, real, real)
-    if axis is None:
+    indices = None if axis is None else _indices(recorder, key, axis)
+    indices = _computed_positions(recorder, x, key) if indices is None else indices
+    if indices is None:
         return steps.Pick(placed(recorder, x, key)).backward(recorder, before, new)
-    indices = _indices(recorder, key, axis)
     return recorder.emit(ops.index_update, (before, new, indices), axis=axis)
 
 
