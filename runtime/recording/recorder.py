@@ -702,8 +702,9 @@ class Recorder(NotingBuilder):
                 return leaf
             real, place = plain(leaf), next(places)
             symbol, reason = self.input(real), "is taken as given: its parts have no ops"
-            call = CallResult(running.call, place)
-            self.step(name, reason, (symbol,), running.symbols, result=call)
+            call, exact = CallResult(running.call, place), is_wide(name, None, (), real)
+            exact = exact and not running.symbols  # as of lists of numbers
+            self.step(name, reason, (symbol,), running.symbols, exact, result=call)
             return self.wrapped(real, symbol)
 
         return mapped(step_result, result)

@@ -26,7 +26,13 @@ from graphir.promotion.scalars import identity_key
 from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
-from runtime.recording.numpy_.creation import array_symbol, data, recorded_function
+from runtime.recording.numpy_ import functions
+from runtime.recording.numpy_.creation import (
+    array_symbol,
+    as_recorded,
+    data,
+    recorded_function,
+)
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import active, plain, plains, recording_with
@@ -62,6 +68,8 @@ def callee(function: Any) -> Any:
     """Return the function that the program calls in place of a function."""
     if active() is None:
         return function
+    if type(function) is np.ufunc or type(function) is _DISPATCHER:
+        return _of_lists(function)
     if is_scalar_type(function):
         return _scalar_type(function)
     for builtin, of_plain in _OF_CLASS:
@@ -77,6 +85,37 @@ def callee(function: Any) -> Any:
     if package == "_io":
         return _writer(function)
     return function if package in LIBRARIES or is_user(module) else _from_outside(function)
+
+
+@lru_cache(maxsize=1024)
+def _of_lists(function: Any) -> Callable[..., Any]:
+    """Return a function of NumPy that records its call on lists: NumPy does not dispatch on them.
+
+    In place of a ufunc's lists stand arrays of their own.
+    """
+    is_ufunc, get_class = isinstance(function, np.ufunc), type
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kinds = [*map(get_class, args)]
+        if list not in kinds and tuple not in kinds:
+            return function(*args, **kwargs)
+        recorder = active()
+        if recorder is None or not recorder.locate():
+            return function(*args, **kwargs)
+        if is_ufunc:
+            arrays = [
+                as_recorded(recorder, x) if kind is list or kind is tuple else x
+                for x, kind in zip(args, kinds, strict=True)
+            ]
+            return function(*arrays, **kwargs)
+        if list in kinds or kinds[0] is tuple:
+            return functions.call(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+_DISPATCHER = type(np.sum)
 
 
 def _type(*args: Any, **kwargs: Any) -> Any:
@@ -176,7 +215,7 @@ def _scalar(recorder: Recorder, kind: Any, *args: Any, **kwargs: Any) -> Any:
     if len(args) != 1:
         return real
     recorder.locate()
-    if not traced_leaves(args):
+    if not traced_leaves(args) and not isinstance(args[0], (list, tuple)):
         is_number = isinstance(args[0], (int, float, complex))
         return recorder.wrapped(real, recorder.constant(real)) if is_number else real
     return recorder.outcome(kind.__name__, real, lambda: array_symbol(recorder, args[0], real))

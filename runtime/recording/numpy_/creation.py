@@ -495,7 +495,7 @@ _VECTORIZE_CALL = "_vectorize_call"
 # -- functions that do not dispatch on the class
 
 
-def _as_recorded(recorder: Recorder, value: Any) -> Any:
+def as_recorded(recorder: Recorder, value: Any) -> Any:
     """Return an operand of a function as a recorded array; the call of the function is to come."""
     array = _converted(recorder, _ASARRAY, value)
     recorder.call_result = UNDONE
@@ -503,13 +503,21 @@ def _as_recorded(recorder: Recorder, value: Any) -> Any:
 
 
 def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call np.sum or a similar function; a list of recorded numbers becomes a recorded array first.
+    """Call np.sum or a similar function; a list of rows or of recorded numbers becomes an array.
 
     NumPy does not dispatch on a list.
     """
-    if args and isinstance(args[0], (list, tuple)) and traced_leaves(args[0]):
-        args = (_as_recorded(recorder, args[0]), *args[1:])
+    rows: Any = args[0] if args and isinstance(args[0], (list, tuple)) else ()
+    if traced_leaves(rows) or any(isinstance(row, (list, tuple)) for row in rows):
+        args = (as_recorded(recorder, args[0]), *args[1:])
     return original(*args, **kwargs)
+
+
+def _method_of_list(
+    recorder: Recorder, original: Any, values: Any, method: str, *args: Any, **kwargs: Any
+) -> Any:
+    """Call `_wrapit`, by which np.cumsum and others call the method of a list's array."""
+    return getattr(as_recorded(recorder, values), method)(*args, **kwargs)
 
 
 def _interpolated(
@@ -521,7 +529,7 @@ def _interpolated(
     """
     if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
         return original(a, b, t, out=out)
-    a, b = (_as_recorded(recorder, operand).reshape(1) for operand in (a, b))
+    a, b = (as_recorded(recorder, operand).reshape(1) for operand in (a, b))
     return original(a, b, t)[0]
 
 
@@ -529,7 +537,7 @@ def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) 
     """Call `_get_indexes`; one number becomes a vector, for the reason given in `_interpolated`."""
     if np.ndim(at):
         return original(x, at, count)
-    places = original(x, _as_recorded(recorder, at).reshape(1), count)
+    places = original(x, as_recorded(recorder, at).reshape(1), count)
     return tuple(place.reshape(()) for place in places)
 
 
@@ -554,6 +562,8 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "random.default_rng": _aside,
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
+    "_core.fromnumeric._wrapit": _method_of_list,
+    "lib._arraysetops_impl._unique_hash": _compiled,
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }
@@ -573,7 +583,12 @@ _CLASSES: dict[str, Any] = {
         )
     },
 }
-_ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
+_ORIGINALS = {
+    path: function_
+    for path in _RECORDERS
+    if (function_ := getattr(attrgetter(path.rpartition(".")[0])(np) if "." in path else np,
+                             path.rpartition(".")[2], None)) is not None
+}
 MAKERS: dict[str, tuple[Any, Maker]] = {
     path: (function_, recorded_function(function_, _RECORDERS[path]))
     for path, function_ in _ORIGINALS.items()
