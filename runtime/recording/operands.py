@@ -56,13 +56,21 @@ def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
     elif isinstance(value, TracedScalar):
         yield _required(value.symbol if value.recorder is recorder else None)
     elif isinstance(value, np.ndarray):
-        if value.size:
+        if value.size and not is_text(cast("Any", value).dtype):
             yield _required(_known(recorder, cast("Any", value)))
     elif isinstance(value, (set, frozenset)):
         for part in leaves([*cast("Iterable[Any]", value)]):
             yield from _symbols(recorder, part)
     elif not (isinstance(value, _SIMPLE) or value is ... or _is_numpy(value)):
         raise _UnknownOperandError
+
+
+def is_text(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is that of texts or bytes, which carry no error: what they were made of did.
+
+    The recorder notes values of which the program makes texts as read.
+    """
+    return dtype.kind in "US"
 
 
 def _required(symbol: Symbol | None) -> Symbol:
@@ -91,7 +99,7 @@ def _trace(array: Any) -> RecordingTrace | None:
 def _is_numpy(value: Any) -> bool:
     """Whether a value is a function of NumPy or of this project, which calls no user code."""
     if isinstance(value, np.ufunc):  # ufuncs of np.frompyfunc, on objects alone, call user code
-        return any(set(loop) - set("O->") for loop in value.types)
+        return not value.types or any(set(loop) - set("O->") for loop in value.types)
     if isinstance(value, _DISPATCHER):
         return True
     if not isinstance(value, (FunctionType, MethodType, BuiltinFunctionType)):

@@ -31,7 +31,7 @@ from runtime.recording.captured import Brought
 from runtime.recording.notes import NotingBuilder
 from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
-from runtime.recording.operands import is_wide, traced_leaves
+from runtime.recording.operands import is_text, is_wide, traced_leaves
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import CallSites
 from runtime.recording.structured import StructuredTrace, Take, leaf_fields, moved, used_fields
@@ -369,9 +369,12 @@ class Recorder(NotingBuilder):
     # -- results
 
     def wrapped(self, real: Any, symbol: Symbol | None) -> Any:
-        """Return a result in the form that the program gets; without symbol it stays plain."""
+        """Return a result in the form that the program gets; without symbol it stays plain.
+
+        An array of texts is recorded without a symbol, so that what NumPy makes of it is.
+        """
         kind = cast("Any", type(real))
-        if symbol is None:
+        if symbol is None and not (kind is np.ndarray and is_text(real.dtype)):
             return real
         if kind is np.ndarray:
             return self._array(real, symbol)
@@ -414,6 +417,8 @@ class Recorder(NotingBuilder):
             return value
         if not isinstance(cast("object", value), np.generic):
             self._arguments[id(value)] = name
+        if is_text(value.dtype) and isinstance(value, np.ndarray):
+            return self._entry(value, lambda real: RecordingTrace(self, real, None))
         if value.dtype.names or not self.has(value.dtype):
             return self._structured(value, partial(self._data_input, name=None))
         name = None if name in self.graph.input_names else name
@@ -427,6 +432,8 @@ class Recorder(NotingBuilder):
         """Return an array that the program captures, with an input from its first use on."""
         if isinstance(value, np.generic) or not self._is_plain(value):
             return cast("Any", value)
+        if is_text(value.dtype):
+            return self._entry(value, lambda real: RecordingTrace(self, real, None))
         if value.dtype.names or not self.has(value.dtype):
             return self._structured(value, partial(self.taken, name=None))
         return self._entry(
@@ -550,8 +557,8 @@ class Recorder(NotingBuilder):
             if real.dtype.kind == "O" and name not in self.object_makers:
                 self.object_makers.append(name)
             # A function of the user that a ufunc calls may keep what it gets.
-            is_text = real.dtype.kind in "USO" and not isinstance(self._function(), np.ufunc)
-            note = self.hand_out if is_text else self.read
+            is_shown = real.dtype.kind in "USO" and not isinstance(self._function(), np.ufunc)
+            note = self.hand_out if is_shown else self.read
             note(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped
@@ -664,6 +671,9 @@ class Recorder(NotingBuilder):
         what = self.calls[0] if self.calls else name
         running = self.known_call or known_call(self, name)
         symbol, operands = self.input(real), operands_of(self, self.arguments)
+        if operands == () and any(is_text(plain(x).dtype) for x in traced_leaves(self.arguments)):
+            self.data.append(symbol)  # texts are data, as those of files are
+            return symbol
         exact = is_wide(what, self._function(), operands, real)
         place = None if running is None else running.call.place(real, self.call_result)
         result = None

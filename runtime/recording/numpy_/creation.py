@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import partial, reduce, wraps
 from itertools import islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
@@ -316,7 +316,7 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
     if isinstance(real, np.memmap):
         real = cast("Any", real).view(np.ndarray)
     if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
-        return real
+        return recorder.wrapped(real, None) if isinstance(real, np.ndarray) else real
     recorder.note(name, "is taken as given: it is data")
     return recorder.reloaded(name, real) if name in _LOADERS else recorder.loaded(real)
 
@@ -563,7 +563,8 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
     "_core.fromnumeric._wrapit": _method_of_list,
-    "lib._arraysetops_impl._unique_hash": _compiled,
+    "_core._multiarray_umath._unique_hash": _compiled,
+    "_core._multiarray_umath._vec_string": _compiled,
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }
@@ -586,8 +587,7 @@ _CLASSES: dict[str, Any] = {
 _ORIGINALS = {
     path: function_
     for path in _RECORDERS
-    if (function_ := getattr(attrgetter(path.rpartition(".")[0])(np) if "." in path else np,
-                             path.rpartition(".")[2], None)) is not None
+    if (function_ := reduce(lambda owner, name: getattr(owner, name, None), path.split("."), np))
 }
 MAKERS: dict[str, tuple[Any, Maker]] = {
     path: (function_, recorded_function(function_, _RECORDERS[path]))

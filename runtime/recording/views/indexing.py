@@ -14,7 +14,9 @@ from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
+from runtime.recording.leaving import AS_TEXT
 from runtime.recording.numpy_.dates import in_unit
+from runtime.recording.operands import is_text
 from runtime.recording.recorder import Recorder
 from runtime.recording.structured import parts_of
 from runtime.recording.values import (
@@ -50,6 +52,10 @@ def get(x: RecordedValue, key: Any) -> Any:
     if x.plain.dtype.names:
         recorder.locate()
         return _get_structured(recorder, x, key, real)
+    if is_text(x.plain.dtype):
+        recorder.locate()
+        recorder.setting("an index", key)
+        return recorder.wrapped(real, None)
     if not is_basic(key):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
@@ -67,7 +73,8 @@ def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -
     if isinstance(key, str):
         if real.dtype.names and x.plain.dtype.type is np.record:
             real = real.view((np.record, real.dtype))
-        return recorder.view(x, real) if real.dtype.names or recorder.has(real.dtype) else real
+        has_trace = real.dtype.names or recorder.has(real.dtype)
+        return recorder.view(x, real) if has_trace else recorder.wrapped(real, None)
     if not is_basic(key) and not _is_names(key):
         return recorder.moved(x, real, lambda field: get(field, key))
     recorder.setting("an index", key)
@@ -219,6 +226,9 @@ def _put_structured(x: RecordedValue, key: Any, value: Any, write: Callable[...,
     """Assign x[key] = value for elements without symbols; record it field by field if possible."""
     recorder, names = active(), x.plain.dtype.names
     if recorder is None or not names:
+        if recorder is not None and recorder.locate():
+            recorder.setting("an index", key)
+            recorder.hand_out("assignment", value, AS_TEXT)
         write(x.plain, plains(key), plains(value))
         return
     if isinstance(key, str):
