@@ -16,7 +16,7 @@ from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
-from runtime.recording.numpy_.dates import integers, is_counted
+from runtime.recording.numpy_.dates import integers, is_dated
 from runtime.recording.values import TracedScalar, plains
 
 Array: TypeAlias = NDArray[Any]
@@ -129,7 +129,7 @@ class RecordingBuilder(ViewBuilder):
         """
         dtype_ = self._dtypes.get(dtype)
         if dtype_ is None:
-            if isinstance(dtype, np.dtype) and is_counted(cast("Any", dtype)):
+            if isinstance(dtype, np.dtype) and is_dated(cast("Any", dtype)):
                 self.has_dates, dtype_ = True, DType.int64
             else:
                 dtype_ = self.graph.rules.supported(DType.from_numpy(dtype))

@@ -679,7 +679,7 @@ class Recorder(NotingBuilder):
         result = None
         has_floats = running is not None and any(x.dtype.is_inexact for x in running.symbols)
         if dates.is_dated(real.dtype):
-            running = None
+            running, exact = None, exact or what == "numpy.unique"
         if running is not None and place is not None and (has_floats or not exact):
             operands, result, exact = running.symbols, CallResult(running.call, place), False
         self.step(what, f"is taken as given: {why}", (symbol,), operands, exact, result)

@@ -121,6 +121,7 @@ def _converted_scalar(recorder: Recorder, result: Any, since: int) -> Any:
         value = value.astype(result.dtype)
     if value.tobytes() != result.tobytes():
         return None
+    recorder.forget_read("float", last.symbol)  # by the conversion
     return recorder.outcome(
         "", result, lambda: recorder.cast(last.symbol, recorder.dtype(result.dtype))
     )
