@@ -660,6 +660,11 @@ class Recorder(NotingBuilder):
 
         return self._traced(real, StructuredTrace(self, real, take, exact and operands == ()))
 
+    def zeros_of(self, real: Array) -> RecordedValue:
+        """Return a structured array of zeros with the dtype and shape of another."""
+        zeros = np.zeros(real.shape, real.dtype)
+        return self._traced(zeros, StructuredTrace(self, zeros, self.constant_array, True))
+
     def moved(
         self, array: RecordedValue, real: Array, move: Callable[[RecordedValue], RecordedValue]
     ) -> RecordedValue:

@@ -185,11 +185,26 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
         return real if is_numpy else data(recorder, original.__name__, real)
 
+    table = _of_rows(recorder, value, real) if real.dtype.names else None
+    if table is not None:
+        return table
+
     def enter() -> Symbol:
         bound(original, _conversion, args, kwargs)
         return array_symbol(recorder, value, real)
 
     return recorder.outcome(original.__name__, real, enter)
+
+
+def _of_rows(recorder: Recorder, value: Any, real: Any) -> Any:
+    """Return the structured array of a list of tuples, assigned field by field; or None."""
+    rows = cast("list[Any]", value) if isinstance(value, list) else []
+    if not all(isinstance(row, tuple) for row in rows) or not traced_leaves(rows):
+        return None
+    table = recorder.zeros_of(real)
+    for name, column in zip(real.dtype.names, zip(*rows, strict=True), strict=True):
+        table[name] = list(column)
+    return table if table.plain.tobytes() == real.tobytes() else None
 
 
 def _conversion(
