@@ -11,9 +11,9 @@ from __future__ import annotations
 import operator
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 
@@ -52,6 +52,19 @@ class Brought:
                 return entry[1] == _digest(entry[0])
             owner = getattr(owner, "base", None)
         return False
+
+
+@lru_cache(maxsize=1)
+def arrays_of_numpy(modules: int) -> Mapping[int, Any]:
+    """Return the arrays in NumPy's modules and classes by id, as the domains of polynomials.
+
+    `modules` is the number of modules, which imports change.
+    """
+    names = [name for name in sys.modules if name.partition(".")[0] == "numpy"]
+    spaces = [vars(sys.modules[name]) for name in names]
+    spaces += [vars(kind) for space in spaces for kind in space.values() if isinstance(kind, type)]
+    values = (value for space in spaces for value in space.values())
+    return {id(value): value for value in values if isinstance(value, np.ndarray)}
 
 
 def _digest(array: Any) -> int:

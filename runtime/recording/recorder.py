@@ -7,6 +7,7 @@ describes becomes an input of the graph, with a note.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import signature
@@ -27,7 +28,7 @@ from graphir.semantics.sums import rounds_each_sum
 from runtime.audit.library_calls import CallResult
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
-from runtime.recording.captured import Brought
+from runtime.recording.captured import Brought, arrays_of_numpy
 from runtime.recording.notes import NotingBuilder
 from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
@@ -73,6 +74,8 @@ class Recorder(NotingBuilder):
     def __init__(self, graph: Graph, sites: CallSites) -> None:
         super().__init__(graph)
         self.sites = sites
+        self.located = 0
+        """The number of steps of the program that the recorder has met so far."""
         self.enter()
         self.call_result: Any = UNDONE
         self.known_call: KnownCall | None = None
@@ -125,6 +128,7 @@ class Recorder(NotingBuilder):
 
     def locate(self) -> bool:
         """Locate the next symbols at the user's line; return False during a module's import."""
+        self.located += 1
         site = self.sites.here(3)
         self.here, self._call = site
         return site is not self.sites.importing
@@ -169,6 +173,8 @@ class Recorder(NotingBuilder):
         elif self.object_makers:
             reason = f"is taken as given: {self.made_of_objects}"
         symbol = self.input(array)
+        if parent is None and id(array) in arrays_of_numpy(len(sys.modules)):
+            return symbol
         if parent is not None:
             self.step(
                 what, "is taken as given: it has the bits of another", (symbol,), (parent,), True

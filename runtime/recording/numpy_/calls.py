@@ -97,7 +97,7 @@ def _of_lists(function: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         kinds = [*map(get_class, args)]
-        if list not in kinds and tuple not in kinds:
+        if list not in kinds and tuple not in kinds and "dtype" not in kwargs:
             return function(*args, **kwargs)
         recorder = active()
         if recorder is None or not recorder.locate():
@@ -108,7 +108,7 @@ def _of_lists(function: Any) -> Callable[..., Any]:
                 for x, kind in zip(args, kinds, strict=True)
             ]
             return function(*arrays, **kwargs)
-        if list in kinds or kinds[0] is tuple:
+        if list in kinds or kinds[:1] == [tuple]:
             return functions.call(function, args, kwargs)
         return function(*args, **kwargs)
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
 from runtime.recording.fallback import opaque, rescued
@@ -29,7 +30,7 @@ from runtime.recording.notes import NotingBuilder
 from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.functions import emptied
 from runtime.recording.numpy_.method_ops import filled
-from runtime.recording.operands import traced_leaves
+from runtime.recording.operands import is_text, traced_leaves
 from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
@@ -181,7 +182,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     recorder.locate()
     if type(real) is not np.ndarray:
         return real
-    if not isinstance(value, (np.ndarray, TracedScalar, list, tuple, int, float, complex)):
+    if not isinstance(value, (np.ndarray, np.generic, list, tuple, int, float, complex)):
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
         return real if is_numpy else data(recorder, original.__name__, real)
 
@@ -217,6 +218,8 @@ def array_symbol(recorder: Recorder, value: Any, real: Any) -> Symbol:
     """Return the symbol of a value as an array or a scalar of the dtype and shape of `real`."""
     if type(value) is np.ndarray and not recorder.has(value.dtype):
         raise UnrecordedError(recorder.made_of_objects)
+    if isinstance(value, (list, tuple)) and isinstance(next(iter(leaves(value)), None), str):
+        return recorder.constant_array(real)  # texts are data
     to, values = recorder.dtype(real.dtype), plains(value)
     symbol = recorder.symbol(value)
     if isinstance(value, np.ndarray) and (
@@ -446,9 +449,10 @@ def _vectorized(
 ) -> Any:
     """Call a np.vectorize object, which calls the user's function with Python numbers.
 
-    NumPy's code runs beside the recording, and the user's function in it. The results are recorded
-    if the function returns recorded numbers, and has got no data but by what it captures: what it
-    does with Python numbers is not recorded.
+    NumPy's code runs beside the recording, and the user's function in it. What the function does
+    with Python numbers is not recorded. If it asks nothing of NumPy, it computes as Python does, and
+    its results are those of the numbers that it reads. If it does, it must return recorded numbers,
+    and get no data but by what it captures.
     """
     if vectorize.signature is not None:
         return recorder.call(original, (vectorize, func, args), {})
@@ -465,12 +469,15 @@ def _vectorized(
     values = plains(list(args))
     symbols = [recorder.before(arg) for arg in traced_leaves(list(args))]
     has_data = any(symbol is None or _depends_on_input(recorder, symbol) for symbol in symbols)
-    if has_data:  # beside its results, the function may keep what it makes of the numbers
-        reason = "is called with Python numbers, by which it may go on"
-        NotingBuilder.read(recorder, name, recorder.arguments, reason)
+    calls = recorder.located
     with recording_with(None):
         real = recorder.call(original, (vectorize, called, values), {})
+    is_of_python = recorder.located == calls
     recorder.locate()
+    if has_data:  # beside its results, the function may keep what it makes of the numbers
+        reason = "is called with Python numbers, by which it may go on"
+        for value in [*args] if is_of_python else [recorder.arguments]:
+            NotingBuilder.read(recorder, name, value, reason)
     parts: Sequence[Any] = cast("Any", real) if isinstance(real, tuple) else (real,)
     in_order = all(np.shape(x) == np.shape(parts[0]) for x in values) or np.ndim(parts[0]) < 2
     in_order = in_order and all(np.asarray(x).flags.c_contiguous for x in values)
@@ -478,19 +485,27 @@ def _vectorized(
     def enter(place: int, part: Any) -> Symbol:
         results = returned[len(returned) - part.size :]
         elements = [x[place] if isinstance(real, tuple) else x for x in results]
-        are_recorded = all(isinstance(x, TracedScalar) for x in elements)
-        if has_data or not (elements and in_order and are_recorded):
+        if not (elements and in_order):
+            raise UnrecordedError("it orders the results of Python's functions by itself")
+        are_recorded = not has_data and all(isinstance(x, TracedScalar) for x in elements)
+        if not (are_recorded or (is_of_python and all(map(_is_of_python, elements)))):
             raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")
-        same_type = plain(elements[0]).dtype
-        if any(plain(x).dtype != same_type for x in elements):
+        if are_recorded and len({plain(x).dtype for x in elements}) > 1:
             raise UnrecordedError("its results have several dtypes")
         return recorder.reshaped(array_symbol(recorder, elements, part.reshape(-1)), part.shape)
 
     results = [
-        recorder.outcome(name, part, partial(enter, place, part))
+        recorder.wrapped(part, None)
+        if is_text(part.dtype) and is_of_python
+        else recorder.outcome(name, part, partial(enter, place, part))
         for place, part in enumerate(parts)
     ]
     return tuple(results) if isinstance(real, tuple) else results[0]
+
+
+def _is_of_python(value: Any) -> bool:
+    """Whether a value is a number of Python, or one of NumPy that is as wide."""
+    return isinstance(plain(value), (bool, int, float, complex, np.bool_, np.int64))
 
 
 def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
