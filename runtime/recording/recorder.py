@@ -244,7 +244,13 @@ class Recorder(NotingBuilder):
             trace = entry and entry()
             if trace is not None and trace.plain is base:
                 return trace
-            base = getattr(base, "base", None)
+            if isinstance(base, RecordedValue):  # under a view of an array of another class
+                trace = base.recording_trace
+                if trace is not None and trace.recorder is self:
+                    return trace
+                base = cast("Any", np.ndarray).base.__get__(base)
+            else:
+                base = getattr(base, "base", None)
         return None
 
     def leave(self, value: Any, surely: bool = True, part: int = 0) -> None:

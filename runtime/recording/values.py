@@ -267,6 +267,9 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     ):
         parent = trace_of(source, recorder)
         return view_trace(parent, array.plain)
+    owner = recorder.owner(array.plain)  # as of a view of an array of another class
+    if owner is not None:
+        return view_trace(owner, array.plain)
     return RecordingTrace(recorder, array.plain, recorder.retaken(array.plain))
 
 

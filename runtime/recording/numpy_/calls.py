@@ -93,10 +93,13 @@ def _of_lists(function: Any) -> Callable[..., Any]:
 
     In place of a ufunc's lists stand arrays of their own.
     """
-    is_ufunc, get_class = isinstance(function, np.ufunc), type
+    is_ufunc, get_class, masked = isinstance(function, np.ufunc), type, np.ma.MaskedArray
 
     def call(*args: Any, **kwargs: Any) -> Any:
         kinds = [*map(get_class, args)]
+        if masked in kinds and is_ufunc and function.nout == 1 and "out" not in kwargs:
+            data = [np.ma.getdata(x) if kind is masked else x for x, kind in zip(args, kinds, strict=True)]
+            return args[kinds.index(masked)].__array_wrap__(function(*data, **kwargs), (function, args, 0))
         if list not in kinds and tuple not in kinds and "dtype" not in kwargs:
             return function(*args, **kwargs)
         recorder = active()

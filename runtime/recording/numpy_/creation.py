@@ -170,6 +170,8 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     The result is the argument itself, a view, a copy, a cast, or the array of a list.
     """
     value: Any = args[0] if args else kwargs.get("object", kwargs.get("a"))
+    if type(value) is np.ma.MaskedArray:
+        return _of_masked(recorder, original, value, args[1:], kwargs)
     with recording_with(None):
         real = recorder.call(original, plains(args), plains(kwargs))
     if isinstance(value, RecordedValue):
@@ -195,6 +197,24 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
         return array_symbol(recorder, value, real)
 
     return recorder.outcome(original.__name__, real, enter)
+
+
+def _of_masked(
+    recorder: Recorder, original: Any, value: Any, args: Sequence[Any], kwargs: Any
+) -> Any:
+    """Record np.array and similar constructors of a masked array: of its data, and of its mask."""
+    real, mask = original(value, *args, **kwargs), np.ma.getmask(value)
+    if real is value or np.shape(real) != value.shape:
+        return real
+    kwargs = {name: x for name, x in kwargs.items() if name != "subok"}
+    data = _converted(recorder, original, np.ma.getdata(value), *args, **kwargs)
+    if type(real) is not np.ma.MaskedArray:
+        return data
+    result = data.view(np.ma.MaskedArray)
+    result._update_from(value)
+    if mask is not np.ma.nomask:
+        result._mask = mask.copy()
+    return result
 
 
 def _of_rows(recorder: Recorder, value: Any, real: Any) -> Any:
