@@ -36,6 +36,12 @@ def _walk(
     if isinstance(value, (RecordedValue, TracedScalar)):
         for leaf in recorder.fields(value):
             leaves_by_id.setdefault(id(leaf), leaf)
+    elif type(value) is np.ma.MaskedArray:
+        if id(value) not in visited and recorder.has(value.dtype):
+            visited.add(id(value))
+            data = value.filled(value.dtype.type(0))  # of the masked elements, only that they are
+            if isinstance(data, RecordedValue):
+                leaves_by_id.setdefault(id(data), data)
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
@@ -140,6 +146,8 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
     if id(value) in visited:
         return visited[id(value)]
     visited[id(value)] = value
+    if isinstance(value, np.ma.MaskedArray):
+        value._baseclass = np.ndarray
     if isinstance(value, tuple):
         visited[id(cast("object", value))] = new = mapped_tuple(
             cast("Any", value), lambda item: _plain(item, visited)

@@ -26,7 +26,7 @@ from graphir.promotion.scalars import identity_key
 from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
-from runtime.recording.numpy_ import functions
+from runtime.recording.numpy_ import functions, ufuncs
 from runtime.recording.numpy_.creation import (
     array_symbol,
     as_recorded,
@@ -97,9 +97,8 @@ def _of_lists(function: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         kinds = [*map(get_class, args)]
-        if masked in kinds and is_ufunc and function.nout == 1 and "out" not in kwargs:
-            data = [np.ma.getdata(x) if kind is masked else x for x, kind in zip(args, kinds, strict=True)]
-            return args[kinds.index(masked)].__array_wrap__(function(*data, **kwargs), (function, args, 0))
+        if masked in kinds and is_ufunc and function.nout == 1 and not kwargs:
+            return ufuncs.of_masked(function, args)
         if list not in kinds and tuple not in kinds and "dtype" not in kwargs:
             return function(*args, **kwargs)
         recorder = active()
