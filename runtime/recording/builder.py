@@ -136,6 +136,11 @@ class RecordingBuilder(ViewBuilder):
             self._dtypes[dtype] = dtype_
         return dtype_
 
+    @property
+    def has_narrow_dtypes(self) -> bool:
+        """Whether the program has numbers that are narrower than those of Python, so far."""
+        return any(np.dtype(dtype).char not in _OF_PYTHON for dtype in self._dtypes)
+
     def has(self, dtype: Any) -> bool:
         """Whether graphs under these rules have a NumPy dtype."""
         try:
@@ -214,6 +219,9 @@ class RecordingBuilder(ViewBuilder):
         if key not in self._constants:
             self._constants[key] = self.weak(value, weak, value)
         return self._constants[key]
+
+
+_OF_PYTHON = frozenset("?lqdDMmUSOV")
 
 
 def is_truncation(source: DType, to: DType) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
 from runtime.recording.structured import structured_trace
-from runtime.recording.values import RecordedValue, RecordingTrace, TracedScalar
+from runtime.recording.values import RecordedValue, RecordingTrace, TracedFloat, TracedScalar
 
 if TYPE_CHECKING:
     from runtime.recording.notes import NotingBuilder
@@ -53,6 +53,8 @@ def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
         if trace is None or not trace.is_certain:
             raise _UnknownOperandError
         yield from trace.symbols()
+    elif isinstance(value, TracedFloat):
+        yield value.scalar.symbol
     elif isinstance(value, TracedScalar):
         yield _required(value.symbol if value.recorder is recorder else None)
     elif isinstance(value, np.ndarray):
@@ -127,4 +129,8 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
 
 def traced_leaves(value: Any) -> list[Any]:
     """Return the recorded values in a value, also inside lists, tuples, dicts and slices."""
-    return [leaf for leaf in leaves(value) if isinstance(leaf, (RecordedValue, TracedScalar))]
+    return [
+        leaf.scalar if isinstance(leaf, TracedFloat) else leaf
+        for leaf in leaves(value)
+        if isinstance(leaf, (RecordedValue, TracedScalar, TracedFloat))
+    ]

@@ -39,6 +39,7 @@ from runtime.recording.structured import StructuredTrace, Take, leaf_fields, mov
 from runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
+    TracedFloat,
     TracedScalar,
     UnrecordedError,
     Untaken,
@@ -282,10 +283,17 @@ class Recorder(NotingBuilder):
         """
         leaves = self.sites.leaves()
         if not leaves:
-            self.read(what, value, reason)
+            self.read(what, self._truncated(value) if what == "int" else value, reason)
         for leaf in traced_leaves(value):
             self.leave(leaf, leaves, part)
         return leaves
+
+    def _truncated(self, value: Any) -> Any:
+        """Return the symbol of a float as an integer, which is all that `int` reads of it."""
+        real, symbol = plain(value), self.before(value)
+        if symbol is None or np.size(real) != 1 or not symbol.dtype.is_float:
+            return value
+        return self.cast(symbol, DType.int64) if abs(float(real)) < 2**62 else value
 
     def counted(self) -> int:
         """Count a write, and return its number."""
@@ -312,6 +320,8 @@ class Recorder(NotingBuilder):
             return value.symbol if value.recorder is self else self.constant(value.plain)
         if type(value) is np.ndarray:
             return self.outside(value)
+        if isinstance(value, TracedFloat):
+            return value.scalar.symbol
         if isinstance(value, (np.generic, bool, int, float, complex)):
             source = self.numbers.get(id(cast("Any", value))) if isinstance(value, _DATES) else None
             if source is not None and source[0] is value:
@@ -340,7 +350,7 @@ class Recorder(NotingBuilder):
             if isinstance(value, RecordedValue):
                 symbol = trace_of(value, self).read()
             elif is_literal(value):
-                symbol, literals = value, True
+                symbol, literals = plain(value), True
             else:
                 symbol = self.symbol(value)
             symbols.append(symbol)
@@ -349,7 +359,16 @@ class Recorder(NotingBuilder):
                 symbol_ if isinstance(symbol_, Symbol) else self.literal(op, symbols, i)
                 for i, symbol_ in enumerate(symbols)
             ]
+            if any(isinstance(value, TracedFloat) for value in values):
+                self._trace_floats(op, values, symbols)
         return tuple(symbols)
+
+    def _trace_floats(self, op: Op, values: Sequence[Any], symbols: list[Any]) -> None:
+        """Replace the literals of recorded Python floats by their values, cast as literals are."""
+        dtypes = self.graph.infer(op, tuple(symbols), {}).operands
+        for i, (value, to) in enumerate(zip(values, dtypes, strict=False)):
+            if isinstance(value, TracedFloat):
+                symbols[i] = self.cast(value.scalar.symbol, to, op.operand(i), op.name)
 
     def listed(self, values: Any) -> Symbol:
         """Return the symbol of the array that NumPy makes of a list.

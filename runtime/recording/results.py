@@ -11,7 +11,7 @@ import numpy as np
 from graphir import ops
 from runtime.recording.captured import mapped_tuple, slot_names
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, TracedScalar, plain
+from runtime.recording.values import RecordedValue, TracedFloat, TracedScalar, plain
 from runtime.recording.views.indexing import FlatIterator
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
@@ -36,6 +36,8 @@ def _walk(
     if isinstance(value, (RecordedValue, TracedScalar)):
         for leaf in recorder.fields(value):
             leaves_by_id.setdefault(id(leaf), leaf)
+    elif isinstance(value, TracedFloat):
+        leaves_by_id.setdefault(id(value), value.scalar)
     elif type(value) is np.ma.MaskedArray:
         if id(value) not in visited and recorder.has(value.dtype):
             visited.add(id(value))
@@ -137,7 +139,7 @@ def plain_result(result: Any) -> Any:
 
 
 def _plain(value: Any, visited: dict[int, Any]) -> Any:
-    if isinstance(value, (RecordedValue, TracedScalar)):
+    if isinstance(value, (RecordedValue, TracedScalar, TracedFloat)):
         return plain(value)
     if isinstance(value, FlatIterator):
         return value.plain

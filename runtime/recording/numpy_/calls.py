@@ -25,7 +25,7 @@ from graphir.numpy_api.arrays.operands import leaves
 from graphir.promotion.scalars import identity_key
 from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT, traced_float
 from runtime.recording.numpy_ import functions, ufuncs
 from runtime.recording.numpy_.creation import (
     array_symbol,
@@ -35,7 +35,15 @@ from runtime.recording.numpy_.creation import (
 )
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import active, plain, plains, recording_with
+from runtime.recording.values import (
+    RecordedValue,
+    TracedFloat,
+    TracedScalar,
+    active,
+    plain,
+    plains,
+    recording_with,
+)
 
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
 OWNER = "__graphir_owner__"
@@ -124,6 +132,15 @@ def _type(*args: Any, **kwargs: Any) -> Any:
     return type(*map(plain, args)) if len(args) == 1 and not kwargs else type(*args, **kwargs)
 
 
+def _float(*args: Any) -> float:
+    value: Any = args[0] if len(args) == 1 else None
+    if isinstance(value, TracedFloat):
+        return value
+    if isinstance(value, (RecordedValue, TracedScalar)) and value.plain.dtype.kind in "fiu":
+        return traced_float(value, float(value.plain))
+    return float(*args)
+
+
 def _hasattr(value: Any, name: str, /) -> bool:
     return hasattr(plain(value), name)
 
@@ -133,7 +150,7 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     return getattr(owner, name, *default)
 
 
-_OF_CLASS = (type, _type), (hasattr, _hasattr), (getattr, _getattr)
+_OF_CLASS = (float, _float), (type, _type), (hasattr, _hasattr), (getattr, _getattr)
 """Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
 
 

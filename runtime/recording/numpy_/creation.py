@@ -26,6 +26,7 @@ from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
 from runtime.recording.fallback import opaque, rescued
+from runtime.recording.leaving import function_of
 from runtime.recording.notes import NotingBuilder
 from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.functions import emptied
@@ -35,6 +36,7 @@ from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     RecordedValue,
+    TracedFloat,
     TracedScalar,
     UnrecordedError,
     active,
@@ -451,9 +453,20 @@ def _listed(value: Any) -> Any:
     return list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
 
 
+_FUNCTIONS = frozenset(
+    ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sinh",
+     "cosh", "fabs", "degrees", "radians", "exp2", "cbrt")
+) & frozenset(dir(math))  # fmt: skip
+"""The functions of Python's math that NumPy has under the same name."""
+
+
 def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function of Python's math modules, which reads recorded values as Python numbers."""
-    args = tuple(_listed(arg) for arg in args)
+    args, name = tuple(_listed(arg) for arg in args), original.__name__
+    is_known = name in _FUNCTIONS and original is getattr(math, name)
+    if len(args) == 1 and is_known and np.ndim(plain(args[0])) == 0:
+        if isinstance(args[0], TracedFloat) or traced_leaves(args):
+            return function_of(name, args[0], recorder.call(original, plains(args), {}))
     recorder.setting(original.__name__, [list(args), kwargs])
     for arg in args:
         if isinstance(arg, RecordedValue):

@@ -23,6 +23,7 @@ from runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,
+    TracedFloat,
     UnrecordedError,
     active,
     plain,
@@ -288,6 +289,8 @@ def assigned(
     `into` has the dtype and shape of the destination. `real` are the values that NumPy has stored.
     """
     to = recorder.dtype(into.dtype)
+    if isinstance(value, TracedFloat):
+        value = value_symbol = value.scalar
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)
     else:
