@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from runtime.recording.values import TracedFloat
+
 MOST = 100_000
 """The most objects that the search visits."""
 
@@ -140,7 +142,7 @@ _Names = frozenset[str]
 _NO_NAMES: _Names = frozenset()
 
 
-_ARRAYS = (np.ndarray, np.generic, np.random.Generator)
+_ARRAYS = (np.ndarray, np.generic, np.random.Generator, TracedFloat)
 
 
 def slots(

@@ -112,7 +112,8 @@ def output_names(
         if isinstance(key, str):
             for name, leaf in _named_leaves(key, value):
                 number, source = recorder.numbers.get(id(leaf), (None, None))
-                names[id(source if number is leaf else leaf)] = name
+                leaf = source if number is leaf else leaf
+                names[id(leaf.scalar if isinstance(leaf, TracedFloat) else leaf)] = name
     return [names.get(id(value), "") for value in outputs]
 
 

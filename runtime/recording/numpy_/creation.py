@@ -453,20 +453,21 @@ def _listed(value: Any) -> Any:
     return list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
 
 
-_FUNCTIONS = frozenset(
-    ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sinh",
-     "cosh", "fabs", "degrees", "radians", "exp2", "cbrt")
-) & frozenset(dir(math))  # fmt: skip
-"""The functions of Python's math that NumPy has under the same name."""
+_FUNCTIONS = [
+    getattr(math, name)
+    for name in ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
+                 "sinh", "cosh", "tanh", "fabs", "degrees", "radians")
+]  # fmt: skip
+"""The functions of Python's math that NumPy has under the same names."""
 
 
 def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function of Python's math modules, which reads recorded values as Python numbers."""
-    args, name = tuple(_listed(arg) for arg in args), original.__name__
-    is_known = name in _FUNCTIONS and original is getattr(math, name)
-    if len(args) == 1 and is_known and np.ndim(plain(args[0])) == 0:
-        if isinstance(args[0], TracedFloat) or traced_leaves(args):
-            return function_of(name, args[0], recorder.call(original, plains(args), {}))
+    args = tuple(_listed(arg) for arg in args)
+    is_of_one = len(args) == 1 and original in _FUNCTIONS and traced_leaves(args)
+    if is_of_one and np.ndim(plain(args[0])) == 0:
+        number = recorder.call(original, plains(args), {})
+        return function_of(original.__name__, args[0], number)
     recorder.setting(original.__name__, [list(args), kwargs])
     for arg in args:
         if isinstance(arg, RecordedValue):

@@ -241,7 +241,9 @@ class Methods(PythonNumbers, RecordedValue):
             return _argsort(self, *args, **kwargs)
         recorder.locate()
         real = recorder.call(self.plain.argsort, plains(args), plains(kwargs))
-        return _order_of_rows(recorder, self, real, kwargs.get("order", (*args, None, None, None)[2]))
+        return _order_of_rows(
+            recorder, self, real, kwargs.get("order", (*args, None, None, None)[2])
+        )
 
     def fill(self, value: Any) -> None:
         """Set every element to a value."""

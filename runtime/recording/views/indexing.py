@@ -155,7 +155,12 @@ def _is_whole(entry: Any) -> bool:
     """Whether a part of a key is a slice, a new axis, or integers of NumPy."""
     if isinstance(entry, (np.ndarray, np.generic)):
         return cast("Any", entry).dtype.kind in "iu"
-    return entry is None or entry is Ellipsis or isinstance(entry, (slice, int)) and not isinstance(entry, bool)
+    return (
+        entry is None
+        or entry is Ellipsis
+        or isinstance(entry, (slice, int))
+        and not isinstance(entry, bool)
+    )
 
 
 def _indices(recorder: Recorder, key: Any, axis: int) -> Symbol:
