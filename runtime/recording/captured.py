@@ -66,7 +66,7 @@ def arrays_of_numpy(modules: int) -> Mapping[int, Any]:
     spaces = [vars(sys.modules[name]) for name in names]
     spaces += [vars(kind) for space in spaces for kind in space.values() if isinstance(kind, type)]
     values = (value for space in spaces for value in space.values())
-    return {id(value): value for value in values if isinstance(value, np.ndarray)}
+    return {id(value): cast("Any", value) for value in values if isinstance(value, np.ndarray)}
 
 
 def _digest(array: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -98,10 +99,10 @@ def _with(number: float, scalar: Any) -> Any:
     It is a plain one if the scalar has another value.
     """
     recorder, value = active(), float(plain(scalar))
-    if not isinstance(scalar, TracedScalar) or not math.isclose(value, number, rel_tol=1e-14):
-        if value == value or number == number:
-            return number_of("float", scalar, number)
-    if recorder is not None and value != number and value == value:
+    is_close = math.isclose(value, number, rel_tol=1e-14) or (isnan(value) and isnan(number))
+    if recorder is None or not isinstance(scalar, TracedScalar) or not is_close:
+        return number_of("float", scalar, number)
+    if value != number and not isnan(value):
         recorder.observed[scalar.symbol] = np.array(number)
         scalar = recorder.wrapped(np.float64(number), scalar.symbol)
     result = float.__new__(RecordedFloat, number)
@@ -131,8 +132,9 @@ class PythonNumbers:
 
     def item(self, *args: Any) -> Any:
         """Return an element as a Python number, which is not recorded any more."""
-        number = plain(self).item(*args)
-        if type(number) is float and self.size == 1:
+        real = plain(self)
+        number = real.item(*args)
+        if type(number) is float and real.size == 1:
             return traced_float(self, number)
         return number_of("item", self, number)
 

@@ -17,7 +17,6 @@ from runtime.recording.operands import operands as operands_of
 from runtime.recording.operands import traced_leaves
 from runtime.recording.values import Array, RecordedValue, RecordingTrace, TracedScalar, plains
 
-
 _LATELY = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""
 

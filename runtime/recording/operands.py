@@ -21,8 +21,8 @@ _SIMPLE = (str, bytes, bool, int, float, complex, type(None), type, np.dtype, np
 _WIDE = frozenset("?dD")
 """The NumPy dtypes of wide arithmetic, whose results cannot wrap."""
 _WHOLE = frozenset(
-    ("bincount", "busday_count", "busday_offset", "digitize", "is_busday", "lexsort", "packbits", "ravel_multi_index", "unpackbits",
-     "unravel_index")
+    ("bincount", "busday_count", "busday_offset", "digitize", "is_busday", "lexsort", "packbits",
+     "ravel_multi_index", "unpackbits", "unravel_index")
 )  # fmt: skip
 """Compiled functions of NumPy that are exact for integers."""
 

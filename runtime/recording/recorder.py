@@ -405,8 +405,9 @@ class Recorder(NotingBuilder):
         An array of texts is recorded without a symbol, so that what NumPy makes of it is.
         """
         kind = cast("Any", type(real))
-        if symbol is None and not (kind is np.ndarray and is_text(real.dtype)):
-            return real
+        if symbol is None:
+            has_texts = kind is np.ndarray and is_text(real.dtype)
+            return self._array(real, None) if has_texts else real
         if kind is np.ndarray:
             return self._array(real, symbol)
         scalar_type = self.scalars.get(kind)

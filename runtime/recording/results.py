@@ -150,7 +150,7 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
         return visited[id(value)]
     visited[id(value)] = value
     if isinstance(value, np.ma.MaskedArray):
-        value._baseclass = np.ndarray
+        cast("Any", value)._baseclass = np.ndarray
     if isinstance(value, tuple):
         visited[id(cast("object", value))] = new = mapped_tuple(
             cast("Any", value), lambda item: _plain(item, visited)

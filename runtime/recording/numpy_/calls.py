@@ -125,7 +125,7 @@ def _of_lists(function: Any) -> Callable[..., Any]:
     return call
 
 
-_DISPATCHER = type(np.sum)
+_DISPATCHER = cast("type[Any]", type(np.sum))
 
 
 def _type(*args: Any, **kwargs: Any) -> Any:

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from graphir.ir.literals import is_literal
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
@@ -36,7 +37,6 @@ from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     RecordedValue,
-    TracedFloat,
     TracedScalar,
     UnrecordedError,
     active,
@@ -205,7 +205,7 @@ def _of_masked(
     recorder: Recorder, original: Any, value: Any, args: Sequence[Any], kwargs: Any
 ) -> Any:
     """Record np.array and similar constructors of a masked array: of its data, and of its mask."""
-    real, mask = original(value, *args, **kwargs), np.ma.getmask(value)
+    real, mask = original(value, *args, **kwargs), cast("Any", np.ma.getmask(value))
     if real is value or np.shape(real) != value.shape:
         return real
     kwargs = {name: x for name, x in kwargs.items() if name != "subok"}
@@ -484,9 +484,9 @@ def _vectorized(
     """Call a np.vectorize object, which calls the user's function with Python numbers.
 
     NumPy's code runs beside the recording, and the user's function in it. What the function does
-    with Python numbers is not recorded. If it asks nothing of NumPy, it computes as Python does, and
-    its results are those of the numbers that it reads. If it does, it must return recorded numbers,
-    and get no data but by what it captures.
+    with Python numbers is not recorded. If it asks nothing of NumPy, it computes as Python does,
+    and its results are those of the numbers that it reads. If it does, it must return recorded
+    numbers, and get no data but by what it captures.
     """
     if vectorize.signature is not None:
         return recorder.call(original, (vectorize, func, args), {})
@@ -539,7 +539,8 @@ def _vectorized(
 
 def _is_of_python(value: Any) -> bool:
     """Whether a value is a number of Python, or one of NumPy that is as wide."""
-    return isinstance(plain(value), (bool, int, float, complex, np.bool_, np.int64))
+    real = plain(value)
+    return is_literal(real) or type(real) in (np.float64, np.complex128, np.bool_, np.int64)
 
 
 def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
@@ -571,7 +572,7 @@ def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> An
 
     NumPy does not dispatch on a list.
     """
-    rows: Any = args[0] if args and isinstance(args[0], (list, tuple)) else ()
+    rows = cast("Sequence[Any]", args[0] if args and isinstance(args[0], (list, tuple)) else ())
     if traced_leaves(rows) or any(isinstance(row, (list, tuple)) for row in rows):
         args = (as_recorded(recorder, args[0]), *args[1:])
     return original(*args, **kwargs)

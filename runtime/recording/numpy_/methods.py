@@ -108,13 +108,14 @@ def _reordered(name: str) -> Callable[..., None]:
 
 def _sort_rows(recorder: Recorder, x: RecordedValue, *args: Any, **kwargs: Any) -> None:
     """Sort the rows of a structured array in place, each used field by their order."""
-    moved = x[x.argsort(*args, **kwargs)] if x.ndim == 1 else None
+    rows: Any = x[x.argsort(*args, **kwargs)] if x.ndim == 1 else None
     recorder.call(x.plain.sort, plains(args), plains(kwargs))
-    if moved is None or moved.plain.tobytes() != x.plain.tobytes():
+    if rows is None or rows.plain.tobytes() != x.plain.tobytes():
         return  # the next read of a field finds other values
     for name in x.plain.dtype.names or ():
         if recorder.has(x.plain.dtype[name]):
-            trace_of(x[name], recorder).write(trace_of(moved[name], recorder).read())
+            field: Any = x[name]
+            trace_of(field, recorder).write(trace_of(rows[name], recorder).read())
 
 
 def _order_of_rows(recorder: Recorder, x: RecordedValue, real: Any, order: Any) -> Any:
@@ -201,7 +202,7 @@ def _moving(name: str) -> Callable[..., Any]:
 
 _byteswap = traced("byteswap", not_an_op)
 _argsort = traced("argsort", sorting)
-_rounded = traced("round", in_ops(np.round))
+_round = traced("round", in_ops(np.round))
 
 
 class Methods(PythonNumbers, RecordedValue):
@@ -267,7 +268,7 @@ class Methods(PythonNumbers, RecordedValue):
     def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
         """Return the array rounded to a number of decimals."""
         if self.dtype.kind == "f":  # which NumPy rounds in a plain array, by out=...
-            return _rounded(self, decimals, **({} if out is None else {"out": out}))
+            return _round(self, decimals, **({} if out is None else {"out": out}))
         result = _NDARRAY.round(self, decimals, out)
         # A result of C code has a plain array that is a view. NumPy's result owns its memory, and
         # so does a copy.

@@ -62,7 +62,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     return method_of(recorder, ufunc, method, inputs, kwargs)
 
 
-_REFLECTED = {
+_REFLECTED: dict[Any, str] = {
     np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.power: "__rpow__",
     np.divide: "__rtruediv__", np.floor_divide: "__rfloordiv__", np.equal: "__eq__",
     np.not_equal: "__ne__", np.less: "__gt__", np.less_equal: "__ge__", np.greater: "__lt__",

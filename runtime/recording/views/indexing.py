@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -123,32 +124,36 @@ def _computed_positions(recorder: Recorder, x: RecordedValue, key: Any) -> Symbo
     The answer is None for a key without integers that ops of the graph compute, or with a mask.
     """
     keys, real = _keys(key), list(plains(_keys(key)))
-    computed = {
+    indices = {
         at: recorder.symbol(entry)
         for at, entry in enumerate(keys)
         if isinstance(entry, RecordedValue) and _dtype(entry).kind in "iu" and entry.size
     }
-    computed = {at: symbol for at, symbol in computed.items() if symbol.args}
-    if not computed or not all(map(_is_whole, real)):
+    indices = {at: symbol for at, symbol in indices.items() if symbol.args}
+    if not indices or not all(map(_is_whole, real)):
         return None
-    recorder.setting("an index", [entry for at, entry in enumerate(keys) if at not in computed])
-    others = [0 * entry if at in computed else entry for at, entry in enumerate(real)]
-    result = recorder.constant_array(places(x.plain, tuple(others)))
+    recorder.setting("an index", [entry for at, entry in enumerate(keys) if at not in indices])
+    origin = [0 * entry if at in indices else entry for at, entry in enumerate(real)]
+    result = recorder.constant_array(places(x.plain, tuple(origin)))
     inner = sum(entry is not None and entry is not Ellipsis for entry in real)
-    for at, index in computed.items():
+    sizes: tuple[int, ...] = x.shape
+    for at, index in indices.items():
         axis = sum(1 if y is not Ellipsis else x.ndim - inner for y in real[:at] if y is not None)
-        size, count = x.shape[axis], real[at].size
-        offsets = np.arange(size) * (places(x.plain, ...).strides[axis] // 8 if x.size else 0)
+        offsets = _line(sizes[axis]) * prod(sizes[axis + 1 :])
         part = recorder.emit(ops.gather, (recorder.constant_array(offsets), index), axis=0)
-        numbers = np.arange(count).reshape(-1, *[1] * (x.ndim - axis - 1))
-        numbers = np.broadcast_to(numbers, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-        others[at] = np.arange(count).reshape(real[at].shape)
-        chosen = numbers[tuple(others)]
-        others[at] = 0 * real[at]
-        if not np.array_equal(chosen, np.arange(count).reshape(index.shape)):
-            part = steps.Pick(np.ascontiguousarray(chosen)).forward(recorder, part)
+        numbers = _line(real[at].size)  # of the indices, and for each element of the result
+        column = numbers.reshape(-1, *[1] * (x.ndim - axis - 1))
+        whole = np.broadcast_to(column, (*sizes[:axis], numbers.size, *sizes[axis + 1 :]))
+        shaped = numbers.reshape(real[at].shape)
+        picks: Array = whole[tuple([shaped if i == at else y for i, y in enumerate(origin)])]
+        if not np.array_equal(picks, shaped):
+            part = steps.Pick(np.ascontiguousarray(picks)).forward(recorder, part)
         result = recorder.emit(ops.add, (result, part))
     return result
+
+
+def _line(count: int) -> Array:
+    return np.arange(count)
 
 
 def _is_whole(entry: Any) -> bool:
@@ -158,8 +163,7 @@ def _is_whole(entry: Any) -> bool:
     return (
         entry is None
         or entry is Ellipsis
-        or isinstance(entry, (slice, int))
-        and not isinstance(entry, bool)
+        or (isinstance(entry, (slice, int)) and not isinstance(entry, bool))
     )
 
 

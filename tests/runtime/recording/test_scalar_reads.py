@@ -7,7 +7,6 @@ import ctypes
 import datetime
 import decimal
 import json
-import math
 import struct
 from collections.abc import Callable
 from typing import Any
