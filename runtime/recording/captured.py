@@ -66,7 +66,8 @@ def arrays_of_numpy(modules: int) -> Mapping[int, Any]:
     spaces = [vars(sys.modules[name]) for name in names]
     spaces += [vars(kind) for space in spaces for kind in space.values() if isinstance(kind, type)]
     values = (value for space in spaces for value in space.values())
-    return {id(value): cast("Any", value) for value in values if isinstance(value, np.ndarray)}
+    arrays = [cast("Any", value) for value in values if isinstance(value, np.ndarray)]
+    return {id(array): array for array in arrays}
 
 
 def _digest(array: Any) -> int:

@@ -78,6 +78,8 @@ def callee(function: Any) -> Any:
         return function
     if type(function) is np.ufunc or type(function) is _DISPATCHER:
         return _of_lists(function)
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
+        return _of_lists(function)
     if is_scalar_type(function):
         return _scalar_type(function)
     for builtin, of_plain in _OF_CLASS:
@@ -101,11 +103,12 @@ def _of_lists(function: Any) -> Callable[..., Any]:
 
     In place of a ufunc's lists stand arrays of their own.
     """
-    is_ufunc, get_class, masked = isinstance(function, np.ufunc), type, np.ma.MaskedArray
+    is_ufunc = not isinstance(function, _DISPATCHER)
+    get_class, masked = type, np.ma.MaskedArray
 
     def call(*args: Any, **kwargs: Any) -> Any:
         kinds = [*map(get_class, args)]
-        if masked in kinds and is_ufunc and function.nout == 1 and not kwargs:
+        if masked in kinds and isinstance(function, np.ufunc) and function.nout == 1 and not kwargs:
             return ufuncs.of_masked(function, args)
         if list not in kinds and tuple not in kinds and "dtype" not in kwargs:
             return function(*args, **kwargs)
@@ -264,6 +267,7 @@ def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
 
 
 _READING_NAMES = (
+    *("reduce", "accumulate", "reduceat", "outer"),
     *("type", "pack", "pack_into", "Decimal", "Fraction", "timedelta", "array", "dump", "dumps"),
     *("c_float", "c_double", "c_int", "c_long", "nditer", "broadcast", "write", "update", "join"),
     *("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s", "new"),

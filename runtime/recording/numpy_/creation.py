@@ -47,6 +47,7 @@ from runtime.recording.values import (
     view_of,
 )
 from runtime.recording.views.indexing import assigned
+from runtime.recording.views.rows import table_of_columns, table_of_rows
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
@@ -95,9 +96,10 @@ def _replace() -> None:
     for namespace, name, maker in maker_places():
         _REPLACEMENTS.append((namespace, name, namespace[name]))
         namespace[name] = maker
-    original = getattr(np.vectorize, _VECTORIZE_CALL, None)
-    if original is not None:
-        setattr(np.vectorize, _VECTORIZE_CALL, recorded_function(original, _vectorized))
+    for owner, name, record in _METHODS:
+        original = getattr(owner, name, None)
+        if original is not None:
+            setattr(owner, name, recorded_function(original, record))
     for path in _DEMANDING:
         namespace = getattr(sys.modules.get(path), "__dict__", {})
         for name, original in list(namespace.items()):
@@ -128,9 +130,10 @@ def _restore() -> None:
     while _REPLACEMENTS:
         namespace, name, original = _REPLACEMENTS.pop()
         namespace[name] = original
-    wrapper = getattr(np.vectorize, _VECTORIZE_CALL, None)
-    if wrapper is not None:
-        setattr(np.vectorize, _VECTORIZE_CALL, wrapper.__wrapped__)
+    for owner, name, _ in _METHODS:
+        wrapper = getattr(owner, name, None)
+        if wrapper is not None:
+            setattr(owner, name, wrapper.__wrapped__)
 
 
 def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
@@ -190,7 +193,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
         return real if is_numpy else data(recorder, original.__name__, real)
 
-    table = _of_rows(recorder, value, real) if real.dtype.names else None
+    table = table_of_rows(recorder, value, real) if real.dtype.names else None
     if table is not None:
         return table
 
@@ -217,17 +220,6 @@ def _of_masked(
     if mask is not np.ma.nomask:
         result._mask = mask.copy()
     return result
-
-
-def _of_rows(recorder: Recorder, value: Any, real: Any) -> Any:
-    """Return the structured array of a list of tuples, assigned field by field; or None."""
-    rows = cast("list[Any]", value) if isinstance(value, list) else []
-    if not all(isinstance(row, tuple) for row in rows) or not traced_leaves(rows):
-        return None
-    table = recorder.zeros_of(real)
-    for name, column in zip(real.dtype.names, zip(*rows, strict=True), strict=True):
-        table[name] = list(column)
-    return table if table.plain.tobytes() == real.tobytes() else None
 
 
 def _conversion(
@@ -513,13 +505,12 @@ def _vectorized(
         for value in [*args] if is_of_python else [recorder.arguments]:
             NotingBuilder.read(recorder, name, value, reason)
     parts: Sequence[Any] = cast("Any", real) if isinstance(real, tuple) else (real,)
-    in_order = all(np.shape(x) == np.shape(parts[0]) for x in values) or np.ndim(parts[0]) < 2
-    in_order = in_order and all(np.asarray(x).flags.c_contiguous for x in values)
 
     def enter(place: int, part: Any) -> Symbol:
         results = returned[len(returned) - part.size :]
         elements = [x[place] if isinstance(real, tuple) else x for x in results]
-        if not (elements and in_order):
+        numbers = np.asarray(plains(elements)).astype(part.dtype).reshape(part.shape)
+        if not np.array_equal(numbers, part, equal_nan=part.dtype.kind in "fc"):
             raise UnrecordedError("it orders the results of Python's functions by itself")
         are_recorded = not has_data and all(isinstance(x, TracedScalar) for x in elements)
         if not (are_recorded or (is_of_python and all(map(_is_of_python, elements)))):
@@ -554,7 +545,19 @@ def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
     return not inputs.isdisjoint(reached)
 
 
-_VECTORIZE_CALL = "_vectorize_call"
+def _of_archive(recorder: Recorder, original: Any, archive: Any, key: Any) -> Any:
+    """Record an array of an .npz file, which NumPy loads where the program asks for it."""
+    with recording_with(None):
+        real = original(archive, key)
+    recorder.locate()
+    return data(recorder, "load", real)
+
+
+_METHODS: Sequence[tuple[Any, str, Callable[..., Any]]] = (
+    (np.vectorize, "_vectorize_call", _vectorized),
+    (np.lib.npyio.NpzFile, "__getitem__", _of_archive),
+)
+"""Methods of NumPy's classes that a recording replaces."""
 
 
 # -- functions that do not dispatch on the class
@@ -621,6 +624,7 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "eye": _made(_eye),
     "identity": _made(_identity),
     "fromiter": _iterated,
+    "rec.fromarrays": table_of_columns,
     **dict.fromkeys(_LOADERS - {"memmap"}, _external),
     "fromstring": _external,
     "frombuffer": _of_buffer,

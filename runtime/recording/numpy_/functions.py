@@ -312,7 +312,8 @@ def _place(recorder: Recorder, arr: Any, mask: Any, vals: Any) -> None:
 def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
     if x is UNSET and y is UNSET:
-        return np.asarray(condition).nonzero()
+        array = condition if isinstance(condition, RecordedValue) else np.asarray(condition)
+        return array.nonzero()
     values = (x,) if y is UNSET else (x, y)
     return _computed(recorder, np.where, (condition, *values), {})
 
