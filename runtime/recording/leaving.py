@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from math import isnan
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from graphir import DType
 from runtime.recording.values import TracedFloat, TracedScalar, active, plain, plains
 
+_SHORT = 1000
+"""The most elements of a list of recorded floats."""
 AS_BYTES = "gives its bytes to what is not recorded"
 AS_NUMBER = "is read as a Python number, by which the program may go on"
 AS_TEXT = "is read as text, by which the program may go on"
@@ -139,8 +141,13 @@ class PythonNumbers:
         return number_of("item", self, number)
 
     def tolist(self) -> Any:
-        """Return the elements as Python numbers, which are not recorded any more."""
-        return number_of("tolist", self, plain(self).tolist())
+        """Return the elements as Python numbers; floats of a short vector are recorded."""
+        real = plain(self)
+        is_short = real.dtype.kind == "f" and real.ndim == 1 and real.size <= _SHORT
+        recorder = active() if is_short else None
+        if recorder is not None and recorder.has_narrow_dtypes and not recorder.sites.leaves():
+            return list(map(traced_float, cast("Any", self), real.tolist()))
+        return number_of("tolist", self, real.tolist())
 
     def __float__(self) -> float:
         return number_of("float", self, float(plain(self)))
@@ -153,9 +160,16 @@ class PythonNumbers:
 
 
 class RecordedFloat(Texts, TracedFloat):
-    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings."""
+    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings.
+
+    A call of its class, as `type(x)(value)`, makes a plain float.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, *args: Any) -> Any:
+        """Return a plain float."""
+        return float(*args)
 
     def __float__(self) -> float:
         return number_of("float", self.scalar, self.plain)

@@ -144,6 +144,10 @@ def _float(*args: Any) -> float:
     return float(*args)
 
 
+def _map(function: Any, *iterables: Any) -> Any:
+    return map(_float if function is float else function, *iterables)
+
+
 def _hasattr(value: Any, name: str, /) -> bool:
     return hasattr(plain(value), name)
 
@@ -153,7 +157,7 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     return getattr(owner, name, *default)
 
 
-_OF_CLASS = (float, _float), (type, _type), (hasattr, _hasattr), (getattr, _getattr)
+_OF_CLASS = (float, _float), (map, _map), (type, _type), (hasattr, _hasattr), (getattr, _getattr)
 """Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
 
 

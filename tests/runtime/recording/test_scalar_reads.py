@@ -76,7 +76,6 @@ NAMED: dict[str, Callable[[Any], Any]] = {
     "c_double": lambda x: x * ctypes.c_double(half(x)[0]).value,
     "dumps": lambda x: x * json.loads(json.dumps({"a": half(x)[0]}))["a"],
     "int": lambda x: x * int(half(x)[0] * 1e9),
-    "tolist": lambda x: x * half(x).tolist()[0],
 }
 
 
