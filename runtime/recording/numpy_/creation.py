@@ -23,6 +23,7 @@ import numpy as np
 
 from graphir import DType, Symbol, ops
 from graphir.ir.literals import is_literal
+from graphir.location import ASSIGN
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
@@ -517,7 +518,10 @@ def _vectorized(
             raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")
         if are_recorded and len({plain(x).dtype for x in elements}) > 1:
             raise UnrecordedError("its results have several dtypes")
-        return recorder.reshaped(array_symbol(recorder, elements, part.reshape(-1)), part.shape)
+        symbol, to = recorder.listed(elements), recorder.dtype(part.dtype)
+        flat = part.reshape(-1)
+        cast = recorder.converted(symbol, elements, to, "result", "vectorize", flat, ASSIGN)
+        return recorder.reshaped(cast, part.shape)
 
     results = [
         recorder.wrapped(part, None)
