@@ -25,6 +25,7 @@ from runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
     TracedFloat,
+    TracedScalar,
     UnrecordedError,
     active,
     plain,
@@ -58,7 +59,10 @@ def get(x: RecordedValue, key: Any) -> Any:
         recorder.locate()
         recorder.setting("an index", key)
         return recorder.wrapped(real, None)
-    if not is_basic(key):
+    is_read = isinstance(real, np.ndarray) or not any(
+        _is_computed(recorder, entry) for entry in _keys(key)
+    )
+    if not (is_basic(key) and is_read):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
     recorder.setting("an index", key)
@@ -129,10 +133,13 @@ def _computed_positions(recorder: Recorder, x: RecordedValue, key: Any) -> Symbo
         for at, entry in enumerate(keys)
         if isinstance(entry, RecordedValue) and _dtype(entry).kind in "iu" and entry.size
     }
+    indices |= {at: entry.symbol for at, entry in enumerate(keys) if _is_computed(recorder, entry)}
     indices = {at: symbol for at, symbol in indices.items() if symbol.args}
     if not indices or not all(map(_is_whole, real)):
         return None
     recorder.setting("an index", [entry for at, entry in enumerate(keys) if at not in indices])
+    if x.ndim == len(keys) == 1:
+        return indices[0]
     origin = [0 * entry if at in indices else entry for at, entry in enumerate(real)]
     result = recorder.constant_array(places(x.plain, tuple(origin)))
     inner = sum(entry is not None and entry is not Ellipsis for entry in real)
@@ -150,6 +157,13 @@ def _computed_positions(recorder: Recorder, x: RecordedValue, key: Any) -> Symbo
             part = steps.Pick(np.ascontiguousarray(picks)).forward(recorder, part)
         result = recorder.emit(ops.add, (result, part))
     return result
+
+
+def _is_computed(recorder: Recorder, entry: Any) -> bool:
+    """Whether a part of a key is an integer that ops of the graph compute."""
+    if not isinstance(entry, TracedScalar) or entry.recorder is not recorder:
+        return False
+    return entry.plain.dtype.kind in "iu" and bool(entry.symbol.args)
 
 
 def _line(count: int) -> Array:
