@@ -2,11 +2,11 @@
 
 Floats are float64 and complex numbers complex128. Integers are int64, or a float64 array if one
 element does not fit. A cast keeps its purpose only: to bool it computes `!= 0`; a user's cast of
-float to integer truncates; an integer becomes float, a real number complex. A cast that merely
-changes the representation leaves its values as they are, and so does a promotion of integers that
-float64 cannot represent. Bitwise ops, shifts and the next float have no meaning apart from a dtype:
-these ops keep their dtypes, except that a left shift by all bits of a dtype shifts no bit out. The
-rounding of float64 and complex128 itself is in no reported error.
+float to integer truncates, and leaves NaN; an integer becomes float, a real number complex. A cast
+that merely changes the representation leaves its values as they are, and so does a promotion of
+integers that float64 cannot represent. Bitwise ops, shifts and the next float have no meaning apart
+from a dtype: these ops keep their dtypes, except that a left shift by all bits of a dtype shifts no
+bit out. The rounding of float64 and complex128 itself is in no reported error.
 """
 
 from __future__ import annotations
@@ -577,8 +577,8 @@ def _as_integers(operands: Sequence[Array]) -> Sequence[Array]:
 
 
 def _truncate(x: Array) -> Array:
-    """Truncate floats, NaN to 0; int64 if all values fit, else float64."""
-    whole = np.where(np.isnan(x), 0.0, np.trunc(x))
+    """Truncate floats: int64 if all values fit, else float64, as for NaN, which is no integer."""
+    whole = np.trunc(x)
     return whole.astype(np.int64) if _fits_int64(whole) else whole
 
 

@@ -57,6 +57,9 @@ class RecordedArray(Texts, Dispatching, Methods):
         return getattr(memory_map, name)
 
 
+RecordedArray.__name__ = "array"  # which the texts of masked arrays name
+
+
 class RecordTable(RecordedArray):
     """A recorded record array: its fields are attributes too."""
 

@@ -16,7 +16,7 @@ from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
-from runtime.recording.numpy_.dates import integers, is_counted
+from runtime.recording.numpy_.dates import integers, is_dated
 from runtime.recording.values import TracedScalar, plains
 
 Array: TypeAlias = NDArray[Any]
@@ -129,12 +129,17 @@ class RecordingBuilder(ViewBuilder):
         """
         dtype_ = self._dtypes.get(dtype)
         if dtype_ is None:
-            if isinstance(dtype, np.dtype) and is_counted(cast("Any", dtype)):
+            if isinstance(dtype, np.dtype) and is_dated(cast("Any", dtype)):
                 self.has_dates, dtype_ = True, DType.int64
             else:
                 dtype_ = self.graph.rules.supported(DType.from_numpy(dtype))
             self._dtypes[dtype] = dtype_
         return dtype_
+
+    @property
+    def has_narrow_dtypes(self) -> bool:
+        """Whether the program has numbers that are narrower than those of Python, so far."""
+        return any(np.dtype(dtype).char not in _OF_PYTHON for dtype in self._dtypes)
 
     def has(self, dtype: Any) -> bool:
         """Whether graphs under these rules have a NumPy dtype."""
@@ -214,6 +219,9 @@ class RecordingBuilder(ViewBuilder):
         if key not in self._constants:
             self._constants[key] = self.weak(value, weak, value)
         return self._constants[key]
+
+
+_OF_PYTHON = frozenset("?lqdDMmUSOV")
 
 
 def is_truncation(source: DType, to: DType) -> bool:

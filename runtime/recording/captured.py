@@ -11,13 +11,15 @@ from __future__ import annotations
 import operator
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+
+from runtime.recording.values import TracedFloat
 
 MOST = 100_000
 """The most objects that the search visits."""
@@ -52,6 +54,20 @@ class Brought:
                 return entry[1] == _digest(entry[0])
             owner = getattr(owner, "base", None)
         return False
+
+
+@lru_cache(maxsize=1)
+def arrays_of_numpy(modules: int) -> Mapping[int, Any]:
+    """Return the arrays in NumPy's modules and classes by id, as the domains of polynomials.
+
+    `modules` is the number of modules, which imports change.
+    """
+    names = [name for name in sys.modules if name.partition(".")[0] == "numpy"]
+    spaces = [vars(sys.modules[name]) for name in names]
+    spaces += [vars(kind) for space in spaces for kind in space.values() if isinstance(kind, type)]
+    values = (value for space in spaces for value in space.values())
+    arrays = [cast("Any", value) for value in values if isinstance(value, np.ndarray)]
+    return {id(array): array for array in arrays}
 
 
 def _digest(array: Any) -> int:
@@ -127,7 +143,7 @@ _Names = frozenset[str]
 _NO_NAMES: _Names = frozenset()
 
 
-_ARRAYS = (np.ndarray, np.generic, np.random.Generator)
+_ARRAYS = (np.ndarray, np.generic, np.random.Generator, TracedFloat)
 
 
 def slots(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from math import isnan
+from typing import Any, cast
 
-from runtime.recording.values import active, plain, plains
+import numpy as np
 
+from graphir import DType
+from runtime.recording.values import TracedFloat, TracedScalar, active, plain, plains
+
+_SHORT = 1000
+"""The most elements of a list of recorded floats."""
 AS_BYTES = "gives its bytes to what is not recorded"
 AS_NUMBER = "is read as a Python number, by which the program may go on"
 AS_TEXT = "is read as text, by which the program may go on"
@@ -61,6 +68,50 @@ def text_of(value: Any, text: str) -> str:
     return text
 
 
+def traced_float(value: Any, number: float) -> float:
+    """Return a Python float of a recorded value, recorded if the program may go on by it.
+
+    It is recorded only beside numbers that are narrower than those of Python: other values have
+    no errors that the float could carry on.
+    """
+    recorder = active()
+    if recorder is None or not recorder.locate() or not recorder.has_narrow_dtypes:
+        return number_of("float", value, number)
+    if recorder.sites.leaves():
+        return number_of("float", value, number)
+    symbol = recorder.before(value)
+    if symbol is None or symbol.dtype.is_complex:
+        return number_of("float", value, number)
+    symbol = recorder.cast(recorder.reshaped(symbol, ()), DType.float64)
+    return _with(number, recorder.wrapped(np.float64(number), symbol))
+
+
+def function_of(name: str, value: Any, number: float) -> Any:
+    """Return a result of a function of Python's math modules, recorded as that of NumPy's name."""
+    x = value if isinstance(value, TracedFloat) else traced_float(value, float(plain(value)))
+    if not isinstance(x, TracedFloat):
+        return number
+    with np.errstate(all="ignore"):
+        return _with(number, getattr(np, name)(x.scalar))
+
+
+def _with(number: float, scalar: Any) -> Any:
+    """Return a recorded float with the symbol of a scalar, which NumPy may have rounded otherwise.
+
+    It is a plain one if the scalar has another value.
+    """
+    recorder, value = active(), float(plain(scalar))
+    is_close = math.isclose(value, number, rel_tol=1e-14) or (isnan(value) and isnan(number))
+    if recorder is None or not isinstance(scalar, TracedScalar) or not is_close:
+        return number_of("float", scalar, number)
+    if value != number and not isnan(value):
+        recorder.observed[scalar.symbol] = np.array(number)
+        scalar = recorder.wrapped(np.float64(number), scalar.symbol)
+    result = float.__new__(RecordedFloat, number)
+    result.plain, result.scalar = number, scalar
+    return result
+
+
 class Texts:
     """The methods of recorded arrays and scalars that give texts."""
 
@@ -83,11 +134,20 @@ class PythonNumbers:
 
     def item(self, *args: Any) -> Any:
         """Return an element as a Python number, which is not recorded any more."""
-        return number_of("item", self, plain(self).item(*args))
+        real = plain(self)
+        number = real.item(*args)
+        if type(number) is float and real.size == 1:
+            return traced_float(self, number)
+        return number_of("item", self, number)
 
     def tolist(self) -> Any:
-        """Return the elements as Python numbers, which are not recorded any more."""
-        return number_of("tolist", self, plain(self).tolist())
+        """Return the elements as Python numbers; floats of a short vector are recorded."""
+        real = plain(self)
+        is_short = real.dtype.kind == "f" and real.ndim == 1 and real.size <= _SHORT
+        recorder = active() if is_short else None
+        if recorder is not None and recorder.has_narrow_dtypes and not recorder.sites.leaves():
+            return list(map(traced_float, cast("Any", self), real.tolist()))
+        return number_of("tolist", self, real.tolist())
 
     def __float__(self) -> float:
         return number_of("float", self, float(plain(self)))
@@ -97,3 +157,84 @@ class PythonNumbers:
 
     def __complex__(self) -> complex:
         return number_of("complex", self, complex(plain(self)))
+
+
+class RecordedFloat(Texts, TracedFloat):
+    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings.
+
+    A call of its class, as `type(x)(value)`, makes a plain float.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any) -> Any:
+        """Return a plain float."""
+        return float(*args)
+
+    def __float__(self) -> float:
+        return number_of("float", self.scalar, self.plain)
+
+    def __int__(self) -> int:
+        return number_of("int", self.scalar, int(self.plain))
+
+    def __bool__(self) -> bool:
+        return bool(self.scalar != 0.0)
+
+    def __round__(self, *digits: Any) -> Any:
+        return number_of("round", self.scalar, round(self.plain, *plains(digits)))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return float, (number_of("__reduce_ex__", self.scalar, self.plain),)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+def _float_operator(name: str) -> Callable[..., Any]:
+    compute = getattr(float, name)
+
+    def method(self: RecordedFloat, *others: Any) -> Any:
+        if not all(type(x) in (int, float, bool, RecordedFloat) for x in others):
+            return NotImplemented
+        number = compute(self.plain, *map(plain, others))
+        recorder = active()
+        if recorder is None or number is NotImplemented:
+            return number
+        operands = [x.scalar if type(x) is RecordedFloat else float(x) for x in others]
+        with np.errstate(all="ignore"):
+            scalar = getattr(self.scalar, name)(*operands)
+        if type(number) is bool or type(number) is not float:
+            if type(number) is not bool:
+                number_of(name, [self.scalar, *operands], number)
+            return number
+        return _with(number, scalar)
+
+    method.__name__ = name
+    return method
+
+
+def _reading_method(name: str) -> Callable[..., Any]:
+    def method(self: RecordedFloat, *args: Any) -> Any:
+        recorder = active()
+        if recorder is not None:
+            recorder.locate()
+            recorder.read(name, self.scalar, AS_NUMBER)
+        return getattr(self.plain, name)(*plains(args))
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(RecordedFloat, f"__{_name}__", _float_operator(f"__{_name}__"))
+    setattr(RecordedFloat, f"__r{_name}__", _float_operator(f"__r{_name}__"))
+for _name in ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(RecordedFloat, f"__{_name}__", _float_operator(f"__{_name}__"))
+for _name in (
+    *("__hash__", "__trunc__", "__floor__", "__ceil__", "__divmod__", "__rdivmod__"),
+    *("as_integer_ratio", "hex", "is_integer", "conjugate"),
+):
+    setattr(RecordedFloat, _name, _reading_method(_name))

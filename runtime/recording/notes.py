@@ -17,6 +17,9 @@ from runtime.recording.operands import operands as operands_of
 from runtime.recording.operands import traced_leaves
 from runtime.recording.values import Array, RecordedValue, RecordingTrace, TracedScalar, plains
 
+_LATELY = 8
+"""The steps that a function of NumPy adds after a read of its own, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -122,6 +125,18 @@ class NotingBuilder(RecordingBuilder):
             if self._read_places.pop(place, None) is not None:
                 self._reads.difference_update((x.index, step.truth) for x in step.operands or ())
         del self.steps[since:]
+
+    def forget_read(self, what: str, symbol: Symbol) -> None:
+        """Drop the read of one symbol among the last steps, if there is one."""
+        for place in range(len(self.steps) - 1, max(len(self.steps) - _LATELY, 0) - 1, -1):
+            if (self.steps[place].what, self.steps[place].operands) == (what, (symbol,)):
+                del self.steps[place]
+                self._reads.discard((symbol.index, False))
+                for at in range(place, len(self.steps) + 1):
+                    count = self._read_places.pop(at, None)
+                    if at > place and count is not None:
+                        self._read_places[at - 1] = count
+                return
 
     def settled_steps(self) -> list[OpaqueStep]:
         """Return the steps of flat code: reads after which it computes nothing steer no values."""

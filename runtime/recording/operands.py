@@ -11,7 +11,7 @@ import numpy as np
 from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
 from runtime.recording.structured import structured_trace
-from runtime.recording.values import RecordedValue, RecordingTrace, TracedScalar
+from runtime.recording.values import RecordedValue, RecordingTrace, TracedFloat, TracedScalar
 
 if TYPE_CHECKING:
     from runtime.recording.notes import NotingBuilder
@@ -21,8 +21,8 @@ _SIMPLE = (str, bytes, bool, int, float, complex, type(None), type, np.dtype, np
 _WIDE = frozenset("?dD")
 """The NumPy dtypes of wide arithmetic, whose results cannot wrap."""
 _WHOLE = frozenset(
-    ("bincount", "digitize", "lexsort", "packbits", "ravel_multi_index", "unpackbits",
-     "unravel_index")
+    ("bincount", "busday_count", "busday_offset", "digitize", "is_busday", "lexsort", "packbits",
+     "ravel_multi_index", "unpackbits", "unravel_index")
 )  # fmt: skip
 """Compiled functions of NumPy that are exact for integers."""
 
@@ -53,16 +53,26 @@ def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
         if trace is None or not trace.is_certain:
             raise _UnknownOperandError
         yield from trace.symbols()
+    elif isinstance(value, TracedFloat):
+        yield value.scalar.symbol
     elif isinstance(value, TracedScalar):
         yield _required(value.symbol if value.recorder is recorder else None)
     elif isinstance(value, np.ndarray):
-        if value.size:
+        if value.size and not is_text(cast("Any", value).dtype):
             yield _required(_known(recorder, cast("Any", value)))
     elif isinstance(value, (set, frozenset)):
         for part in leaves([*cast("Iterable[Any]", value)]):
             yield from _symbols(recorder, part)
     elif not (isinstance(value, _SIMPLE) or value is ... or _is_numpy(value)):
         raise _UnknownOperandError
+
+
+def is_text(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is that of texts or bytes, which carry no error: what they were made of did.
+
+    The recorder notes values of which the program makes texts as read.
+    """
+    return dtype.kind in "US"
 
 
 def _required(symbol: Symbol | None) -> Symbol:
@@ -91,7 +101,7 @@ def _trace(array: Any) -> RecordingTrace | None:
 def _is_numpy(value: Any) -> bool:
     """Whether a value is a function of NumPy or of this project, which calls no user code."""
     if isinstance(value, np.ufunc):  # ufuncs of np.frompyfunc, on objects alone, call user code
-        return any(set(loop) - set("O->") for loop in value.types)
+        return not value.types or any(set(loop) - set("O->") for loop in value.types)
     if isinstance(value, _DISPATCHER):
         return True
     if not isinstance(value, (FunctionType, MethodType, BuiltinFunctionType)):
@@ -119,4 +129,8 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
 
 def traced_leaves(value: Any) -> list[Any]:
     """Return the recorded values in a value, also inside lists, tuples, dicts and slices."""
-    return [leaf for leaf in leaves(value) if isinstance(leaf, (RecordedValue, TracedScalar))]
+    return [
+        leaf.scalar if isinstance(leaf, TracedFloat) else leaf
+        for leaf in leaves(value)
+        if isinstance(leaf, (RecordedValue, TracedScalar, TracedFloat))
+    ]

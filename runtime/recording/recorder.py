@@ -7,6 +7,7 @@ describes becomes an input of the graph, with a note.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import signature
@@ -27,17 +28,18 @@ from graphir.semantics.sums import rounds_each_sum
 from runtime.audit.library_calls import CallResult
 from runtime.audit.opaque import OpaqueStep
 from runtime.recording.builder import beyond_range, is_truncation
-from runtime.recording.captured import Brought
+from runtime.recording.captured import Brought, arrays_of_numpy
 from runtime.recording.notes import NotingBuilder
 from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
-from runtime.recording.operands import is_wide, traced_leaves
+from runtime.recording.operands import is_text, is_wide, traced_leaves
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import CallSites
 from runtime.recording.structured import StructuredTrace, Take, leaf_fields, moved, used_fields
 from runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
+    TracedFloat,
     TracedScalar,
     UnrecordedError,
     Untaken,
@@ -73,6 +75,8 @@ class Recorder(NotingBuilder):
     def __init__(self, graph: Graph, sites: CallSites) -> None:
         super().__init__(graph)
         self.sites = sites
+        self.located = 0
+        """The number of steps of the program that the recorder has met so far."""
         self.enter()
         self.call_result: Any = UNDONE
         self.known_call: KnownCall | None = None
@@ -126,6 +130,7 @@ class Recorder(NotingBuilder):
 
     def locate(self) -> bool:
         """Locate the next symbols at the user's line; return False during a module's import."""
+        self.located += 1
         site = self.sites.here(3)
         self.here, self._call = site
         return site is not self.sites.importing
@@ -170,6 +175,8 @@ class Recorder(NotingBuilder):
         elif self.object_makers:
             reason = f"is taken as given: {self.made_of_objects}"
         symbol = self.input(array)
+        if parent is None and id(array) in arrays_of_numpy(len(sys.modules)):
+            return symbol
         if parent is not None:
             self.step(
                 what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
@@ -239,7 +246,13 @@ class Recorder(NotingBuilder):
             trace = entry and entry()
             if trace is not None and trace.plain is base:
                 return trace
-            base = getattr(base, "base", None)
+            if isinstance(base, RecordedValue):  # under a view of an array of another class
+                trace = base.recording_trace
+                if trace is not None and trace.recorder is self:
+                    return trace
+                base = cast("Any", np.ndarray).base.__get__(base)
+            else:
+                base = getattr(base, "base", None)
         return None
 
     def leave(self, value: Any, surely: bool = True, part: int = 0) -> None:
@@ -271,10 +284,17 @@ class Recorder(NotingBuilder):
         """
         leaves = self.sites.leaves()
         if not leaves:
-            self.read(what, value, reason)
+            self.read(what, self._truncated(value) if what == "int" else value, reason)
         for leaf in traced_leaves(value):
             self.leave(leaf, leaves, part)
         return leaves
+
+    def _truncated(self, value: Any) -> Any:
+        """Return the symbol of a float as an integer, which is all that `int` reads of it."""
+        real, symbol = plain(value), self.before(value)
+        if symbol is None or np.size(real) != 1 or not symbol.dtype.is_float:
+            return value
+        return self.cast(symbol, DType.int64) if abs(float(real)) < 2**62 else value
 
     def counted(self) -> int:
         """Count a write, and return its number."""
@@ -301,6 +321,8 @@ class Recorder(NotingBuilder):
             return value.symbol if value.recorder is self else self.constant(value.plain)
         if type(value) is np.ndarray:
             return self.outside(value)
+        if isinstance(value, TracedFloat):
+            return value.scalar.symbol
         if isinstance(value, (np.generic, bool, int, float, complex)):
             source = self.numbers.get(id(cast("Any", value))) if isinstance(value, _DATES) else None
             if source is not None and source[0] is value:
@@ -329,7 +351,7 @@ class Recorder(NotingBuilder):
             if isinstance(value, RecordedValue):
                 symbol = trace_of(value, self).read()
             elif is_literal(value):
-                symbol, literals = value, True
+                symbol, literals = plain(value), True
             else:
                 symbol = self.symbol(value)
             symbols.append(symbol)
@@ -338,7 +360,16 @@ class Recorder(NotingBuilder):
                 symbol_ if isinstance(symbol_, Symbol) else self.literal(op, symbols, i)
                 for i, symbol_ in enumerate(symbols)
             ]
+            if any(isinstance(value, TracedFloat) for value in values):
+                self._trace_floats(op, values, symbols)
         return tuple(symbols)
+
+    def _trace_floats(self, op: Op, values: Sequence[Any], symbols: list[Any]) -> None:
+        """Replace the literals of recorded Python floats by their values, cast as literals are."""
+        dtypes = self.graph.infer(op, tuple(symbols), {}).operands
+        for i, (value, to) in enumerate(zip(values, dtypes, strict=False)):
+            if isinstance(value, TracedFloat):
+                symbols[i] = self.cast(value.scalar.symbol, to, op.operand(i), op.name)
 
     def listed(self, values: Any) -> Symbol:
         """Return the symbol of the array that NumPy makes of a list.
@@ -370,10 +401,14 @@ class Recorder(NotingBuilder):
     # -- results
 
     def wrapped(self, real: Any, symbol: Symbol | None) -> Any:
-        """Return a result in the form that the program gets; without symbol it stays plain."""
+        """Return a result in the form that the program gets; without symbol it stays plain.
+
+        An array of texts is recorded without a symbol, so that what NumPy makes of it is.
+        """
         kind = cast("Any", type(real))
         if symbol is None:
-            return real
+            has_texts = kind is np.ndarray and is_text(real.dtype)
+            return self._array(real, None) if has_texts else real
         if kind is np.ndarray:
             return self._array(real, symbol)
         scalar_type = self.scalars.get(kind)
@@ -415,6 +450,8 @@ class Recorder(NotingBuilder):
             return value
         if not isinstance(cast("object", value), np.generic):
             self._arguments[id(value)] = name
+        if is_text(value.dtype) and isinstance(value, np.ndarray):
+            return self._entry(value, lambda real: RecordingTrace(self, real, None))
         if value.dtype.names or not self.has(value.dtype):
             return self._structured(value, partial(self._data_input, name=None))
         name = None if name in self.graph.input_names else name
@@ -428,6 +465,8 @@ class Recorder(NotingBuilder):
         """Return an array that the program captures, with an input from its first use on."""
         if isinstance(value, np.generic) or not self._is_plain(value):
             return cast("Any", value)
+        if is_text(value.dtype):
+            return self._entry(value, lambda real: RecordingTrace(self, real, None))
         if value.dtype.names or not self.has(value.dtype):
             return self._structured(value, partial(self.taken, name=None))
         return self._entry(
@@ -551,8 +590,8 @@ class Recorder(NotingBuilder):
             if real.dtype.kind == "O" and name not in self.object_makers:
                 self.object_makers.append(name)
             # A function of the user that a ufunc calls may keep what it gets.
-            is_text = real.dtype.kind in "USO" and not isinstance(self._function(), np.ufunc)
-            note = self.hand_out if is_text else self.read
+            is_shown = real.dtype.kind in "USO" and not isinstance(self._function(), np.ufunc)
+            note = self.hand_out if is_shown else self.read
             note(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped
@@ -654,6 +693,11 @@ class Recorder(NotingBuilder):
 
         return self._traced(real, StructuredTrace(self, real, take, exact and operands == ()))
 
+    def zeros_of(self, real: Array) -> RecordedValue:
+        """Return a structured array of zeros with the dtype and shape of another."""
+        zeros = np.zeros(real.shape, real.dtype)
+        return self._traced(zeros, StructuredTrace(self, zeros, self.constant_array, True))
+
     def moved(
         self, array: RecordedValue, real: Array, move: Callable[[RecordedValue], RecordedValue]
     ) -> RecordedValue:
@@ -665,12 +709,15 @@ class Recorder(NotingBuilder):
         what = self.calls[0] if self.calls else name
         running = self._running_call(name)
         symbol, operands = self.input(real), operands_of(self, self.arguments)
+        if operands == () and any(is_text(plain(x).dtype) for x in traced_leaves(self.arguments)):
+            self.data.append(symbol)  # texts are data, as those of files are
+            return symbol
         exact = is_wide(what, self._function(), operands, real)
         place = None if running is None else running.call.place(real, self.call_result)
         result = None
         has_floats = running is not None and any(x.dtype.is_inexact for x in running.symbols)
         if dates.is_dated(real.dtype):
-            running = None
+            running, exact = None, exact or what == "numpy.unique"
         if running is not None and place is not None and (has_floats or not exact):
             operands, result, exact = running.symbols, CallResult(running.call, place), False
         self.step(what, f"is taken as given: {why}", (symbol,), operands, exact, result)
@@ -712,8 +759,9 @@ class Recorder(NotingBuilder):
                 return leaf
             real, place = plain(leaf), next(places)
             symbol, reason = self.input(real), "is taken as given: its parts have no ops"
-            call = CallResult(running.call, place)
-            self.step(name, reason, (symbol,), running.symbols, result=call)
+            call, exact = CallResult(running.call, place), is_wide(name, None, (), real)
+            exact = exact and not running.symbols  # as of lists of numbers
+            self.step(name, reason, (symbol,), running.symbols, exact, result=call)
             return self.wrapped(real, symbol)
 
         return mapped(step_result, result)

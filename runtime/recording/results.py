@@ -12,7 +12,7 @@ import numpy as np
 from graphir import ops
 from runtime.recording.captured import mapped_tuple, slot_names
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, TracedScalar, plain
+from runtime.recording.values import RecordedValue, TracedFloat, TracedScalar, plain
 from runtime.recording.views.indexing import FlatIterator
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
@@ -37,6 +37,14 @@ def _walk(
     if isinstance(value, (RecordedValue, TracedScalar)):
         for leaf in recorder.fields(value):
             leaves_by_id.setdefault(id(leaf), leaf)
+    elif isinstance(value, TracedFloat):
+        leaves_by_id.setdefault(id(value), value.scalar)
+    elif type(value) is np.ma.MaskedArray:
+        if id(value) not in visited and recorder.has(value.dtype):
+            visited.add(id(value))
+            data = value.filled(value.dtype.type(0))  # of the masked elements, only that they are
+            if isinstance(data, RecordedValue):
+                leaves_by_id.setdefault(id(data), data)
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
@@ -105,7 +113,8 @@ def output_names(
         if isinstance(key, str):
             for name, leaf in _named_leaves(key, value):
                 number, source = recorder.numbers.get(id(leaf), (None, None))
-                names[id(source if number is leaf else leaf)] = name
+                leaf = source if number is leaf else leaf
+                names[id(leaf.scalar if isinstance(leaf, TracedFloat) else leaf)] = name
     return [names.get(id(value), "") for value in outputs]
 
 
@@ -132,7 +141,7 @@ def plain_result(result: Any) -> Any:
 
 
 def _plain(value: Any, visited: dict[int, Any]) -> Any:
-    if isinstance(value, (RecordedValue, TracedScalar)):
+    if isinstance(value, (RecordedValue, TracedScalar, TracedFloat)):
         return plain(value)
     if isinstance(value, FlatIterator):
         return value.plain
@@ -145,6 +154,8 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
     if id(value) in visited:
         return visited[id(value)]
     visited[id(value)] = value
+    if isinstance(value, np.ma.MaskedArray):
+        cast("Any", value)._baseclass = np.ndarray
     if isinstance(value, tuple):
         visited[id(cast("object", value))] = new = mapped_tuple(
             cast("Any", value), lambda item: _plain(item, visited)

@@ -226,9 +226,22 @@ class TracedScalar:
         return type(self).__mro__[1](self)
 
 
+class TracedFloat(float):
+    """A Python float of a recorded program; `scalar` is the recorded float64 with its symbol."""
+
+    __slots__ = ("plain", "scalar")
+
+    plain: float
+    scalar: Any
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
+        return float
+
+
 def plain(value: Any) -> Any:
     """Return the plain value of a recorded value; other values as they are."""
-    return value.plain if isinstance(value, (RecordedValue, TracedScalar)) else value
+    return value.plain if isinstance(value, (RecordedValue, TracedScalar, TracedFloat)) else value
 
 
 def plains(value: Any) -> Any:
@@ -267,6 +280,9 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     ):
         parent = trace_of(source, recorder)
         return view_trace(parent, array.plain)
+    owner = recorder.owner(array.plain)  # as of a view of an array of another class
+    if owner is not None:
+        return view_trace(owner, array.plain)
     return RecordingTrace(recorder, array.plain, recorder.retaken(array.plain))
 
 

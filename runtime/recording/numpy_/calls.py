@@ -25,11 +25,25 @@ from graphir.numpy_api.arrays.operands import leaves
 from graphir.promotion.scalars import identity_key
 from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
-from runtime.recording.numpy_.creation import array_symbol, data, recorded_function
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT, traced_float
+from runtime.recording.numpy_ import functions, ufuncs
+from runtime.recording.numpy_.creation import (
+    array_symbol,
+    as_recorded,
+    data,
+    recorded_function,
+)
 from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import active, plain, plains, recording_with
+from runtime.recording.values import (
+    RecordedValue,
+    TracedFloat,
+    TracedScalar,
+    active,
+    plain,
+    plains,
+    recording_with,
+)
 
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
 OWNER = "__graphir_owner__"
@@ -62,6 +76,10 @@ def callee(function: Any) -> Any:
     """Return the function that the program calls in place of a function."""
     if active() is None:
         return function
+    if type(function) is np.ufunc or type(function) is _DISPATCHER:
+        return _of_lists(function)
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
+        return _of_lists(function)
     if is_scalar_type(function):
         return _scalar_type(function)
     for builtin, of_plain in _OF_CLASS:
@@ -79,8 +97,55 @@ def callee(function: Any) -> Any:
     return function if package in LIBRARIES or is_user(module) else _from_outside(function)
 
 
+@lru_cache(maxsize=1024)
+def _of_lists(function: Any) -> Callable[..., Any]:
+    """Return a function of NumPy that records its call on lists: NumPy does not dispatch on them.
+
+    In place of a ufunc's lists stand arrays of their own.
+    """
+    is_ufunc = not isinstance(function, _DISPATCHER)
+    get_class, masked = type, np.ma.MaskedArray
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kinds = [*map(get_class, args)]
+        if masked in kinds and isinstance(function, np.ufunc) and function.nout == 1 and not kwargs:
+            return ufuncs.of_masked(function, args)
+        if list not in kinds and tuple not in kinds and "dtype" not in kwargs:
+            return function(*args, **kwargs)
+        recorder = active()
+        if recorder is None or not recorder.locate():
+            return function(*args, **kwargs)
+        if is_ufunc:
+            arrays = [
+                as_recorded(recorder, x) if kind is list or kind is tuple else x
+                for x, kind in zip(args, kinds, strict=True)
+            ]
+            return function(*arrays, **kwargs)
+        if list in kinds or kinds[:1] == [tuple]:
+            return functions.call(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+_DISPATCHER = cast("type[Any]", type(np.sum))
+
+
 def _type(*args: Any, **kwargs: Any) -> Any:
     return type(*map(plain, args)) if len(args) == 1 and not kwargs else type(*args, **kwargs)
+
+
+def _float(*args: Any) -> float:
+    value: Any = args[0] if len(args) == 1 else None
+    if isinstance(value, TracedFloat):
+        return value
+    if isinstance(value, (RecordedValue, TracedScalar)) and value.plain.dtype.kind in "fiu":
+        return traced_float(value, float(value.plain))
+    return float(*args)
+
+
+def _map(function: Any, *iterables: Any) -> Any:
+    return map(_float if function is float else function, *iterables)
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
@@ -92,7 +157,7 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     return getattr(owner, name, *default)
 
 
-_OF_CLASS = (type, _type), (hasattr, _hasattr), (getattr, _getattr)
+_OF_CLASS = (float, _float), (map, _map), (type, _type), (hasattr, _hasattr), (getattr, _getattr)
 """Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
 
 
@@ -176,7 +241,7 @@ def _scalar(recorder: Recorder, kind: Any, *args: Any, **kwargs: Any) -> Any:
     if len(args) != 1:
         return real
     recorder.locate()
-    if not traced_leaves(args):
+    if not traced_leaves(args) and not isinstance(args[0], (list, tuple)):
         is_number = isinstance(args[0], (int, float, complex))
         return recorder.wrapped(real, recorder.constant(real)) if is_number else real
     return recorder.outcome(kind.__name__, real, lambda: array_symbol(recorder, args[0], real))
@@ -206,6 +271,7 @@ def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
 
 
 _READING_NAMES = (
+    *("reduce", "accumulate", "reduceat", "outer"),
     *("type", "pack", "pack_into", "Decimal", "Fraction", "timedelta", "array", "dump", "dumps"),
     *("c_float", "c_double", "c_int", "c_long", "nditer", "broadcast", "write", "update", "join"),
     *("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s", "new"),

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import partial, reduce, wraps
 from itertools import islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
@@ -22,14 +22,18 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from graphir.ir.literals import is_literal
+from graphir.location import ASSIGN
+from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
 from runtime.recording.captured import LIBRARIES
 from runtime.recording.fallback import opaque, rescued
+from runtime.recording.leaving import function_of
 from runtime.recording.notes import NotingBuilder
 from runtime.recording.numpy_ import dates
 from runtime.recording.numpy_.functions import emptied
 from runtime.recording.numpy_.method_ops import filled
-from runtime.recording.operands import traced_leaves
+from runtime.recording.operands import is_text, traced_leaves
 from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
@@ -44,6 +48,7 @@ from runtime.recording.values import (
     view_of,
 )
 from runtime.recording.views.indexing import assigned
+from runtime.recording.views.rows import table_of_columns, table_of_rows
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
@@ -92,9 +97,10 @@ def _replace() -> None:
     for namespace, name, maker in maker_places():
         _REPLACEMENTS.append((namespace, name, namespace[name]))
         namespace[name] = maker
-    original = getattr(np.vectorize, _VECTORIZE_CALL, None)
-    if original is not None:
-        setattr(np.vectorize, _VECTORIZE_CALL, recorded_function(original, _vectorized))
+    for owner, name, record in _METHODS:
+        original = getattr(owner, name, None)
+        if original is not None:
+            setattr(owner, name, recorded_function(original, record))
     for path in _DEMANDING:
         namespace = getattr(sys.modules.get(path), "__dict__", {})
         for name, original in list(namespace.items()):
@@ -125,9 +131,10 @@ def _restore() -> None:
     while _REPLACEMENTS:
         namespace, name, original = _REPLACEMENTS.pop()
         namespace[name] = original
-    wrapper = getattr(np.vectorize, _VECTORIZE_CALL, None)
-    if wrapper is not None:
-        setattr(np.vectorize, _VECTORIZE_CALL, wrapper.__wrapped__)
+    for owner, name, _ in _METHODS:
+        wrapper = getattr(owner, name, None)
+        if wrapper is not None:
+            setattr(owner, name, wrapper.__wrapped__)
 
 
 def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
@@ -169,6 +176,8 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     The result is the argument itself, a view, a copy, a cast, or the array of a list.
     """
     value: Any = args[0] if args else kwargs.get("object", kwargs.get("a"))
+    if type(value) is np.ma.MaskedArray:
+        return _of_masked(recorder, original, value, args[1:], kwargs)
     with recording_with(None):
         real = recorder.call(original, plains(args), plains(kwargs))
     if isinstance(value, RecordedValue):
@@ -181,15 +190,37 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     recorder.locate()
     if type(real) is not np.ndarray:
         return real
-    if not isinstance(value, (np.ndarray, TracedScalar, list, tuple, int, float, complex)):
+    if not isinstance(value, (np.ndarray, np.generic, list, tuple, int, float, complex)):
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
         return real if is_numpy else data(recorder, original.__name__, real)
+
+    table = table_of_rows(recorder, value, real) if real.dtype.names else None
+    if table is not None:
+        return table
 
     def enter() -> Symbol:
         bound(original, _conversion, args, kwargs)
         return array_symbol(recorder, value, real)
 
     return recorder.outcome(original.__name__, real, enter)
+
+
+def _of_masked(
+    recorder: Recorder, original: Any, value: Any, args: Sequence[Any], kwargs: Any
+) -> Any:
+    """Record np.array and similar constructors of a masked array: of its data, and of its mask."""
+    real, mask = original(value, *args, **kwargs), cast("Any", np.ma.getmask(value))
+    if real is value or np.shape(real) != value.shape:
+        return real
+    kwargs = {name: x for name, x in kwargs.items() if name != "subok"}
+    data = _converted(recorder, original, np.ma.getdata(value), *args, **kwargs)
+    if type(real) is not np.ma.MaskedArray:
+        return data
+    result = data.view(np.ma.MaskedArray)
+    result._update_from(value)
+    if mask is not np.ma.nomask:
+        result._mask = mask.copy()
+    return result
 
 
 def _conversion(
@@ -202,6 +233,8 @@ def array_symbol(recorder: Recorder, value: Any, real: Any) -> Symbol:
     """Return the symbol of a value as an array or a scalar of the dtype and shape of `real`."""
     if type(value) is np.ndarray and not recorder.has(value.dtype):
         raise UnrecordedError(recorder.made_of_objects)
+    if isinstance(value, (list, tuple)) and isinstance(next(iter(leaves(value)), None), str):
+        return recorder.constant_array(real)  # texts are data
     to, values = recorder.dtype(real.dtype), plains(value)
     symbol = recorder.symbol(value)
     if isinstance(value, np.ndarray) and (
@@ -316,7 +349,7 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
     if isinstance(real, np.memmap):
         real = cast("Any", real).view(np.ndarray)
     if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
-        return real
+        return recorder.wrapped(real, None) if isinstance(real, np.ndarray) else real
     recorder.note(name, "is taken as given: it is data")
     return recorder.reloaded(name, real) if name in _LOADERS else recorder.loaded(real)
 
@@ -413,9 +446,21 @@ def _listed(value: Any) -> Any:
     return list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
 
 
+_FUNCTIONS = [
+    getattr(math, name)
+    for name in ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
+                 "sinh", "cosh", "tanh", "fabs", "degrees", "radians")
+]  # fmt: skip
+"""The functions of Python's math that NumPy has under the same names."""
+
+
 def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function of Python's math modules, which reads recorded values as Python numbers."""
     args = tuple(_listed(arg) for arg in args)
+    is_of_one = len(args) == 1 and original in _FUNCTIONS and traced_leaves(args)
+    if is_of_one and np.ndim(plain(args[0])) == 0:
+        number = recorder.call(original, plains(args), {})
+        return function_of(original.__name__, args[0], number)
     recorder.setting(original.__name__, [list(args), kwargs])
     for arg in args:
         if isinstance(arg, RecordedValue):
@@ -431,9 +476,10 @@ def _vectorized(
 ) -> Any:
     """Call a np.vectorize object, which calls the user's function with Python numbers.
 
-    NumPy's code runs beside the recording, and the user's function in it. The results are recorded
-    if the function returns recorded numbers, and has got no data but by what it captures: what it
-    does with Python numbers is not recorded.
+    NumPy's code runs beside the recording, and the user's function in it. What the function does
+    with Python numbers is not recorded. If it asks nothing of NumPy, it computes as Python does,
+    and its results are those of the numbers that it reads. If it does, it must return recorded
+    numbers, and get no data but by what it captures.
     """
     if vectorize.signature is not None:
         return recorder.call(original, (vectorize, func, args), {})
@@ -450,32 +496,46 @@ def _vectorized(
     values = plains(list(args))
     symbols = [recorder.before(arg) for arg in traced_leaves(list(args))]
     has_data = any(symbol is None or _depends_on_input(recorder, symbol) for symbol in symbols)
-    if has_data:  # beside its results, the function may keep what it makes of the numbers
-        reason = "is called with Python numbers, by which it may go on"
-        NotingBuilder.read(recorder, name, recorder.arguments, reason)
+    calls = recorder.located
     with recording_with(None):
         real = recorder.call(original, (vectorize, called, values), {})
+    is_of_python = recorder.located == calls
     recorder.locate()
+    if has_data:  # beside its results, the function may keep what it makes of the numbers
+        reason = "is called with Python numbers, by which it may go on"
+        for value in [*args] if is_of_python else [recorder.arguments]:
+            NotingBuilder.read(recorder, name, value, reason)
     parts: Sequence[Any] = cast("Any", real) if isinstance(real, tuple) else (real,)
-    in_order = all(np.shape(x) == np.shape(parts[0]) for x in values) or np.ndim(parts[0]) < 2
-    in_order = in_order and all(np.asarray(x).flags.c_contiguous for x in values)
 
     def enter(place: int, part: Any) -> Symbol:
         results = returned[len(returned) - part.size :]
         elements = [x[place] if isinstance(real, tuple) else x for x in results]
-        are_recorded = all(isinstance(x, TracedScalar) for x in elements)
-        if has_data or not (elements and in_order and are_recorded):
+        numbers = np.asarray(plains(elements)).astype(part.dtype).reshape(part.shape)
+        if not np.array_equal(numbers, part, equal_nan=part.dtype.kind in "fc"):
+            raise UnrecordedError("it orders the results of Python's functions by itself")
+        are_recorded = not has_data and all(isinstance(x, TracedScalar) for x in elements)
+        if not (are_recorded or (is_of_python and all(map(_is_of_python, elements)))):
             raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")
-        same_type = plain(elements[0]).dtype
-        if any(plain(x).dtype != same_type for x in elements):
+        if are_recorded and len({plain(x).dtype for x in elements}) > 1:
             raise UnrecordedError("its results have several dtypes")
-        return recorder.reshaped(array_symbol(recorder, elements, part.reshape(-1)), part.shape)
+        symbol, to = recorder.listed(elements), recorder.dtype(part.dtype)
+        flat = part.reshape(-1)
+        cast = recorder.converted(symbol, elements, to, "result", "vectorize", flat, ASSIGN)
+        return recorder.reshaped(cast, part.shape)
 
     results = [
-        recorder.outcome(name, part, partial(enter, place, part))
+        recorder.wrapped(part, None)
+        if is_text(part.dtype) and is_of_python
+        else recorder.outcome(name, part, partial(enter, place, part))
         for place, part in enumerate(parts)
     ]
     return tuple(results) if isinstance(real, tuple) else results[0]
+
+
+def _is_of_python(value: Any) -> bool:
+    """Whether a value is a number of Python, or one of NumPy that is as wide."""
+    real = plain(value)
+    return is_literal(real) or type(real) in (np.float64, np.complex128, np.bool_, np.int64)
 
 
 def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
@@ -489,13 +549,25 @@ def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
     return not inputs.isdisjoint(reached)
 
 
-_VECTORIZE_CALL = "_vectorize_call"
+def _of_archive(recorder: Recorder, original: Any, archive: Any, key: Any) -> Any:
+    """Record an array of an .npz file, which NumPy loads where the program asks for it."""
+    with recording_with(None):
+        real = original(archive, key)
+    recorder.locate()
+    return data(recorder, "load", real)
+
+
+_METHODS: Sequence[tuple[Any, str, Callable[..., Any]]] = (
+    (np.vectorize, "_vectorize_call", _vectorized),
+    (np.lib.npyio.NpzFile, "__getitem__", _of_archive),
+)
+"""Methods of NumPy's classes that a recording replaces."""
 
 
 # -- functions that do not dispatch on the class
 
 
-def _as_recorded(recorder: Recorder, value: Any) -> Any:
+def as_recorded(recorder: Recorder, value: Any) -> Any:
     """Return an operand of a function as a recorded array; the call of the function is to come."""
     array = _converted(recorder, _ASARRAY, value)
     recorder.call_result = UNDONE
@@ -503,13 +575,21 @@ def _as_recorded(recorder: Recorder, value: Any) -> Any:
 
 
 def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call np.sum or a similar function; a list of recorded numbers becomes a recorded array first.
+    """Call np.sum or a similar function; a list of rows or of recorded numbers becomes an array.
 
     NumPy does not dispatch on a list.
     """
-    if args and isinstance(args[0], (list, tuple)) and traced_leaves(args[0]):
-        args = (_as_recorded(recorder, args[0]), *args[1:])
+    rows = cast("Sequence[Any]", args[0] if args and isinstance(args[0], (list, tuple)) else ())
+    if traced_leaves(rows) or any(isinstance(row, (list, tuple)) for row in rows):
+        args = (as_recorded(recorder, args[0]), *args[1:])
     return original(*args, **kwargs)
+
+
+def _method_of_list(
+    recorder: Recorder, original: Any, values: Any, method: str, *args: Any, **kwargs: Any
+) -> Any:
+    """Call `_wrapit`, by which np.cumsum and others call the method of a list's array."""
+    return getattr(as_recorded(recorder, values), method)(*args, **kwargs)
 
 
 def _interpolated(
@@ -521,7 +601,7 @@ def _interpolated(
     """
     if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
         return original(a, b, t, out=out)
-    a, b = (_as_recorded(recorder, operand).reshape(1) for operand in (a, b))
+    a, b = (as_recorded(recorder, operand).reshape(1) for operand in (a, b))
     return original(a, b, t)[0]
 
 
@@ -529,7 +609,7 @@ def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) 
     """Call `_get_indexes`; one number becomes a vector, for the reason given in `_interpolated`."""
     if np.ndim(at):
         return original(x, at, count)
-    places = original(x, _as_recorded(recorder, at).reshape(1), count)
+    places = original(x, as_recorded(recorder, at).reshape(1), count)
     return tuple(place.reshape(()) for place in places)
 
 
@@ -548,12 +628,16 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "eye": _made(_eye),
     "identity": _made(_identity),
     "fromiter": _iterated,
+    "rec.fromarrays": table_of_columns,
     **dict.fromkeys(_LOADERS - {"memmap"}, _external),
     "fromstring": _external,
     "frombuffer": _of_buffer,
     "random.default_rng": _aside,
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
+    "_core.fromnumeric._wrapit": _method_of_list,
+    "_core._multiarray_umath._unique_hash": _compiled,
+    "_core._multiarray_umath._vec_string": _compiled,
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }
@@ -573,7 +657,11 @@ _CLASSES: dict[str, Any] = {
         )
     },
 }
-_ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
+_ORIGINALS = {
+    path: function_
+    for path in _RECORDERS
+    if (function_ := reduce(lambda owner, name: getattr(owner, name, None), path.split("."), np))
+}
 MAKERS: dict[str, tuple[Any, Maker]] = {
     path: (function_, recorded_function(function_, _RECORDERS[path]))
     for path, function_ in _ORIGINALS.items()

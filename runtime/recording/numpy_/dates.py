@@ -4,7 +4,8 @@ The symbol of an array of datetime64 or timedelta64 is that of its int64 counts,
 the unit. NumPy converts counts to the finest unit of the operands of a ufunc, by a product that may
 wrap or by a floor division; the recording emits these ops. NaT, the least int64, is no integer:
 each result is compared with the same calculation on integers, and one that differs has no op.
-Years and months have no fixed length, and stay out of the recording.
+Years and months have no fixed length: their conversions from and to other units are exact steps
+outside of the graph, which an audit repeats.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
+from graphir import DType, ExecutionError, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.ufuncs import OPS
+from runtime.audit.library_calls import CallResult, LibraryCall
 from runtime.recording.values import Array, UnrecordedError, plain
 
 if TYPE_CHECKING:
@@ -31,8 +33,10 @@ _LENGTHS = {name: 1000**place for place, name in enumerate(_NAMES)} | {
     "h": 3600 * _SECOND,
     "D": 86400 * _SECOND,
     "W": 604800 * _SECOND,
+    "M": 1,
+    "Y": 12,
 }
-"""The attoseconds of each unit of fixed length."""
+"""The attoseconds of each unit of fixed length, and the months of the others."""
 _MOVING = frozenset(
     (ops.broadcast_to, ops.concat, ops.constant, ops.flip, ops.full, ops.gather, ops.index_update,
      ops.input, ops.item, ops.permute, ops.range, ops.reshape, ops.roll, ops.slice,
@@ -47,13 +51,16 @@ def is_dated(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "mM"
 
 
-def is_counted(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype counts a unit of fixed length, or that of its partner."""
-    return is_dated(dtype) and np.datetime_data(dtype)[0] not in ("Y", "M")
+def _in_months(dtype: np.dtype[Any]) -> bool:
+    """Whether the unit of a dtype is months or years, which have no fixed length."""
+    return np.datetime_data(dtype)[0] in ("Y", "M")
 
 
 def _length(dtype: np.dtype[Any]) -> int | None:
-    """Return the attoseconds that a count of a dtype stands for; None for that of its partner."""
+    """Return the attoseconds, or months, that a count of a dtype stands for.
+
+    The answer is None for a dtype that takes the unit of its partner.
+    """
     unit, count = np.datetime_data(dtype)
     return _LENGTHS[unit] * count if unit in _LENGTHS else None
 
@@ -66,8 +73,8 @@ def integers(value: Any) -> Array:
 
 def rescaled(recorder: Recorder, x: Symbol, values: Array, to: np.dtype[Any]) -> Symbol:
     """Return the symbol `x` of `values` in another unit, to which NumPy wraps or floors."""
-    if not is_counted(to):
-        raise UnrecordedError(f"{to} has no fixed length")
+    if _in_months(values.dtype) != _in_months(to) and None not in map(_length, (values.dtype, to)):
+        return _by_calendar(recorder, x, values, to)
     before, after = _length(values.dtype), _length(to)
     if before is None or after is None:
         before = after = 1
@@ -85,6 +92,36 @@ def rescaled(recorder: Recorder, x: Symbol, values: Array, to: np.dtype[Any]) ->
     if not _equal(counts, integers(values.astype(to))):
         raise UnrecordedError(f"its {values.dtype} has NaT")
     return x
+
+
+class _Calendar(LibraryCall):
+    """The conversion of counts of one unit to another, of which one is months or years."""
+
+    def __init__(self, source: np.dtype[Any], to: np.dtype[Any]) -> None:
+        self._source, self._to = source, to
+
+    def widened(self, operands: Sequence[Array]) -> Sequence[Any]:
+        """Return the counts of the other unit."""
+        (counts,) = operands
+        if counts.dtype != np.int64:
+            raise ExecutionError("its dates are beyond int64")
+        return [integers(counts.view(self._source).astype(self._to))]
+
+
+def _by_calendar(recorder: Recorder, x: Symbol, values: Array, to: np.dtype[Any]) -> Symbol:
+    """Return the symbol `x` of `values` in months in place of a unit of fixed length, or back.
+
+    No op has a calendar: the result is an input, of a step with a call.
+    """
+    unit = to if _in_months(to) or (_length(to) or 0) > _SECOND else np.dtype(f"{to.kind}8[s]")
+    if not _in_months(to) and np.abs(integers(values)).max(initial=0) >= 2**31:
+        raise UnrecordedError(f"{values.dtype} may wrap in {to}")
+    dates: Array = values.astype(unit)
+    result = recorder.input(dates)
+    reason = f"converts {values.dtype} to {to} by the calendar"
+    call = CallResult(_Calendar(values.dtype, unit), 0)
+    recorder.step("a date", reason, (result,), (x,), result=call)
+    return rescaled(recorder, result, dates, to)
 
 
 def converted(recorder: Recorder, x: Symbol, values: Array, real: Array) -> Symbol:

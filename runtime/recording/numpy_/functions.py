@@ -7,13 +7,14 @@ and the recording records its inner calls. A compiled function is an opaque call
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from graphir import GraphError, Symbol, ops
+from graphir import DType, GraphError, Symbol, ops
 from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
@@ -121,6 +122,7 @@ def _converted_scalar(recorder: Recorder, result: Any, since: int) -> Any:
         value = value.astype(result.dtype)
     if value.tobytes() != result.tobytes():
         return None
+    recorder.forget_read("float", last.symbol)  # by the conversion
     return recorder.outcome(
         "", result, lambda: recorder.cast(last.symbol, recorder.dtype(result.dtype))
     )
@@ -311,7 +313,8 @@ def _place(recorder: Recorder, arr: Any, mask: Any, vals: Any) -> None:
 def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
     if x is UNSET and y is UNSET:
-        return np.asarray(condition).nonzero()
+        array = condition if isinstance(condition, RecordedValue) else np.asarray(condition)
+        return array.nonzero()
     values = (x,) if y is UNSET else (x, y)
     return _computed(recorder, np.where, (condition, *values), {})
 
@@ -335,9 +338,33 @@ def _windows(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Any:
     return view_of(x, real) if isinstance(x, RecordedValue) else real
 
 
+def _unraveled(recorder: Recorder, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """Return np.unravel_index in row-major order, by division."""
+    sizes = plains(shape) if isinstance(shape, tuple) else (shape,)
+    real = recorder.call(np.unravel_index, (plains(indices), plains(shape), order), {})
+    recorder.setting("the shape of unravel_index", shape)
+    axes = range(len(sizes)) if order == "C" else range(len(sizes) - 1, -1, -1)
+    symbol, steps, step = recorder.before(indices), [1] * len(sizes), 1
+    for axis in reversed(axes):
+        steps[axis], step = step, step * int(sizes[axis])
+
+    def enter(axis: int) -> Symbol:
+        if symbol is None:
+            raise UnrecordedError("the indices have no symbol")
+        counts = [recorder.constant(np.int64(x)) for x in (steps[axis], int(sizes[axis]))]
+        whole = recorder.emit(ops.floor_divide, (recorder.cast(symbol, DType.int64), counts[0]))
+        return recorder.emit(ops.remainder, (whole, counts[1]))
+
+    return tuple(
+        recorder.outcome("numpy.unravel_index", part, partial(enter, axis))
+        for axis, part in enumerate(real)
+    )
+
+
 _OWN: dict[Any, Callable[..., Any]] = {
     sliding_window_view: _windows,
     np.copyto: _copyto,
+    np.unravel_index: _unraveled,
     np.put: _put,
     np.place: _place,
     np.where: _chosen,

@@ -11,7 +11,7 @@ import numpy as np
 from graphir import Symbol
 from graphir.semantics.library_calls import leaves, mapped
 from runtime.audit.library_calls import LibraryCall, wide_setting
-from runtime.recording.values import RecordedValue, plain, recording_with
+from runtime.recording.values import RecordedValue, TracedFloat, plain, recording_with
 
 if TYPE_CHECKING:
     from runtime.recording.recorder import Recorder
@@ -147,4 +147,6 @@ def _is_repeatable(leaf: Any) -> bool:
     """Whether an argument is an array of numbers, or a setting."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return cast("Any", leaf).dtype.kind in "biufc"
+    if isinstance(leaf, TracedFloat):
+        return False
     return isinstance(leaf, _SIMPLE) or leaf is ... or leaf is np._NoValue  # pyright: ignore

@@ -25,12 +25,14 @@ from runtime.recording.numpy_.method_ops import (
 )
 from runtime.recording.numpy_.outs import returned, stored
 from runtime.recording.numpy_.products import dot_method
+from runtime.recording.operands import operands as operands_of
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
     UnrecordedError,
     active,
+    plain,
     plains,
     recording_with,
     trace_of,
@@ -84,6 +86,9 @@ def _reordered(name: str) -> Callable[..., None]:
             getattr(self.plain, name)(*plains(args), **plains(kwargs))
             return
         recorder.locate()
+        if self.plain.dtype.names and name == "sort":
+            _sort_rows(recorder, self, *args, **kwargs)
+            return
         trace, before = trace_of(self, recorder), self.plain.copy()
         x = recorder.before(self)
         recorder.call(getattr(self.plain, name), plains(args), plains(kwargs))
@@ -99,6 +104,31 @@ def _reordered(name: str) -> Callable[..., None]:
         trace.write(recorder.checked(name, real, enter))
 
     return method
+
+
+def _sort_rows(recorder: Recorder, x: RecordedValue, *args: Any, **kwargs: Any) -> None:
+    """Sort the rows of a structured array in place, each used field by their order."""
+    rows: Any = x[x.argsort(*args, **kwargs)] if x.ndim == 1 else None
+    recorder.call(x.plain.sort, plains(args), plains(kwargs))
+    if rows is None or rows.plain.tobytes() != x.plain.tobytes():
+        return  # the next read of a field finds other values
+    for name in x.plain.dtype.names or ():
+        if recorder.has(x.plain.dtype[name]):
+            field: Any = x[name]
+            trace_of(field, recorder).write(trace_of(rows[name], recorder).read())
+
+
+def _order_of_rows(recorder: Recorder, x: RecordedValue, real: Any, order: Any) -> Any:
+    """Return the recorded order `real` of the rows of a structured array, by its fields."""
+    names = [order] if isinstance(order, str) else list(order or x.plain.dtype.names or ())
+    if len(names) == 1 and recorder.has(x.plain.dtype[names[0]]):
+        by_key: Any = np.argsort(x[names[0]], kind="stable")
+        if np.array_equal(plain(by_key), real):
+            return by_key
+    symbol, operands = recorder.input(real), operands_of(recorder, [x])
+    reason = "is taken as given: it orders the rows of a structured array"
+    recorder.step("argsort", reason, (symbol,), operands, exact=True)
+    return recorder.wrapped(real, symbol)
 
 
 def _sorted(
@@ -171,6 +201,8 @@ def _moving(name: str) -> Callable[..., Any]:
 
 
 _byteswap = traced("byteswap", not_an_op)
+_argsort = traced("argsort", sorting)
+_round = traced("round", in_ops(np.round))
 
 
 class Methods(PythonNumbers, RecordedValue):
@@ -184,7 +216,6 @@ class Methods(PythonNumbers, RecordedValue):
     argmax = traced("argmax", in_ops(np.argmax))
     argmin = traced("argmin", in_ops(np.argmin))
     trace = traced("trace", in_ops(np.trace))
-    argsort = traced("argsort", sorting)
     searchsorted = traced("searchsorted", in_ops(np.searchsorted, 2))
     take = traced("take", in_ops(np.take, 2))
     repeat = traced("repeat", by_places("repeat"))
@@ -203,6 +234,17 @@ class Methods(PythonNumbers, RecordedValue):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         put(self, key, value)
+
+    def argsort(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the order of the elements along an axis; of a structured array, of its rows."""
+        recorder = active()
+        if recorder is None or not self.plain.dtype.names or self.ndim != 1:
+            return _argsort(self, *args, **kwargs)
+        recorder.locate()
+        real = recorder.call(self.plain.argsort, plains(args), plains(kwargs))
+        return _order_of_rows(
+            recorder, self, real, kwargs.get("order", (*args, None, None, None)[2])
+        )
 
     def fill(self, value: Any) -> None:
         """Set every element to a value."""
@@ -225,6 +267,8 @@ class Methods(PythonNumbers, RecordedValue):
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
         """Return the array rounded to a number of decimals."""
+        if self.dtype.kind == "f":  # which NumPy rounds in a plain array, by out=...
+            return _round(self, decimals, **({} if out is None else {"out": out}))
         result = _NDARRAY.round(self, decimals, out)
         # A result of C code has a plain array that is a view. NumPy's result owns its memory, and
         # so does a copy.

@@ -42,6 +42,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     recorder.locate()
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
+        if args is None and np.ma.MaskedArray in map(type, inputs):
+            return of_masked(ufunc, inputs)
         values = [
             operand.plain if isinstance(operand, RecordedValue) else plain(operand)
             for operand in inputs
@@ -58,6 +60,25 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if method == "at":
         return at(recorder, ufunc, inputs)
     return method_of(recorder, ufunc, method, inputs, kwargs)
+
+
+_REFLECTED: dict[Any, str] = {
+    np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.power: "__rpow__",
+    np.divide: "__rtruediv__", np.floor_divide: "__rfloordiv__", np.equal: "__eq__",
+    np.not_equal: "__ne__", np.less: "__gt__", np.less_equal: "__ge__", np.greater: "__lt__",
+    np.greater_equal: "__le__",
+}  # fmt: skip
+"""The methods of a masked right operand, which Python asks before those of a plain array."""
+
+
+def of_masked(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
+    """Return a ufunc of masked arrays: the method of the operator, or the ufunc of their data."""
+    masked = next(x for x in inputs if type(x) is np.ma.MaskedArray)
+    if ufunc in _REFLECTED and masked is inputs[-1] and runs_operator(getframe(4)):
+        return getattr(masked, _REFLECTED[ufunc])(inputs[0])
+    data = [np.ma.getdata(x) if type(x) is np.ma.MaskedArray else x for x in inputs]
+    result = ufunc(*data)
+    return masked.__array_wrap__(result, (ufunc, tuple(inputs), 0))
 
 
 class _Temporary(np.ndarray[Any, Any]):
@@ -128,6 +149,8 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
     """Apply an operator to NumPy scalars, which is faster than its ufunc, and record the ufunc."""
     recorder = recording()
     recorder.locate()
+    if type(inputs[-1]) is np.ma.MaskedArray:
+        return NotImplemented
     real = recorder.call(function, map(plain, inputs), {})
     if not hasattr(real, "dtype"):
         return real

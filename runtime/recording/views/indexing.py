@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -14,13 +15,17 @@ from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
+from runtime.recording.leaving import AS_TEXT
 from runtime.recording.numpy_.dates import in_unit
+from runtime.recording.operands import is_text
 from runtime.recording.recorder import Recorder
 from runtime.recording.structured import parts_of
 from runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,
+    TracedFloat,
+    TracedScalar,
     UnrecordedError,
     active,
     plain,
@@ -50,7 +55,14 @@ def get(x: RecordedValue, key: Any) -> Any:
     if x.plain.dtype.names:
         recorder.locate()
         return _get_structured(recorder, x, key, real)
-    if not is_basic(key):
+    if is_text(x.plain.dtype):
+        recorder.locate()
+        recorder.setting("an index", key)
+        return recorder.wrapped(real, None)
+    is_read = isinstance(real, np.ndarray) or not any(
+        _is_computed(recorder, entry) for entry in _keys(key)
+    )
+    if not (is_basic(key) and is_read):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
     recorder.setting("an index", key)
@@ -67,7 +79,8 @@ def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -
     if isinstance(key, str):
         if real.dtype.names and x.plain.dtype.type is np.record:
             real = real.view((np.record, real.dtype))
-        return recorder.view(x, real) if real.dtype.names or recorder.has(real.dtype) else real
+        has_trace = real.dtype.names or recorder.has(real.dtype)
+        return recorder.view(x, real) if has_trace else recorder.wrapped(real, None)
     if not is_basic(key) and not _is_names(key):
         return recorder.moved(x, real, lambda field: get(field, key))
     recorder.setting("an index", key)
@@ -94,14 +107,78 @@ def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
 def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Symbol:
     """Return the symbol of x[key] for advanced indexing.
 
-    One array of integers along one axis is a gather by the symbol of these indices; any other key
-    selects elements by their row-major positions as of now.
+    One array of integers along one axis is a gather by the symbol of these indices, and integers
+    that the program computes along several axes are one by their positions; any other key selects
+    elements by their row-major positions as of now.
     """
     symbol = recorder.symbol(x)
     axis = _one_axis(key)
-    if axis is None:
+    if axis is not None:
+        return recorder.emit(ops.gather, (symbol, _indices(recorder, key, axis)), axis=axis)
+    positions = _computed_positions(recorder, x, key)
+    if positions is None:
         return steps.Pick(placed(recorder, x, key)).forward(recorder, symbol)
-    return recorder.emit(ops.gather, (symbol, _indices(recorder, key, axis)), axis=axis)
+    flat = recorder.reshaped(symbol, (x.size,))
+    return recorder.emit(ops.gather, (flat, positions), axis=0)
+
+
+def _computed_positions(recorder: Recorder, x: RecordedValue, key: Any) -> Symbol | None:
+    """Return the symbol of the row-major positions of the elements that a key selects.
+
+    The answer is None for a key without integers that ops of the graph compute, or with a mask.
+    """
+    keys, real = _keys(key), list(plains(_keys(key)))
+    indices = {
+        at: recorder.symbol(entry)
+        for at, entry in enumerate(keys)
+        if isinstance(entry, RecordedValue) and _dtype(entry).kind in "iu" and entry.size
+    }
+    indices |= {at: entry.symbol for at, entry in enumerate(keys) if _is_computed(recorder, entry)}
+    indices = {at: symbol for at, symbol in indices.items() if symbol.args}
+    if not indices or not all(map(_is_whole, real)):
+        return None
+    recorder.setting("an index", [entry for at, entry in enumerate(keys) if at not in indices])
+    if x.ndim == len(keys) == 1:
+        return indices[0]
+    origin = [0 * entry if at in indices else entry for at, entry in enumerate(real)]
+    result = recorder.constant_array(places(x.plain, tuple(origin)))
+    inner = sum(entry is not None and entry is not Ellipsis for entry in real)
+    sizes: tuple[int, ...] = x.shape
+    for at, index in indices.items():
+        axis = sum(1 if y is not Ellipsis else x.ndim - inner for y in real[:at] if y is not None)
+        offsets = _line(sizes[axis]) * prod(sizes[axis + 1 :])
+        part = recorder.emit(ops.gather, (recorder.constant_array(offsets), index), axis=0)
+        numbers = _line(real[at].size)  # of the indices, and for each element of the result
+        column = numbers.reshape(-1, *[1] * (x.ndim - axis - 1))
+        whole = np.broadcast_to(column, (*sizes[:axis], numbers.size, *sizes[axis + 1 :]))
+        shaped = numbers.reshape(real[at].shape)
+        picks: Array = whole[tuple([shaped if i == at else y for i, y in enumerate(origin)])]
+        if not np.array_equal(picks, shaped):
+            part = steps.Pick(np.ascontiguousarray(picks)).forward(recorder, part)
+        result = recorder.emit(ops.add, (result, part))
+    return result
+
+
+def _is_computed(recorder: Recorder, entry: Any) -> bool:
+    """Whether a part of a key is an integer that ops of the graph compute."""
+    if not isinstance(entry, TracedScalar) or entry.recorder is not recorder:
+        return False
+    return entry.plain.dtype.kind in "iu" and bool(entry.symbol.args)
+
+
+def _line(count: int) -> Array:
+    return np.arange(count)
+
+
+def _is_whole(entry: Any) -> bool:
+    """Whether a part of a key is a slice, a new axis, or integers of NumPy."""
+    if isinstance(entry, (np.ndarray, np.generic)):
+        return cast("Any", entry).dtype.kind in "iu"
+    return (
+        entry is None
+        or entry is Ellipsis
+        or (isinstance(entry, (slice, int)) and not isinstance(entry, bool))
+    )
 
 
 def _indices(recorder: Recorder, key: Any, axis: int) -> Symbol:
@@ -173,6 +250,9 @@ def _put_structured(x: RecordedValue, key: Any, value: Any, write: Callable[...,
     """Assign x[key] = value for elements without symbols; record it field by field if possible."""
     recorder, names = active(), x.plain.dtype.names
     if recorder is None or not names:
+        if recorder is not None and recorder.locate():
+            recorder.setting("an index", key)
+            recorder.hand_out("assignment", value, AS_TEXT)
         write(x.plain, plains(key), plains(value))
         return
     if isinstance(key, str):
@@ -209,9 +289,10 @@ def _scattered(
         return recorder.emit(ops.where, (recorder.symbol(key), scalar_symbol, before))
     axis, real = _one_axis(key), x.plain[plains(key)]
     new = assigned(recorder, value, value_symbol, real, real)
-    if axis is None:
+    indices = None if axis is None else _indices(recorder, key, axis)
+    indices = _computed_positions(recorder, x, key) if indices is None else indices
+    if indices is None:
         return steps.Pick(placed(recorder, x, key)).backward(recorder, before, new)
-    indices = _indices(recorder, key, axis)
     return recorder.emit(ops.index_update, (before, new, indices), axis=axis)
 
 
@@ -231,6 +312,8 @@ def assigned(
     `into` has the dtype and shape of the destination. `real` are the values that NumPy has stored.
     """
     to = recorder.dtype(into.dtype)
+    if isinstance(value, TracedFloat):
+        value = value_symbol = value.scalar
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)
     else:

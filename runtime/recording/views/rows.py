@@ -9,10 +9,13 @@ import numpy as np
 
 from graphir import Symbol
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading, text_of
+from runtime.recording.operands import traced_leaves
+from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
     TracedScalar,
     UnrecordedError,
+    plains,
     recording,
     view_of,
 )
@@ -90,3 +93,28 @@ def row(array: RecordedValue, key: Any) -> RecordedRow:
     element.plain, element.recorder = place[()], recording()
     element.array = view_of(array, place)
     return element
+
+
+def table_of_columns(
+    recorder: Recorder, original: Any, columns: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Record np.rec.fromarrays, assigned field by field."""
+    real = recorder.call(original, (plains(columns), *plains(args)), plains(kwargs))
+    if not traced_leaves(columns):
+        return real
+    recorder.locate()
+    table = recorder.zeros_of(real.view(np.ndarray))
+    for name, column in zip(real.dtype.names, columns, strict=True):
+        table[name] = column
+    return table if table.plain.tobytes() == real.tobytes() else real
+
+
+def table_of_rows(recorder: Recorder, value: Any, real: Any) -> Any:
+    """Return the structured array of a list of tuples, assigned field by field; or None."""
+    rows = cast("list[Any]", value) if isinstance(value, list) else []
+    if not all(isinstance(row, tuple) for row in rows) or not traced_leaves(rows):
+        return None
+    table = recorder.zeros_of(real)
+    for name, column in zip(real.dtype.names, zip(*rows, strict=True), strict=True):
+        table[name] = list(column)
+    return table if table.plain.tobytes() == real.tobytes() else None

@@ -98,6 +98,42 @@ OPAQUE = {
     "random numbers": lambda x: np.random.default_rng(0).normal(half(x), 1.0),
     "sorted keys": lambda x: np.lexsort((half(x), x)) * 1.0,
 }
+PAIR = np.dtype([("a", "f8"), ("b", "i4")])
+WORDS = np.array(["a", "ccc", "bb"] * 8)
+NOT_OPAQUE = {
+    "round": lambda x: half(x).round(2) + np.round(x, 1),
+    "indices": lambda x: half(x).reshape(4, 6)[np.argsort(half(x)[:4]), np.arange(4) + 1],
+    "other indices": lambda x: x.reshape(4, 6)[(half(x) * 1e6).astype(int) % 4, np.arange(24) % 6],
+    "scattered": lambda x: scattered(x, half(x)),
+    "a list": lambda x: np.sqrt([half(x)[3], 2.0]) * np.deg2rad([40.0, 75.0]),
+    "sums of a list": lambda x: np.cumsum([half(x)[1], half(x)[2]]) + np.repeat([1, 2], [1, 1]),
+    "lists": lambda x: np.where([True, False], [half(x)[1], 1.0], [2.0, 3.0]),
+    "cross": lambda x: np.cross([1, 0, 0], [0, half(x)[1], 0]),
+    "joined lists": lambda x: np.concatenate([[1.0, 2.0], [half(x)[1]]]),
+    "unique integers": lambda x: half(x)[np.unique([3, 1, 3])],
+    "texts": lambda x: half(x) * (WORDS == "a") + np.char.str_len(WORDS),
+    "order of texts": lambda x: half(x)[np.argsort(WORDS, kind="stable")],
+    "unique texts": lambda x: np.bincount(np.unique(WORDS, return_inverse=True)[1], half(x)),
+    "parsed texts": lambda x: half(x) * np.array(["1.5", "2.5"] * 12).astype(float),
+    "dates of texts": lambda x: half(x) * np.array(["2024-03-01"], "M8[D]").astype(int),
+    "a table": lambda x: np.array([(v, 1) for v in half(x)], PAIR)["a"],
+    "a sorted table": lambda x: np.sort(np.array([(v, 1) for v in half(x)], PAIR), order="a")["a"],
+    "masked": lambda x: np.ma.masked_where(x > 1, half(x) + 1).sum() * x,
+    "masked arrays": lambda x: (np.ma.array(half(x), mask=x > 1) * x + 1).filled(0),
+    "masked copies": lambda x: np.array(
+        np.ma.masked_less(half(x), 0), copy=True, subok=True
+    ).filled(0),
+    "masked on the right": lambda x: x / np.ma.masked_equal(half(x), 0),
+    "nanmean": lambda x: np.nanmean(half(x), dtype=np.float64) * x,
+    "a polynomial": lambda x: np.polynomial.Polynomial.fit(x, half(x), 2).coef,
+    "insert": lambda x: half(x)[np.insert([1, 2], 1, [5])],
+}
+
+
+def scattered(x, new):
+    y = np.zeros((4, 6))
+    y[np.argsort(new[:4]), np.arange(4)] = new[:4]
+    return y
 
 
 def audited(program):
@@ -107,6 +143,7 @@ def audited(program):
 
 
 FOLLOWED = {"a global", "piecewise", "index", "interp", "reduceat", "sorted keys"}
+FOLLOWED |= {"an index", "a size", "float", "item", "math", "tolist"}
 """Those that are no opaque steps after all: their error is known."""
 FOLLOWED |= {
     "apply_along_axis",
@@ -116,6 +153,10 @@ FOLLOWED |= {
     "random numbers",
     "rfft",
 }  # by calls on wide operands
+
+
+FOLLOWED |= NOT_OPAQUE.keys()
+OPAQUE |= NOT_OPAQUE
 
 
 @pytest.mark.parametrize("name", OPAQUE)

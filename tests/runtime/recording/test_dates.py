@@ -242,12 +242,39 @@ def test_scalars_that_wrapped_leave_no_clean_bill(name):
     assert recording.audit().outputs[0].differing is None
 
 
-def test_months_stay_unseen_with_their_reason():
-    recording = record(lambda t, x: (t.astype("M8[M]").astype(int) + x, x), T, np.arange(3))
-    report = recording.audit()
-    assert report.outputs[0].differing is None and report.outputs[1].differing == 0
-    assert "an array of int64[3]" in str(report)
-    assert any("datetime64[M]" in step.reason for step in recording.beyond.steps)
+MONTHS = {
+    "months": lambda t, x: t.astype("M8[M]").astype(int) + x,
+    "days of a year": lambda t, x: (t - t.astype("M8[Y]")).astype("m8[D]").astype(int),
+    "years of months": lambda t, x: t.astype("M8[M]").astype("M8[Y]").astype(int),
+    "nanoseconds": lambda t, x: t.astype("M8[M]").astype("M8[ns]"),
+    "unique months": lambda t, x: [
+        x[t.astype("M8[M]") == k].sum() for k in np.unique(t.astype("M8[M]"))
+    ],
+    "later": lambda t, x: (t.astype("M8[M]") + np.timedelta64(1, "M")).astype("M8[D]") - t,
+    "weekdays": lambda t, x: np.is_busday(t.astype("M8[D]")) * x,
+}
+
+
+@every("name", MONTHS)
+def test_months_and_years_are_counted(name):
+    t, x = np.array(["2024-01-31", "2024-05-05", "1969-12-31"], "M8[s]"), np.arange(3)
+    recording = record(MONTHS[name], t, x)
+    assert repr(recording.result) == repr(MONTHS[name](t, x))
+    assert all(output.differing == 0 for output in recording.audit().outputs)
+
+
+def test_a_duration_that_wraps_is_another_month():
+    def program(days):
+        return (
+            (np.datetime64("2018-01-01") + (days * np.uint8(100)).astype("m8[D]"))
+            .astype("M8[M]")
+            .astype(int)
+        )
+
+    days = np.arange(7, dtype=np.uint8)
+    exact = (np.datetime64("2018-01-01") + 100 * np.arange(7)).astype("M8[M]").astype(int)
+    (output,) = record(program, days).audit().outputs
+    assert output.differing == np.count_nonzero(program(days) != exact) == 4
 
 
 def test_a_duration_that_a_program_returns_is_no_clean_result():

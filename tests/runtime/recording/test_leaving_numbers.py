@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -194,9 +195,76 @@ def setting(x: Any) -> Any:
 
 
 GOING_ON = [
-    *(chosen_element, chosen_elements, setting),
-    *(scaled_by, chosen_by, parsed_text, compared_text, kept_in_an_object, collected, unpickled),
+    *(chosen_element, chosen_elements),
+    *(chosen_by, parsed_text, compared_text, unpickled),
 ]
+
+
+def of_a_function(x: Any) -> Any:
+    return x * math.sqrt(float(computed(x)[0].sum())), math.exp(computed(x)[0][0] / 9) + x
+
+
+def decided_by_a_float(x: Any) -> Any:
+    total = float(computed(x)[0].sum())
+    return x / total if total > 1 else x
+
+
+def stored(x: Any) -> Any:
+    values, total = np.zeros(4), computed(x)[0].max().item()
+    values[0], values[1:] = total, 2 * total
+    return values, np.full(2, total), np.array([total, 1 - total]), np.where(x > 50, total, 0.5)
+
+
+def truncated(x: Any) -> Any:
+    return x[: int(computed(x)[0][3])] * np.float32(1.1)
+
+
+FOLLOWED = [setting, scaled_by, kept_in_an_object, collected]
+FOLLOWED += [of_a_function, decided_by_a_float, stored, truncated]
+
+
+@every("program", FOLLOWED)
+def test_python_floats_of_narrow_values_are_recorded(program: Any) -> None:
+    """The exact results are those of the program on wide data, with factors in float32."""
+    recording = record(program, X)
+    with np.errstate(all="ignore"):
+        results = program(X)
+    assert repr(recording.result) == repr(results)
+    outputs = recording.audit().outputs
+    assert all(output.is_known for output in outputs) and outputs[0].differing
+    factor = np.float64(np.float32(1.1)) / 3
+
+    def exactly(_: Any) -> Any:
+        return X * factor, X.sum(dtype=np.int64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "computed", exactly)
+        wide = program(X) if program is not truncated else X[:15] * np.float64(np.float32(1.1))
+    pairs = zip(recording.outputs, wide if isinstance(wide, tuple) else (wide,), strict=False)
+    for output, (real, exact) in zip(outputs, pairs, strict=False):
+        assert output.largest == pytest.approx(np.abs(real - exact).max(), rel=1e-6, abs=1e-12)
+
+
+def test_a_recorded_float_is_a_float_of_python() -> None:
+    def program(x: Any) -> Any:
+        number = float(computed(x)[0][1])
+        assert type(number) is float and isinstance(number, float) and number == float(repr(number))
+        assert {number: 1}[number] == 1 and hash(number) == hash(float(str(number)))
+        with pytest.raises(ZeroDivisionError):
+            number / 0
+        assert (-8.0 * number) ** 0.5 == pytest.approx(0, abs=1e3) and divmod(number, 2)[0] == 7.0
+        assert json.dumps([number]) == f"[{number!r}]" and min(number, 1.0) == 1.0
+        return x * np.float32(2)
+
+    assert record(program, X).result.tolist() == program(X).tolist()
+    kept: list[Any] = []
+
+    def keep(x: Any) -> Any:
+        kept.append(float(computed(x)[0][1]))
+        return x
+
+    record(keep, X)
+    assert type(kept[0]) is float
 
 
 @every("program", GOING_ON)
