@@ -75,6 +75,8 @@ class Program:
     inputs: dict[str, Any]
     statements: list[Statement] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
+    numbers: set[Any] = field(default_factory=set)
+    """The keys of values that leave as Python floats."""
 
     def text(self) -> str:
         """The source; comments `# @n` mark the lines at which values leave."""

@@ -395,6 +395,7 @@ def _leave(d: Draw) -> Statement:
             m.leave((key, place), a)
 
     keys = tuple((key, place) for place in range(len(left)))
+    d.program.numbers |= {key for key, (_, of) in zip(keys, left, strict=True) if "float" in of}
     uses = tuple(name for name, _ in left)
     return Statement([text.format(x, y) + mark], run, uses, leaves=keys, feature="leave")
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -276,7 +277,8 @@ class Machine:
         elif not self.exact and (value.kind in "fc" or dtype.kind in "fc"):
             if kinds[1] in "mM":
                 raise RejectedError(kinds)
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # ComplexWarning
                 return from_numpy(to_numpy(value).astype(dtype))
         elif kinds in ("fm", "fM", "cm", "cM", "mf", "Mf", "mb", "Mb", "bm", "bM", "mM", "Mm"):
             raise RejectedError(kinds)
@@ -547,9 +549,7 @@ def _bitwise(name: str, row: Sequence[Any], dtype: Any) -> Any:
     if "shift" in name:
         if not 0 <= bits[1] < dtype.itemsize * 8:
             raise RejectedError("a shift by all bits")
-        if name == "left_shift":
-            return _wrapped(bits[0] << bits[1], dtype)
-    return BITWISE[name](*bits)
+    return _wrapped(BITWISE[name](*bits), dtype)
 
 
 def _of_dates(name: str, kinds: str, row: Sequence[Any]) -> Any:

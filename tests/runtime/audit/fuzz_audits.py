@@ -98,12 +98,17 @@ def verdicts(program: Program, report: Any) -> list[Verdict]:
     exact = [{key: stacked(rounds) for key, rounds in left.items()} for left in exact]
     lines = program.text().splitlines()
     outputs = [
-        (
-            output,
-            from_numpy(np.asarray(result).view(output.dtype) if "64[" in output.dtype else result),
-        )
+        (output, from_numpy(np.asarray(result).view(output.dtype)))
         for output, result in zip(report.outputs, report.results, strict=True)
     ]
+    # Values of one dtype that a logger formats are one output.
+    for key in [key for key in real if key[0] != "result" and key[1] == 1]:
+        keys = [(key[0], 0), key]
+        one, other = (real[x] for x in keys)
+        whole = stacked([one, other])
+        if one.dtype == other.dtype and _equal(outputs, whole, False):
+            for left in (real, *exact):
+                left[key[0], 2] = stacked([left.pop(x) for x in keys])
     found = []
     for key, value in real.items():
         place, marker = str(key), f"# @{key[0]}"
@@ -112,18 +117,23 @@ def verdicts(program: Program, report: Any) -> list[Verdict]:
         else:
             number = next(i for i, line in enumerate(lines, 1) if line.endswith(marker))
             place = f"in line {number}"
-        equal = [
-            output
-            for output, result in outputs
-            if result.dtype == value.dtype
-            and result.data.size == value.data.size
-            and not differing(result, value)
-        ]
+        equal = _equal(outputs, value, key in program.numbers)
         here = [x for x in equal if x.name == place or x.name.endswith(f"of {place[3:]}")]
         here = here or [x for x in equal if x.name.endswith(place)] or equal
         true = sorted({differing(value, x[key]) for x in exact if not x[key].undefined})
         found.append(_verdict(place, [x.differing for x in here], true, report))
     return found
+
+
+def _equal(outputs: list[tuple[Any, Value]], value: Value, is_number: bool) -> list[Any]:
+    """The outputs that have a value."""
+    return [
+        output
+        for output, result in outputs
+        if (result.dtype == value.dtype or is_number)
+        and result.data.size == value.data.size
+        and not differing(result, value)
+    ]
 
 
 def _verdict(place: str, told: list[int | None], true: list[int], report: Any) -> Verdict:
