@@ -1,7 +1,7 @@
 """The reference run of an audit: a graph in wide arithmetic, without narrow rounding or wrapping.
 
 Floats are float64 and complex numbers complex128. Integers are int64, or a float64 array if one
-element does not fit. A cast keeps its purpose only: to bool it computes `!= 0`; a user's cast of
+element does not fit, with low parts (see runtime.audit.mixed) if no arithmetic rounded them. A cast keeps its purpose only: to bool it computes `!= 0`; a user's cast of
 float to integer truncates; an integer becomes float, a real number complex. A cast that merely
 changes the representation leaves its values as they are, and so does a promotion of integers that
 float64 cannot represent. Bitwise ops, shifts and the next float have no meaning apart from a dtype:
@@ -39,6 +39,7 @@ from runtime.audit.mixed import (
     WIDE_DTYPES,
     Pair,
     WideValue,
+    bits,
     compare,
     fits_float64,
     is_comparison,
@@ -46,7 +47,6 @@ from runtime.audit.mixed import (
     low_part,
     split,
     takes_low_parts,
-    truncated,
     wide_dtype,
 )
 from runtime.audit.opaque import NO_VALUE
@@ -134,6 +134,7 @@ class WideRun(BlockedRun):
         self._pin_places = {pin.index for pin in pins.values()}
         graph = beside.graph
         self.rounded_places: set[int] = set()
+        self._lows: dict[int, tuple[ref[Array], Array]] = {}
         arrays = [self._widen(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
@@ -142,9 +143,8 @@ class WideRun(BlockedRun):
         self._locals: dict[int, Array] = {}
         self.set_calls({})
         self.congruent_places: set[int] = set()
-        self.equal_places = {x.index for x in graph.inputs} - self.rounded_places
+        self.equal_places = {x.index for x in graph.inputs}
         self._moduli: dict[int, int | None] = {}
-        self._lows: dict[int, tuple[ref[Array], Array]] = {}
         self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
 
     def set_calls(self, calls: Mapping[int, CallResult]) -> None:
@@ -181,21 +181,15 @@ class WideRun(BlockedRun):
             return False
         if symbol.index in self.calls and not self._computes_wide(symbol):
             return False
-        equal = not symbol.args or keeps_equal(symbol, self.beside)
-        if equal and not self._exceeds_int64(symbol):
-            self.equal_places.add(symbol.index)
-            return True
-        return False
+        if symbol.args and not keeps_equal(symbol, self.beside):
+            return False
+        self.equal_places.add(symbol.index)
+        return True
 
     def _computes_wide(self, symbol: Symbol) -> bool:
         """Whether a call has no operand that it may convert to float64 inside, as integers are."""
         storages = map(self.graph.storage_dtype, symbol.args)
         return all(is_wide(x) or x is DType.bool for x in storages)
-
-    def _exceeds_int64(self, symbol: Symbol) -> bool:
-        storage = self.graph.storage_dtype(symbol)
-        is_large = storage.family == "uint" and storage.bits == 64
-        return is_large and self.beside.range(symbol)[1] >= 2**63
 
     def walk(self, keeps: bool = False) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
@@ -270,10 +264,18 @@ class WideRun(BlockedRun):
     def _widen(self, symbol: Symbol) -> Array:
         """Return the value of a symbol in the reference run, in its wide dtype."""
         x = self.beside.cached_value(symbol)
-        wide = widen(x, self.beside.graph.storage_dtype(symbol))
-        if x.dtype == np.uint64 and wide.dtype == np.float64:
-            self.rounded_places.add(symbol.index)
-        return wide
+        return self._widened(x, self.beside.graph.storage_dtype(symbol))
+
+    def _widened(self, x: Array, dtype: DType) -> Array:
+        """Return an array in its wide dtype: of uint64 beyond int64, with a low part."""
+        exceeds = x.dtype == np.uint64 and x.size and x.max() >= 2**63
+        return self._paired(*split(x)) if exceeds else widen(x, dtype)
+
+    def _paired(self, high: Array, low: Array) -> Array:
+        """Return the high part of a value, whose low part `low_of` has from now on."""
+        if low.any():
+            self._lows[id(high)] = ref(high), low.astype(high.dtype, copy=False)
+        return high
 
     def compute(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply a symbol's op to wide operands; raise GraphirError if the op fails.
@@ -297,6 +299,12 @@ class WideRun(BlockedRun):
             return self._of_parts(symbol, operands)
         if is_conversion(symbol):
             return self.cast(symbol, operands[0])
+        rounds = any(self.low_of(x) is not None for x in operands) if self._lows else False
+        if rounds and (symbol.dtype.is_integer or symbol.index in self.calls):
+            if symbol.op.signature in _OWN:
+                operands = [self._bits(x) for x in operands]
+            else:
+                self.rounded_places.add(symbol.index)
         if symbol.index in self.calls:
             operands = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
             return self.call_run.result(symbol, operands)
@@ -306,7 +314,7 @@ class WideRun(BlockedRun):
         if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
             evaluation = Evaluation(symbol.op, own, dtypes, self.sizes, self.graph.tf32)
-            result = widen(evaluation(operands), own.type.dtype)
+            result = self._widened(evaluation(operands), own.type.dtype)
             return _shifted(result, operands, own) if symbol.op is ops.left_shift else result
         inference, evaluation = self._wide(symbol, dtypes)
         may_grow = symbol.op in _GROWING and inference.operands[0] is DType.int64
@@ -326,12 +334,17 @@ class WideRun(BlockedRun):
         """Whether an op on low parts has floats among its operands or results."""
         if not takes_low_parts(symbol):
             return False
+        is_complex = symbol.dtype.is_complex or any(x.dtype.kind == "c" for x in operands)
+        if is_complex and not takes_low_parts(symbol, True):
+            return False
         if self._lows and any(self.low_of(x) is not None for x in operands):
             return True
+        if is_conversion(symbol):
+            (x,) = operands
+            return is_complex and x.dtype == np.int64 and not fits_float64(x)
         values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
         integers = [x for x in values if x.dtype == np.int64]
-        is_between = 0 < len(integers) < len(values) and not is_conversion(symbol)
-        return is_between and not all(map(fits_float64, integers))
+        return 0 < len(integers) < len(values) and not all(map(fits_float64, integers))
 
     def with_low(self, value: Array) -> WideValue:
         """Return a wide value of this run with its low part."""
@@ -349,6 +362,11 @@ class WideRun(BlockedRun):
             return x
         return x.astype(np.int64) + low.astype(np.int64)
 
+    def _bits(self, x: Array) -> Array:
+        """Return integers with a low part as int64, modulo 2**64; others as they are."""
+        low = self.low_of(x)
+        return x if low is None or x.dtype != np.float64 else bits(x, low)
+
     def _of_parts(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply an op to both parts of operands; `low_of` has the low part of the result."""
         parts: list[Pair] = []
@@ -361,10 +379,7 @@ class WideRun(BlockedRun):
                 low = self.low_of(x)
                 parts.append((x, np.zeros(x.shape, x.dtype) if low is None else low))
         if is_conversion(symbol):
-            (x, low), target = parts[0], WIDE[symbol.dtype.family]
-            if target is DType.int64 and is_written(symbol):
-                return truncated(x, low, _truncate)
-            return x if target in (DType.float64, DType.int64) else self.cast(symbol, x)
+            return self._converted(symbol, operands[0], *parts[0])
         if is_comparison(symbol.op):
             return compare(symbol.op, *parts)
         high = [part for part, _ in parts]
@@ -379,9 +394,26 @@ class WideRun(BlockedRun):
             symbol.op, inference.type.dtype, inference.attrs, self.sizes, self.graph.tf32
         )
         low = low_part(symbol.op, settings, parts, result, move)
-        if low.any():
-            self._lows[id(result)] = ref(result), low
-        return result
+        result = self._paired(result, low)
+        return self._whole(result) if symbol.dtype.is_integer else result
+
+    def _converted(self, symbol: Symbol, x: Array, high: Array, low: Array) -> Array:
+        """Apply the purpose of a cast to a value, given as its parts too."""
+        target = WIDE[symbol.dtype.family]
+        if high.dtype == np.complex128 and target in (DType.float64, DType.int64):
+            if high.imag.any():
+                return x
+            high, low = np.ascontiguousarray(high.real), low.real
+        if target is DType.complex128:
+            return self._paired(high.astype(np.complex128), low)
+        if target is DType.float64:
+            return x if x is high else self._paired(high, low)
+        if target is not DType.int64:
+            return self.cast(symbol, x)
+        if not is_written(symbol):
+            return self._whole(x if x is high else self._paired(high, low))
+        whole = np.where(np.isnan(high), 0.0, np.trunc(high))
+        return self._whole(self._paired(whole, low))
 
     def local(self, symbol: Symbol) -> Array:
         """Return the wide result of a symbol's op on the operands of the reference run.

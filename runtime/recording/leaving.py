@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from runtime.recording.values import active, plain, plains
 
 AS_BYTES = "gives its bytes to what is not recorded"
@@ -42,6 +44,8 @@ def number_of(name: str, value: Any, number: Any) -> Any:
     recorder = active()
     if recorder is not None:
         recorder.locate()
+        if name == "float" and value.dtype.kind in "iu" and recorder.sites.leaves():
+            value = value.astype(np.float64)  # a cast of the graph, which may round
         if recorder.hand_out(name, value, "makes Python numbers, by which the program may go on"):
             return number
         recorder.note(name, "makes Python numbers: they are taken as literals")

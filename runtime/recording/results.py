@@ -85,9 +85,10 @@ def _leaving(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterat
         symbols.update(symbol.index for symbol in new)
         (symbol, *others), real = new, np.stack([*new.values()])
         if others:
+            recorder.here = symbol.location
             symbol = recorder.emit(ops.stack, (symbol, *others), axis=0)
         else:
-            real = real[0, ...] if real.dtype.kind in "mM" else real[0]
+            real = real[0, ...] if real.dtype.kind in "bmM" else real[0]
         yield Leaving(name, len(new), recorder.wrapped(real, symbol))
 
 

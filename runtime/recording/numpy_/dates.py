@@ -142,6 +142,8 @@ def emitted(
         else:
             result, expected = emit(tuple(symbols)), np.asarray(ufunc(*counts))
         if is_dated(to) and expected.dtype.kind == "f":
+            if not np.isfinite(expected).all():
+                raise UnrecordedError("its operands or its result have NaT")
             result = recorder.converted(result, expected, DType.int64)
             expected = expected.astype(np.int64)
         out = np.asarray(real).dtype

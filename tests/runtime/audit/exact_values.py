@@ -262,7 +262,8 @@ class Machine:
             return self.convert(value, dtype)
         plain = complex(number.real, number.imag) if isinstance(number, Complex) else number
         try:
-            return from_numpy(np.asarray(plain, dtype))
+            with np.errstate(all="ignore"):
+                return from_numpy(np.asarray(plain, dtype))
         except (OverflowError, TypeError) as error:
             raise RejectedError(str(error)) from error
 
@@ -612,6 +613,8 @@ def _converted(x: Any, kind: str, written: bool) -> Any:
         real = _converted(x.real, kind, written)
         return Complex(real, x.imag)
     if isinstance(x, bool):
+        return int(x)
+    if kind in "iu" and isinstance(x, float) and x.is_integer():
         return int(x)
     if kind in "iumM" and isinstance(x, float) and written:
         if not math.isfinite(x):

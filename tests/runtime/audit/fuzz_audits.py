@@ -9,7 +9,9 @@ value that leaves is compared: the elements that the audit says to differ with t
 value is
 
 - *right*, or *unknown*, as the audit says;
-- *few*: said to differ in fewer elements than it does, or no output at all. None may be;
+- *few*: said to differ in fewer elements than it does, or no output, of a report that says of no
+  step that it hides an error. None may be;
+- *missing*: no output, and does not differ;
 - *many*: said to differ in more;
 - *decided*: said to differ in fewer, in a report that says *decided by values*: choices of indices
   that wide arithmetic would make otherwise keep the run's errors;
@@ -150,7 +152,9 @@ def _verdict(place: str, told: list[int | None], true: list[int], report: Any) -
     if more:
         return Verdict("many", place, more[0], tuple(true))
     if not told:
-        return Verdict("few" if true[0] else "missing", place, None, tuple(true))
+        is_unknown = any(step.hides for step in report.unseen)
+        verdict = "unknown" if is_unknown else "few" if true[0] else "missing"
+        return Verdict(verdict, place, None, tuple(true))
     decided = any(step.decides for step in report.unseen)
     return Verdict("decided" if decided else "few", place, told[0], tuple(true))
 

@@ -109,6 +109,35 @@ def test_integers_that_become_floats_lose_what_float64_lacks(name):
     assert np.allclose(shares, 1.0)
 
 
+UNSIGNED = {
+    "cast": lambda u: u.astype(float),
+    "complex": lambda u: u.astype(complex),
+    "signed to complex": lambda u: (u >> 1).astype(np.int64).astype(complex),
+    "append": lambda u: np.append(u, 0.5),
+    "signed": lambda u: u.astype(np.int64),
+    "complement": lambda u: ~u,
+    "bits": lambda u: u[::-1] & 0xFF,
+    "bits of what wrapped": lambda u: (u * 3) & u,
+    "part": lambda u: u[:2] - u[1],
+    "greatest": lambda u: np.maximum(u, 7),
+}
+
+
+@every("name", UNSIGNED)
+def test_uint64_beyond_int64_is_exact_where_it_moves_and_in_its_bits(name):
+    u = np.array([11, 2**53 + 1, 2**63 + 1, 2**64 - 1], np.uint64)
+    report = record(UNSIGNED[name], u).audit()
+    exact = UNSIGNED[name](np.array(u.tolist(), object)) if name == "part" else None
+    exact = {
+        "signed": u.tolist(),
+        "signed to complex": [x >> 1 for x in u.tolist()],
+        "append": [*u.tolist(), 0.5],
+        "part": exact,
+    }.get(name, u.tolist() if name in ("cast", "complex") else report.results[0].tolist())
+    real = [x.real if isinstance(x, complex) else x for x in report.results[0].tolist()]
+    assert report.outputs[0].differing == sum(x != y for x, y in zip(real, exact, strict=True))
+
+
 def test_comparisons_of_integers_as_floats_see_their_last_digits():
     i = np.array([2**53, 2**53 + 1])
     report = record(lambda i: np.append(i[:1], 0.5) == np.append(i[1:], 0.5), i).audit()
