@@ -410,7 +410,7 @@ class WideRun(BlockedRun):
             return x if x is high else self._paired(high, low)
         if target is not DType.int64:
             return self.cast(symbol, x)
-        if not is_written(symbol):
+        if not _truncates(symbol):
             return self._whole(x if x is high else self._paired(high, low))
         whole = np.where(np.isnan(high), 0.0, np.trunc(high))
         return self._whole(self._paired(whole, low))
@@ -446,10 +446,10 @@ class WideRun(BlockedRun):
             real, imaginary = np.ascontiguousarray(np.real(x)), np.imag(x)
             if not imaginary.any():
                 return self.cast(symbol, real)
-            truncates = target is DType.int64 and is_written(symbol)
+            truncates = target is DType.int64 and _truncates(symbol)
             return self.cast(symbol, real) + 1j * imaginary if truncates else x
         if target is DType.int64 and source is DType.float64:
-            return _truncate(x) if is_written(symbol) else x
+            return _truncate(x) if _truncates(symbol) else _as_whole(x)
         if target is DType.float64 and source is DType.int64:
             return convert(x, source, target) if fits_float64(x) else x
         return convert(x, source, target)
@@ -594,18 +594,27 @@ def _as_float(symbol: Symbol, x: Array) -> Array:
 
 def _as_integers(operands: Sequence[Array]) -> Sequence[Array]:
     """Return operands as int64 if some are integers that float64 lacks and the others are whole."""
-    floats = [x for x in operands if x.dtype == np.float64]
-    if len(floats) in (0, len(operands)) or not all(
-        _surely_fits_int64(x) and bool((x == np.trunc(x)).all()) for x in floats
-    ):
+    if all(x.dtype == np.float64 for x in operands):
         return operands
-    return [x.astype(np.int64) if x.dtype == np.float64 else x for x in operands]
+    wholes = [_as_whole(x) for x in operands]
+    return operands if any(x.dtype == np.float64 for x in wholes) else wholes
+
+
+def _as_whole(x: Array) -> Array:
+    """Return float64 values as int64 if all are integers in its range."""
+    is_whole = x.dtype == np.float64 and _surely_fits_int64(x) and bool((x == np.trunc(x)).all())
+    return x.astype(np.int64) if is_whole else x
 
 
 def _truncate(x: Array) -> Array:
     """Truncate floats, NaN to 0; int64 if all values fit, else float64."""
     whole = np.where(np.isnan(x), 0.0, np.trunc(x))
     return whole.astype(np.int64) if _fits_int64(whole) else whole
+
+
+def _truncates(cast: Symbol) -> bool:
+    """Whether a cast to integers truncates by intent, and has no integers that kept a fraction."""
+    return is_written(cast) and not cast.args[0].dtype.is_integer
 
 
 def is_written(cast: Symbol) -> bool:

@@ -10,7 +10,7 @@ NumPy's bits, which checks the drawn programs and this file. As the *reference*:
   and complex64 do not round;
 - movement (a cast, a store, `where`, a maximum, a sort, concatenation) keeps numbers as they are:
   an integer above 2**53 in a float array, a fraction in an integer array, an imaginary part in a
-  real one. A cast that the program writes from float to integer truncates;
+  real one. A cast that the program writes from a float dtype to an integer one truncates;
 - float arithmetic on integers starts from their float64 rounding. An audit may also compute with
   whole numbers exactly: a machine that is `whole` does, so that there are two right answers;
 - a comparison is of exact numbers, and decides which elements the reference has. Where it selects
@@ -284,7 +284,8 @@ class Machine:
         elif kinds in ("fm", "fM", "cm", "cM", "mf", "Mf", "mb", "Mb", "bm", "bM", "mM", "Mm"):
             raise RejectedError(kinds)
         else:
-            converted = [_converted(x, kinds[1], written) for x in value.data.reshape(-1)]
+            truncates = written and value.kind in "fc"
+            converted = [_converted(x, kinds[1], truncates) for x in value.data.reshape(-1)]
         return self.made(dtype, converted, value.data.shape)
 
     def _in_unit(self, value: Value, dtype: Any) -> list[Any]:
@@ -346,10 +347,11 @@ class Machine:
                 return self._floats(name, ins, out, flat)
             return [INTEGRAL[name](*row) for row in rows]
         results = self._floats(name, ins, out, flat)
-        if self.whole and name in RING and out.kind == "f":
+        exactly = {**INTEGRAL, "floor": int, "rint": int}.get(name)
+        if self.whole and exactly and out.kind == "f":
             for place, row in enumerate(rows):
-                if all(map(is_whole, row)):
-                    results[place] = RING[name](*map(int, row))
+                if all(map(is_whole, row)) and (name in RING or row[-1]):
+                    results[place] = exactly(*map(int, row))
         return results
 
     def _floats(self, name: str, ins: list[Any], out: Any, flat: list[list[Any]]) -> list[Any]:

@@ -119,7 +119,8 @@ def verdicts(program: Program, report: Any) -> list[Verdict]:
         else:
             number = next(i for i, line in enumerate(lines, 1) if line.endswith(marker))
             place = f"in line {number}"
-        equal = _equal(outputs, value, key in program.numbers)
+        is_number = key in program.numbers
+        equal = _equal(outputs, value, is_number) or _equal(outputs, value, True)
         here = [x for x in equal if x.name == place or x.name.endswith(f"of {place[3:]}")]
         here = here or [x for x in equal if x.name.endswith(place)] or equal
         true = sorted({differing(value, x[key]) for x in exact if not x[key].undefined})
