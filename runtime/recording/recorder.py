@@ -160,7 +160,8 @@ class Recorder(NotingBuilder):
         With `parent`, the values are the bits of the parent read in another way. `is_written`
         tells a recorded array, to which unrecorded code has written, from an array of such code.
         """
-        what = f"an array of {array.dtype}{list(array.shape)}"
+        shape = list(array.shape)
+        what = f"an array of {array.dtype}{shape}" if shape else f"a {array.dtype}"
         reason = "is taken as given: it was made by what is not recorded"
         if is_written:
             name = self._arguments.get(id(array))

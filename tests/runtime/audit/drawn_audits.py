@@ -52,6 +52,7 @@ UNDEFINED = Value("f8", objects([], (0,)), [True])
 
 def execute(machine: Machine, values: Environment, statement: Statement) -> None:
     """Execute a statement; what depends on undefined values is undefined."""
+    machine.statement = statement
     try:
         used = [values[name] for name in statement.uses]
         if any(isinstance(x, Value) and x.undefined for x in used):

@@ -17,6 +17,7 @@ from tests.runtime.audit.drawn_audits import (
     Statement,
 )
 from tests.runtime.audit.drawn_expressions import EXPRESSIONS
+from tests.runtime.audit.drawn_functions import FUNCTIONS
 from tests.runtime.audit.exact_values import (
     Complex,
     Machine,
@@ -439,8 +440,9 @@ _STATEMENTS: Sequence[tuple[Callable[[Draw], Statement], float]] = [
     (_python_number, 0.3),
     (_branch, 0.4),
 ]
-MAKERS = [maker for maker, _ in (*EXPRESSIONS, *_STATEMENTS)]
-WEIGHTS = [weight for _, weight in (*EXPRESSIONS, *_STATEMENTS)]
+_ALL = (*EXPRESSIONS, *_STATEMENTS, *FUNCTIONS)
+MAKERS = [maker for maker, _ in _ALL]
+WEIGHTS = [weight for _, weight in _ALL]
 
 
 def draw(seed: int) -> Program:

@@ -91,6 +91,11 @@ def objects(elements: Iterable[Any], shape: tuple[int, ...]) -> Any:
     return array.reshape(shape)
 
 
+def element(value: Value, place: int) -> Value:
+    """An element of an array, as a scalar."""
+    return Value(value.dtype, objects([value.data[place]], ()))
+
+
 def from_numpy(array: Any) -> Value:
     """The value of an array."""
     array = np.asarray(array)
@@ -231,10 +236,11 @@ BOOLEAN = {
 class Machine:
     """The program, or the reference if `exact`; a `whole` one computes whole floats exactly."""
 
-    def __init__(self, exact: bool, whole: bool = False, masks: list[Any] | None = None) -> None:
+    def __init__(self, exact: bool, whole: bool = False, program: Machine | None = None) -> None:
         self.exact, self.whole = exact, whole
-        self.masks: list[Any] = []
-        self._program_masks = masks
+        self.statement: Any = None
+        self._places: dict[Any, list[Any]] = {}
+        self._program = program
         self.left: dict[Any, list[Value]] = {}
 
     # Conversions
@@ -378,13 +384,17 @@ class Machine:
 
     def mask(self, value: Value) -> Any:
         """A mask that selects elements: its shape is that of the run, or nothing is demanded."""
-        array = value.data.astype(bool)
-        self.masks.append(array)
-        if self._program_masks is not None:
-            of_program = self._program_masks[len(self.masks) - 1]
-            if value.undefined or not np.array_equal(array, of_program):
-                raise UndefinedError("a mask")
-        return array
+        return self.decided(value.data.astype(bool))
+
+    def decided(self, places: Any) -> Any:
+        """Places that values decide: those of the run, or nothing is demanded."""
+        decisions = self._places.setdefault(id(self.statement), [])
+        decisions.append(places)
+        if self._program is not None:
+            of_program = self._program._places[id(self.statement)]
+            if not np.array_equal(places, of_program[len(decisions) - 1]):
+                raise UndefinedError("places")
+        return places
 
     def joined(self, *operands: Any) -> list[Value]:
         """Values in their common dtype, for movement."""
@@ -549,9 +559,8 @@ def _bitwise(name: str, row: Sequence[Any], dtype: Any) -> Any:
     if any(not isinstance(x, int) for x in row):
         raise UndefinedError(name)
     bits = [_wrapped(x, dtype) for x in row]
-    if "shift" in name:
-        if not 0 <= bits[1] < dtype.itemsize * 8:
-            raise RejectedError("a shift by all bits")
+    if "shift" in name and not 0 <= bits[1] < dtype.itemsize * 8:
+        raise RejectedError("a shift by all bits")
     return _wrapped(BITWISE[name](*bits), dtype)
 
 

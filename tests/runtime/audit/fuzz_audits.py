@@ -96,7 +96,7 @@ def verdicts(program: Program, report: Any) -> list[Verdict]:
     """Compare the outputs of a report with the values that leave."""
     machine = Machine(False)
     real = {key: stacked(rounds) for key, rounds in program.run(machine).items()}
-    exact = [program.run(Machine(True, whole, machine.masks)) for whole in (False, True)]
+    exact = [program.run(Machine(True, whole, machine)) for whole in (False, True)]
     exact = [{key: stacked(rounds) for key, rounds in left.items()} for left in exact]
     lines = program.text().splitlines()
     outputs = [

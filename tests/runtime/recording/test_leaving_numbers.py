@@ -239,3 +239,11 @@ def test_the_error_behind_a_number_that_goes_on_is_unknown(program: Any) -> None
     recording = record(program, X)
     assert np.array_equal(recording.result, program(X))
     assert not recording.audit().outputs[0].is_known
+
+
+def test_scalars_made_unseen_are_outputs_of_unknown_error() -> None:
+    def program(x: Any, t: Any) -> Any:
+        return x * 2, t[1].astype("i8").astype("f4"), (x > 0).all().astype("f4")
+
+    report = record(program, np.arange(3.0), np.arange(3).astype("M8[s]")).audit()
+    assert [x.differing for x in report.outputs] == [0, None, None]
