@@ -70,6 +70,7 @@ _GROWING = {
     *(ops.matmul, ops.tensordot, ops.outer),
 }
 """Ops on integers whose results may exceed the range of their operands."""
+_DIVIDING = {ops.floor_divide, ops.remainder, ops.fmod}
 OF_RUN = frozenset(("dtype", "loop"))
 """The attributes of what the program ran, which wide arithmetic does without."""
 
@@ -325,6 +326,8 @@ class WideRun(BlockedRun):
                 self.rounded_places.add(symbol.index)
                 return float_result
         result = evaluation(operands)
+        if symbol.op in _DIVIDING and symbol.dtype.is_integer and result.dtype == np.float64:
+            result = np.where((operands[1] == 0) & ~np.isnan(operands[0]), 0.0, result)
         floats = symbol.dtype.is_integer and result.dtype == np.float64
         if floats and not fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)

@@ -16,6 +16,8 @@ value is
 - *decided*: said to differ in fewer, in a report that says *decided by values*: choices of indices
   that wide arithmetic would make otherwise keep the run's errors;
 - *undefined*: the reference has none (masks that select other elements, the integer of NaN).
+
+A *fault* is a contradiction inside of a report (see tests.support.report_checks).
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from runtime import record
 from tests.runtime.audit.drawn_audits import Program
 from tests.runtime.audit.drawn_statements import draw
 from tests.runtime.audit.exact_values import Machine, Value, from_numpy, objects, same
+from tests.support.report_checks import faults
 
 
 class Verdict(NamedTuple):
@@ -189,7 +192,9 @@ def audited(seed: int) -> Outcome:
             report = record(module.program, *arrays).audit()
         except Exception:
             return Outcome(program, crash=traceback.format_exc())
-        return Outcome(program, "", "", tuple(verdicts(program, report)), report)
+        found = [*verdicts(program, report)]
+        found += [Verdict("fault", fault) for fault in faults(report)]
+        return Outcome(program, "", "", tuple(found), report)
 
 
 def described(seed: int, outcome: Outcome, kinds: set[str]) -> str:
@@ -212,7 +217,7 @@ def score(first: int, count: int, details: set[str] | None = None) -> Counter[st
         totals["programs"] += 1
         totals["crashes"] += bool(outcome.crash)
         totals.update(x.verdict for x in outcome.verdicts)
-        totals["outputs"] += len(outcome.verdicts)
+        totals["outputs"] += sum(x.verdict != "fault" for x in outcome.verdicts)
         kinds = {x.verdict for x in outcome.verdicts} | ({"crash"} if outcome.crash else set())
         if details and details & kinds:
             print(described(seed, outcome, details), flush=True)
