@@ -26,7 +26,7 @@ EXACT_OPS = {
     *(ops.floor, ops.ceil, ops.trunc, ops.round, ops.copysign, ops.clip, ops.max, ops.min),
     *(ops.real, ops.imag, ops.conj, ops.as_complex, ops.sort, ops.heaviside),
 }
-"""Ops that compute without rounding, except that the size and the sign of a complex number round."""
+"""Ops that compute without rounding, but for the size and the sign of a complex number."""
 
 
 def is_exact(symbol: Symbol) -> bool:

@@ -1,11 +1,12 @@
 """The reference run of an audit: a graph in wide arithmetic, without narrow rounding or wrapping.
 
 Floats are float64 and complex numbers complex128. Integers are int64, or a float64 array if one
-element does not fit, with low parts (see runtime.audit.mixed) if no arithmetic rounded them. A cast keeps its purpose only: to bool it computes `!= 0`; a user's cast of
-float to integer truncates; an integer becomes float, a real number complex. A cast that merely
-changes the representation leaves its values as they are, and so does a promotion of integers that
-float64 cannot represent. Bitwise ops, shifts and the next float have no meaning apart from a dtype:
-these ops keep their dtypes, except that a left shift by all bits of a dtype shifts no bit out. The
+element does not fit, with low parts (see runtime.audit.mixed) if no arithmetic rounded them. A cast
+keeps its purpose only: to bool it computes `!= 0`; a user's cast of a float dtype to an integer one
+truncates; an integer becomes float, a real number complex. A cast that merely changes the
+representation leaves its values as they are, and so does a promotion of integers that float64
+cannot represent. Bitwise ops, shifts and the next float have no meaning apart from a dtype: these
+ops keep their dtypes, except that a left shift by all bits of a dtype shifts no bit out. The
 rounding of float64 and complex128 itself is in no reported error.
 """
 
@@ -406,7 +407,7 @@ class WideRun(BlockedRun):
         if high.dtype == np.complex128 and target in (DType.float64, DType.int64):
             if high.imag.any():
                 return x
-            high, low = np.ascontiguousarray(high.real), low.real
+            high, low = np.array(high.real, order="C"), low.real
         if target is DType.complex128:
             return self._paired(high.astype(np.complex128), low)
         if target is DType.float64:
@@ -446,7 +447,7 @@ class WideRun(BlockedRun):
         """Apply the purpose of a cast to wide values (see the module's docstring)."""
         source, target = wide_dtype(x), WIDE[symbol.dtype.family]
         if source is DType.complex128 and target not in (DType.bool, DType.complex128):
-            real, imaginary = np.ascontiguousarray(np.real(x)), np.imag(x)
+            real, imaginary = np.array(np.real(x), order="C"), np.imag(x)
             if not imaginary.any():
                 return self.cast(symbol, real)
             truncates = target is DType.int64 and _truncates(symbol)

@@ -17,9 +17,7 @@ from runtime.recording.views.indexing import FlatIterator
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 
 
-def leaves(
-    result: Any, left: Any, recorder: Recorder, has_numbers: bool = False
-) -> Iterator[Any]:
+def leaves(result: Any, left: Any, recorder: Recorder, has_numbers: bool = False) -> Iterator[Any]:
     """Yield the arrays in a result, then the recorded arrays in `left`; each array once.
 
     `left` is anything else that the program may have changed. Recorded scalars count as arrays, and

@@ -1,6 +1,7 @@
 """Integers that a promotion to float64 rounds: the audit tells what Python's integers tell."""
 
 import numpy as np
+import pytest
 
 from runtime import record
 from tests.support.tables import every
@@ -136,6 +137,39 @@ def test_uint64_beyond_int64_is_exact_where_it_moves_and_in_its_bits(name):
     }.get(name, u.tolist() if name in ("cast", "complex") else report.results[0].tolist())
     real = [x.real if isinstance(x, complex) else x for x in report.results[0].tolist()]
     assert report.outputs[0].differing == sum(x != y for x, y in zip(real, exact, strict=True))
+
+
+def stored_beside_nan(i):
+    out = np.zeros(len(i), np.int32)
+    np.copyto(out, i, casting="unsafe")
+    return out % out
+
+
+LESS_CLEAN = {
+    "median": lambda i: np.median(np.append(i - np.uint8(250), np.uint8([99, 99, 20, 30]))),
+    "at": lambda i: np.add.at(k := i.astype(np.int64) + (2**63 - 300), [0, 1], 200) or k,
+    "at powers": lambda i: np.multiply.at(k := i.astype(np.int64), [0] * 9, i[:1]) or k,
+    "fraction": lambda i: stored_fractions(i).astype(np.int32),
+}
+
+
+def stored_fractions(i):
+    out = np.zeros(len(i), np.int64)
+    out[:] = i / 2
+    return out
+
+
+@every("name", LESS_CLEAN)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_integers_that_wrap_in_calls_or_lost_a_fraction_are_not_clean(name):
+    (output,) = record(LESS_CLEAN[name], np.array([201, 7, 250], np.uint8)).audit().outputs
+    assert output.differing != 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_remainders_by_zero_beside_nan_are_those_of_integers():
+    (output,) = record(stored_beside_nan, np.array([np.nan, 0, 9])).audit().outputs
+    assert output.differing == 1
 
 
 def test_comparisons_of_integers_as_floats_see_their_last_digits():
