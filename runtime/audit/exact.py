@@ -53,7 +53,7 @@ class Numbers(NamedTuple):
 
     def with_low(self, low: NDArray[Any]) -> Numbers:
         """Return the numbers with a low part, complex for complex ones, which float64 lacks."""
-        lows = (low.real, low.imag)[: len(self.parts)] if low.dtype.kind == "c" else (low,)
+        lows = (np.real(low), np.imag(low))[: len(self.parts)] if low.dtype.kind == "c" else (low,)
         parts = [part._replace(low=x) for part, x in zip(self.parts, lows, strict=False)]
         return Numbers((*parts, *self.parts[len(parts) :]))
 

@@ -301,12 +301,8 @@ class WideRun(BlockedRun):
             return self._of_parts(symbol, operands)
         if is_conversion(symbol):
             return self.cast(symbol, operands[0])
-        rounds = any(self.low_of(x) is not None for x in operands) if self._lows else False
-        if rounds and (symbol.dtype.is_integer or symbol.index in self.calls):
-            if symbol.op.signature in _OWN:
-                operands = [self._bits(x) for x in operands]
-            else:
-                self.rounded_places.add(symbol.index)
+        if self._lows and (symbol.dtype.is_integer or symbol.index in self.calls):
+            operands = self._without_lows(symbol, operands)
         if symbol.index in self.calls:
             operands = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
             return self.call_run.result(symbol, operands)
@@ -327,9 +323,9 @@ class WideRun(BlockedRun):
                 self.rounded_places.add(symbol.index)
                 return float_result
         result = evaluation(operands)
-        if symbol.op in _DIVIDING and symbol.dtype.is_integer and result.dtype == np.float64:
-            result = np.where((operands[1] == 0) & ~np.isnan(operands[0]), 0.0, result)
         floats = symbol.dtype.is_integer and result.dtype == np.float64
+        if floats and symbol.op in _DIVIDING:
+            result = np.where((operands[1] == 0) & ~np.isnan(operands[0]), 0.0, result)
         if floats and not fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)
         return result
@@ -366,10 +362,18 @@ class WideRun(BlockedRun):
             return x
         return x.astype(np.int64) + low.astype(np.int64)
 
-    def _bits(self, x: Array) -> Array:
-        """Return integers with a low part as int64, modulo 2**64; others as they are."""
-        low = self.low_of(x)
-        return x if low is None or x.dtype != np.float64 else bits(x, low)
+    def _without_lows(self, symbol: Symbol, operands: Sequence[Array]) -> Sequence[Array]:
+        """Return operands for an op on integers that has no rule for low parts.
+
+        Bitwise ops take integers modulo 2**64. Other ops take the high parts, which are rounded.
+        """
+        pairs = [(x, self.low_of(x)) for x in operands]
+        if all(low is None for _, low in pairs):
+            return operands
+        if symbol.op.signature not in _OWN:
+            self.rounded_places.add(symbol.index)
+            return operands
+        return [x if low is None or x.dtype != np.float64 else bits(x, low) for x, low in pairs]
 
     def _of_parts(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply an op to both parts of operands; `low_of` has the low part of the result."""
@@ -383,7 +387,7 @@ class WideRun(BlockedRun):
                 low = self.low_of(x)
                 parts.append((x, np.zeros(x.shape, x.dtype) if low is None else low))
         if is_conversion(symbol):
-            return self._converted(symbol, operands[0], *parts[0])
+            return self._cast_parts(symbol, operands[0], *parts[0])
         if is_comparison(symbol.op):
             return compare(symbol.op, *parts)
         high = [part for part, _ in parts]
@@ -401,13 +405,13 @@ class WideRun(BlockedRun):
         result = self._paired(result, low)
         return self._whole(result) if symbol.dtype.is_integer else result
 
-    def _converted(self, symbol: Symbol, x: Array, high: Array, low: Array) -> Array:
+    def _cast_parts(self, symbol: Symbol, x: Array, high: Array, low: Array) -> Array:
         """Apply the purpose of a cast to a value, given as its parts too."""
         target = WIDE[symbol.dtype.family]
         if high.dtype == np.complex128 and target in (DType.float64, DType.int64):
-            if high.imag.any():
+            if np.imag(high).any():
                 return x
-            high, low = np.array(high.real, order="C"), low.real
+            high, low = np.array(np.real(high), order="C"), np.real(low)
         if target is DType.complex128:
             return self._paired(high.astype(np.complex128), low)
         if target is DType.float64:

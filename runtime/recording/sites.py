@@ -127,7 +127,7 @@ class CallSites:
         if next((kind for _, kind in self._frames()), None) != _USER:
             return False
         chain, _ = self._chain()
-        key = (None, *(x for code, at in chain for x in (id(code), at)))
+        key = (-1, *(x for code, at in chain for x in (id(code), at)))
         if key not in self._leaving:
             self._leaving[key] = bool_leaves(chain)
         return self._leaving[key]
