@@ -166,9 +166,10 @@ def _mixed_places(subject: Subject) -> set[int]:
         if storage(symbol) is DType.uint64:
             mixed.add(symbol.index)
             places.add(symbol.index)
-        if sources and takes_low_parts(symbol):
+        takes = takes_low_parts(symbol)
+        if sources and (takes or any(x.dtype.is_integer for x in sources)):
             places |= {symbol.index, *(x.index for x in sources)}
-            if symbol.dtype.is_inexact or symbol.dtype.is_integer:
+            if takes and (symbol.dtype.is_inexact or symbol.dtype.is_integer):
                 mixed.add(symbol.index)
         elif symbol.op is ops.cast and symbol.dtype.is_inexact:
             before = storage(symbol.args[0])

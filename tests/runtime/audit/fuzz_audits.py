@@ -124,8 +124,8 @@ def verdicts(program: Program, report: Any) -> list[Verdict]:
             place = f"in line {number}"
         is_number = key in program.numbers
         equal = _equal(outputs, value, is_number) or _equal(outputs, value, True)
-        here = [x for x in equal if x.name == place or x.name.endswith(f"of {place[3:]}")]
-        here = here or [x for x in equal if x.name.endswith(place)] or equal
+        ends = (place, f"of {place[3:]}") if key[0] != "result" else ("\n",)
+        here = [x for x in equal if x.name == place or x.name.endswith(ends)] or equal
         true = sorted({differing(value, x[key]) for x in exact if not x[key].undefined})
         found.append(_verdict(place, [x.differing for x in here], true, report))
     return found

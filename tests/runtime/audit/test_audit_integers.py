@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from runtime import record
+from runtime.audit import regions
 from tests.support.tables import every
 
 
@@ -137,6 +138,21 @@ def test_uint64_beyond_int64_is_exact_where_it_moves_and_in_its_bits(name):
     }.get(name, u.tolist() if name in ("cast", "complex") else report.results[0].tolist())
     real = [x.real if isinstance(x, complex) else x for x in report.results[0].tolist()]
     assert report.outputs[0].differing == sum(x != y for x, y in zip(real, exact, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_regions_of_large_arrays_keep_low_parts(monkeypatch):
+    u = np.array([11, 2**53 + 1, 2**62 + 2**8 + 30, 2**64 - 9], np.uint64)
+
+    def program(u):
+        shifted = u.astype(float).astype(np.int64) >> 2
+        return shifted + shifted
+
+    whole = record(program, u).audit()
+    monkeypatch.setattr(regions, "LEAST", 1)
+    by_blocks = record(program, u).audit()
+    assert [x.differing for x in by_blocks.outputs] == [x.differing for x in whole.outputs]
+    assert whole.outputs[0].differing == 2
 
 
 def stored_beside_nan(i):

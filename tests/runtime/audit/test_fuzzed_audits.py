@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from runtime.audit import regions
 from tests.runtime.audit.fuzz_audits import score
 
 
@@ -20,6 +21,10 @@ def test_no_figure_of_forty_drawn_programs_is_too_small() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("first", range(1000, 1400, 100))
-def test_no_figure_of_many_drawn_programs_is_too_small(first: int) -> None:
-    check(first, 100)
+@pytest.mark.parametrize(("first", "least"), [(1000, regions.LEAST), (1200, 1)])
+def test_no_figure_of_many_drawn_programs_is_too_small(
+    first: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where each audit runs by blocks, as those of large arrays do."""
+    monkeypatch.setattr(regions, "LEAST", least)
+    check(first, 200)
