@@ -614,6 +614,8 @@ def _converted(x: Any, kind: str, written: bool) -> Any:
         return x
     if kind in "mM" and not isinstance(x, int):
         raise UndefinedError("the time of a fraction")
+    if kind in "mM" and x == -(2**63):
+        return NAT
     if kind == "b":
         return _truth(x)
     if kind == "c":
