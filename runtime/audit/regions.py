@@ -163,11 +163,11 @@ def _mixed_places(subject: Subject) -> set[int]:
     mixed, places = set[int](), set[int]()
     for symbol in subject.live:
         sources = [x for x in symbol.args if x.index in mixed]
-        if storage(symbol) is DType.uint64:
+        if symbol.type.dtype.family == "uint" and storage(symbol) is DType.uint64:
             mixed.add(symbol.index)
             places.add(symbol.index)
-        takes = takes_low_parts(symbol)
-        if sources and (takes or any(x.dtype.is_integer for x in sources)):
+        takes = bool(sources) and takes_low_parts(symbol)
+        if takes or any(x.dtype.is_integer for x in sources):
             places |= {symbol.index, *(x.index for x in sources)}
             if takes and (symbol.dtype.is_inexact or symbol.dtype.is_integer):
                 mixed.add(symbol.index)

@@ -266,7 +266,8 @@ class WideRun(BlockedRun):
     def _widen(self, symbol: Symbol) -> Array:
         """Return the value of a symbol in the reference run, in its wide dtype."""
         x = self.beside.cached_value(symbol)
-        return self._widened(x, self.beside.graph.storage_dtype(symbol))
+        dtype = self.beside.graph.storage_dtype(symbol)
+        return self._widened(x, dtype) if x.dtype == np.uint64 else widen(x, dtype)
 
     def _widened(self, x: Array, dtype: DType) -> Array:
         """Return an array in its wide dtype: of uint64 beyond int64, with a low part."""
@@ -334,17 +335,16 @@ class WideRun(BlockedRun):
         """Whether an op on low parts has floats among its operands or results."""
         if not takes_low_parts(symbol):
             return False
-        is_complex = symbol.dtype.is_complex or any(x.dtype.kind == "c" for x in operands)
-        if is_complex and not takes_low_parts(symbol, True):
-            return False
-        if self._lows and any(self.low_of(x) is not None for x in operands):
-            return True
-        if is_conversion(symbol):
-            (x,) = operands
-            return is_complex and x.dtype == np.int64 and not fits_float64(x)
-        values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
-        integers = [x for x in values if x.dtype == np.int64]
-        return 0 < len(integers) < len(values) and not all(map(fits_float64, integers))
+        if not (self._lows and any(self.low_of(x) is not None for x in operands)):
+            if is_conversion(symbol):
+                (x,) = operands
+                return x.dtype == np.int64 and symbol.dtype.is_complex and not fits_float64(x)
+            values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
+            integers = [x for x in values if x.dtype == np.int64]
+            if not 0 < len(integers) < len(values) or all(map(fits_float64, integers)):
+                return False
+        is_complex = any(x.dtype.kind == "c" for x in operands)
+        return not is_complex or takes_low_parts(symbol, True)
 
     def with_low(self, value: Array) -> WideValue:
         """Return a wide value of this run with its low part."""
@@ -602,7 +602,8 @@ def _as_float(symbol: Symbol, x: Array) -> Array:
 
 def _as_integers(operands: Sequence[Array]) -> Sequence[Array]:
     """Return operands as int64 if some are integers that float64 lacks and the others are whole."""
-    if all(x.dtype == np.float64 for x in operands):
+    floats = [x for x in operands if x.dtype == np.float64]
+    if len(floats) in (0, len(operands)):
         return operands
     wholes = [_as_whole(x) for x in operands]
     return operands if any(x.dtype == np.float64 for x in wholes) else wholes
