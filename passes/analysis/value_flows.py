@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import dis
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import NamedTuple, TypeAlias
@@ -42,7 +42,13 @@ _ON_NUMBERS = _names(
 )
 """Functions of Python, and methods of its values, whose results are made of their operands."""
 _MAKERS = _ON_NUMBERS | _names("item tolist pack Decimal Fraction")
+_CONTAINERS = _names("dict list defaultdict OrderedDict Counter deque")
 _NUMBERS_OF = _names("float int complex item round len")
+_GIVE_BOOLS = _names(
+    "any all max min item isnan isinf isfinite isnat signbit equal not_equal less less_equal "
+    "greater greater_equal logical_and logical_or logical_not"
+)
+"""Functions and methods of NumPy that give a bool to the program, and do nothing by it."""
 
 
 class _Source(NamedTuple):
@@ -69,6 +75,17 @@ def leaves(chain: Sequence[CallSite]) -> bool:
     if makers and _name_of(makers[0]) not in _MAKERS:
         return False  # another function may keep what it gets, or decide by it
     return _leaves(tuple(chain))
+
+
+def bool_leaves(chain: Sequence[CallSite]) -> bool:
+    """Whether a bool that NumPy gives a program only leaves it; `chain` is as for `leaves`."""
+    match next(iter(_nodes(chain[0])), None):
+        case ast.Subscript() | ast.Compare(ops=[_]) | ast.UnaryOp() | ast.BinOp():
+            return _leaves(tuple(chain))
+        case ast.Call(func=ast.Attribute(attr=name)) if name in _GIVE_BOOLS:
+            return _leaves(tuple(chain))
+        case _:
+            return False  # another function may keep what it gets, or decide by it
 
 
 def _leaves(chain: tuple[CallSite, ...]) -> bool:
@@ -104,7 +121,11 @@ def expression_text(site: CallSite, part: int = 0) -> str:
             if not isinstance(argument, ast.Starred) and (is_number or method is None):
                 return ast.unparse(argument)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
-            return ast.unparse(node.func.value)
+            return ast.unparse(node.func.value if _name_of(node) in _MAKERS else node)
+        if _name_of(node) in _GIVE_BOOLS or isinstance(
+            node, (ast.Subscript, ast.Compare, ast.UnaryOp, ast.BinOp)
+        ):
+            return ast.unparse(node)
     return ""
 
 
@@ -181,8 +202,10 @@ class _Flow:
                 return self._returned_leaves(parent)
             case ast.Assign():
                 return all(map(self._targets_leave, parent.targets))
-            case ast.AnnAssign() | ast.AugAssign():
+            case ast.AnnAssign():
                 return self._targets_leave(parent.target)
+            case ast.AugAssign(target=ast.Name() as name):  # not an array, which goes on
+                return self._is_always(name, _is_plain) and self._name_leaves(name)
             case _:
                 return False
 
@@ -201,6 +224,10 @@ class _Flow:
                 return is_stored or (self._is_loaded(parent) and self.leaves(parent))
             case ast.BinOp():
                 return self._operation_leaves(parent, node)
+            case ast.BoolOp():
+                return node is parent.values[-1] and self.leaves(parent)
+            case ast.Compare(ops=[_, _, *_]):
+                return False
             case ast.IfExp():
                 return node is not parent.test and self.leaves(parent)
             case ast.Lambda() | ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
@@ -252,13 +279,31 @@ class _Flow:
             case ast.Starred():
                 return self._targets_leave(target.value)
             case ast.Subscript():
-                return self._container_leaves(target.value)
+                container = _base(target)
+                is_python = isinstance(container, ast.Name) and self._is_always(container, _is_new)
+                return is_python and self._container_leaves(container)
             case _:
                 return False
 
+    def _is_always(self, name: ast.Name, test: Callable[[ast.expr], bool]) -> bool:
+        """Whether all that a function assigns to a name, at least once, passes a test."""
+        scope, values = self._scope(name), list[ast.expr]()
+        if isinstance(scope, ast.FunctionDef) and name.id in map(_argument, ast.walk(scope.args)):
+            return False
+        for node in ast.walk(scope):
+            if not isinstance(node, ast.Name) or node.id != name.id or self._is_loaded(node):
+                continue
+            match self.source.parents.get(node):
+                case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+                    values.append(value)
+                case ast.AugAssign():
+                    pass
+                case _:
+                    return False
+        return bool(values) and all(map(test, values))
+
     def _container_leaves(self, node: ast.AST) -> bool:
-        while isinstance(node, ast.Subscript):
-            node = node.value
+        node = _base(node)
         return isinstance(node, ast.Name) and self._name_leaves(node)
 
     def _name_leaves(self, name: ast.Name) -> bool:
@@ -311,6 +356,28 @@ def _parameter(function: ast.FunctionDef, call: ast.Call, argument: ast.AST) -> 
     position = next(places, len(names))
     starred = any(isinstance(x, ast.Starred) for x in call.args[: position + 1])
     return names[position] if position < len(names) and not starred else None
+
+
+def _argument(node: ast.AST) -> str:
+    return node.arg if isinstance(node, ast.arg) else ""
+
+
+def _base(node: ast.AST) -> ast.AST:
+    """Return the container, or the array, of which an expression takes an element."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _is_new(node: ast.AST) -> bool:
+    """Whether an expression makes a container of Python."""
+    match node:
+        case ast.BinOp(op=ast.Mult()):
+            return _is_new(node.left) or _is_new(node.right)
+        case ast.List() | ast.Dict() | ast.ListComp() | ast.DictComp():
+            return True
+        case _:
+            return _name_of(node) in _CONTAINERS
 
 
 def _is_plain(node: ast.AST) -> bool:

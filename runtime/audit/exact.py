@@ -51,9 +51,11 @@ class Numbers(NamedTuple):
         """Return the elements at `places`, a NumPy index."""
         return Numbers(tuple(part.at(places) for part in self.parts))
 
-    def with_low(self, low: Floats) -> Numbers:
-        """Return real numbers with a low part, which float64 values lack."""
-        return Numbers((self.parts[0]._replace(low=low), *self.parts[1:]))
+    def with_low(self, low: NDArray[Any]) -> Numbers:
+        """Return the numbers with a low part, complex for complex ones, which float64 lacks."""
+        lows = (np.real(low), np.imag(low))[: len(self.parts)] if low.dtype.kind == "c" else (low,)
+        parts = [part._replace(low=x) for part, x in zip(self.parts, lows, strict=False)]
+        return Numbers((*parts, *self.parts[len(parts) :]))
 
     def minus(self, other: Numbers) -> Numbers:
         """Return the differences, part by part."""

@@ -26,7 +26,15 @@ EXACT_OPS = {
     *(ops.floor, ops.ceil, ops.trunc, ops.round, ops.copysign, ops.clip, ops.max, ops.min),
     *(ops.real, ops.imag, ops.conj, ops.as_complex, ops.sort, ops.heaviside),
 }
-"""Ops that compute without rounding."""
+"""Ops that compute without rounding, but for the size and the sign of a complex number."""
+
+
+def is_exact(symbol: Symbol) -> bool:
+    """Whether a step computes without rounding."""
+    if symbol.op not in EXACT_OPS:
+        return False
+    return symbol.op not in (ops.abs, ops.sign) or not symbol.args[0].dtype.is_complex
+
 
 _KINDS = ("elementwise", "reduction", "contraction", "rowwise", "movement")
 _WRAPPING = {ops.negative, ops.abs}
@@ -61,7 +69,7 @@ def keeps_equal(symbol: Symbol, run: BlockedRun) -> bool:
         return op.decomposition is None
     if target.is_integer:
         return _is_exact_integer(symbol, target, sources, run)
-    return op in EXACT_OPS
+    return is_exact(symbol)
 
 
 def _is_exact_integer(symbol: Symbol, target: DType, sources: list[DType], run: BlockedRun) -> bool:

@@ -302,8 +302,35 @@ class CallRun:
         beyond = [i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x)]
         if dtype.is_inexact and any(map(call.is_number, beyond)):
             raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
+        if dtype.is_integer and not is_choice(symbol) and self._may_wrap(symbol, operands, result):
+            raise ExecutionError("may exceed int64 inside")
         family = "int" if dtype.is_integer else dtype.family
         return np.ascontiguousarray(result, _STORAGE[family]).reshape(result.shape)
+
+    def _may_wrap(self, symbol: Symbol, operands: Sequence[Array], result: Array) -> bool:
+        """Whether integers that a call computes of integers may have wrapped in int64.
+
+        Sums of products of two operands that stay below 2**62 do not; of others, the same call on
+        float64 tells. Small integers besides the first operand may be indices, and stay.
+        """
+        integers = [x for x in operands if x.dtype == np.int64 and x.size]
+        sizes = [max(-int(x.min()), int(x.max())) for x in integers]
+        terms = max((x.size for x in integers), default=0)
+        has_powers = symbol.op.name.startswith(("multiply.", "power."))
+        if not has_powers and terms * max(sizes, default=0) ** 2 < 2**62:
+            return False
+        floats = [
+            x.astype(np.float64) if x.dtype == np.int64 and (not i or not _is_small(x)) else x
+            for i, x in enumerate(operands)
+        ]
+        call, place, *_ = self._calls[symbol.index]
+        try:
+            wide = np.asarray(call.widened(floats)[place])
+        except Exception:  # each library has exceptions of its own
+            return True
+        if wide.dtype.kind != "f":
+            return False
+        return wide.shape != result.shape or not bool((abs(wide - result) < 2.0**62).all())
 
     def local(self, symbol: Symbol, operands: Callable[[Symbol], Sequence[Array]]) -> Array:
         """Return the wide result of a symbol on the operands of the run, which `operands` gives.
@@ -328,6 +355,10 @@ class CallRun:
 
 _WIDE = {"float": "d", "complex": "D", "int": "lqLQ", "uint": "lqLQ", "bool": "?"}
 _STORAGE = {"float": np.float64, "complex": np.complex128, "int": np.int64, "bool": np.bool_}
+
+
+def _is_small(x: Array) -> bool:
+    return not x.size or bool(x.min() > -(2**31) and x.max() < 2**31)
 
 
 def _is_same(array: Array, other: Array) -> bool:

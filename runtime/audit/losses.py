@@ -31,7 +31,7 @@ from passes.analysis.casts import Measured, StepLoss
 from runtime.audit.adjoints import is_finite
 from runtime.audit.blocked_run import as_floats, inner, norm
 from runtime.audit.exact import Flags, numbers
-from runtime.audit.exactness import EXACT_OPS, is_wide
+from runtime.audit.exactness import is_exact, is_wide
 from runtime.audit.measuring import beyond
 from runtime.audit.mixed import wide_dtype
 from runtime.audit.wide import Array, Effect, WideRun
@@ -172,7 +172,7 @@ class LossySteps:
         target, beside = run.graph.storage_dtype(symbol), run.beside
         if symbol.op.kind not in _COMPUTING or not symbol.args or target.family == "bool":
             return None
-        if symbol.op in EXACT_OPS and not target.is_integer and not is_wide(target):
+        if is_exact(symbol) and not target.is_integer and not is_wide(target):
             return None
         if not beside.cached_value(symbol).size:
             return None

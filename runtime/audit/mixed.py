@@ -3,7 +3,8 @@
 Such a value is a float64 array and an array of the same shape to add, its low part. High and low
 part are those of a double-double number (see runtime.audit.exact): the elements are exact, and as
 high parts they are rounded as float64 arithmetic rounds them. Ops that move or select elements
-apply to both parts. Arithmetic takes the high part.
+apply to both parts. Arithmetic takes the high part. Integers of uint64 beyond int64 are such values
+too; those of complex values have a complex low part.
 """
 
 from __future__ import annotations
@@ -62,19 +63,30 @@ _COMPARISONS: Mapping[Op, Callable[[Array, Array], Array]] = {
 _SAME_LOW = {ops.positive, ops.floor, ops.ceil, ops.trunc, ops.round}
 _SELECTING = {ops.where, ops.maximum, ops.minimum, ops.clip, ops.max, ops.min, ops.sort}
 _SIGNED = {ops.negative, ops.abs}
-SHARING = {*_COMPARISONS, *_SAME_LOW, *_SELECTING, *_SIGNED}
+_OF_PARTS = {ops.real, ops.imag, ops.conj}
+SHARING = {*_COMPARISONS, *_SAME_LOW, *_SELECTING, *_SIGNED, *_OF_PARTS}
 """The ops besides movement that take low parts."""
+_OF_COMPLEX = {ops.equal, ops.not_equal, ops.where, ops.positive, ops.negative, *_OF_PARTS}
 
 
-def takes_low_parts(symbol: Symbol) -> bool:
-    """Whether an op has a rule for operands with low parts."""
-    return symbol.op.kind == "movement" or symbol.op in SHARING or is_conversion(symbol)
+def takes_low_parts(symbol: Symbol, is_complex: bool = False) -> bool:
+    """Whether an op has a rule for operands with low parts; of complex values, `is_complex`."""
+    sharing = _OF_COMPLEX if is_complex else SHARING
+    return symbol.op.kind == "movement" or symbol.op in sharing or is_conversion(symbol)
 
 
 def split(x: Array) -> Pair:
-    """Return the high and the low part of int64 values."""
-    high, low = numbers(x.reshape(-1), DType.int64).parts[0]
+    """Return the high and the low part of int64 or uint64 values."""
+    high, low = numbers(x.reshape(-1), DType.from_numpy(x.dtype)).parts[0]
     return high.reshape(x.shape), np.broadcast_to(low, high.shape).reshape(x.shape)
+
+
+def bits(high: Array, low: Array) -> Array:
+    """Return the int64 values that are congruent modulo 2**64 to integers with low parts."""
+    rest = np.fmod(high, 2.0**64)
+    rest = np.where(rest >= 2.0**63, rest - 2.0**64, rest)
+    rest = np.where(rest < -(2.0**63), rest + 2.0**64, rest)
+    return rest.astype(np.int64) + low.astype(np.int64)
 
 
 def is_value(op: Op, position: int) -> bool:
@@ -122,12 +134,6 @@ def compare(op: Op, left: Pair, right: Pair) -> Array:
     """Return a comparison of values with low parts."""
     test = _COMPARISONS[op]
     return np.where(left[0] == right[0], test(left[1], right[1]), test(left[0], right[0]))
-
-
-def truncated(high: Array, low: Array, truncate: Callable[[Array], Array]) -> Array:
-    """Return values with low parts as integers: int64 if all are in its range, else float64."""
-    whole = truncate(high)
-    return whole + low.astype(np.int64) if whole.dtype == np.int64 else whole
 
 
 def is_comparison(op: Op) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import Symbol, ops
+from graphir import DType, Symbol, ops
 from passes.rewriter import is_conversion
 from runtime.audit.blocked_run import Array, View, keep_freed_memory
 from runtime.audit.mixed import takes_low_parts
@@ -156,17 +156,22 @@ def store(whole: Array | None, part: Array, shape: tuple[int, ...], view: View) 
 def _mixed_places(subject: Subject) -> set[int]:
     """Return the steps that may have or read low parts (see runtime.audit.mixed), by index.
 
-    They start at casts of 64-bit integers to floats whose elements are moved or compared.
+    They start at casts of 64-bit integers to floats whose elements are moved or compared, and at
+    values of uint64, some of which int64 lacks.
     """
     storage = subject.graph.storage_dtype
     mixed, places = set[int](), set[int]()
     for symbol in subject.live:
         sources = [x for x in symbol.args if x.index in mixed]
-        if sources and takes_low_parts(symbol):
+        if symbol.type.dtype.family == "uint" and storage(symbol) is DType.uint64:
+            mixed.add(symbol.index)
+            places.add(symbol.index)
+        takes = bool(sources) and takes_low_parts(symbol)
+        if takes or any(x.dtype.is_integer for x in sources):
             places |= {symbol.index, *(x.index for x in sources)}
-            if symbol.dtype.is_float:
+            if takes and (symbol.dtype.is_inexact or symbol.dtype.is_integer):
                 mixed.add(symbol.index)
-        elif symbol.op is ops.cast and symbol.dtype.is_float:
+        elif symbol.op is ops.cast and symbol.dtype.is_inexact:
             before = storage(symbol.args[0])
             if before.is_integer and before.bits == 64:
                 mixed.add(symbol.index)

@@ -34,7 +34,7 @@ from runtime.audit.adjoints import (
 )
 from runtime.audit.blocked_run import View, as_floats, inner
 from runtime.audit.exact import numbers
-from runtime.audit.exactness import EXACT_OPS, is_wide
+from runtime.audit.exactness import is_exact, is_wide
 from runtime.audit.wide import TOTAL, WideRun, is_written
 
 BLOCK = 1 << 16
@@ -44,7 +44,7 @@ BLOCK = 1 << 16
 def may_round(symbol: Symbol, dtype: DType) -> bool:
     """Whether a step of arithmetic may round its result to a narrow float `dtype`."""
     is_float = dtype.is_inexact
-    return is_float and symbol.op.computes and not is_wide(dtype) and symbol.op not in EXACT_OPS
+    return is_float and symbol.op.computes and not is_wide(dtype) and not is_exact(symbol)
 
 
 class Sweep:

@@ -1,12 +1,13 @@
 """The reference run of an audit: a graph in wide arithmetic, without narrow rounding or wrapping.
 
 Floats are float64 and complex numbers complex128. Integers are int64, or a float64 array if one
-element does not fit. A cast keeps its purpose only: to bool it computes `!= 0`; a user's cast of
-float to integer truncates, and leaves NaN; an integer becomes float, a real number complex. A cast
-that merely changes the representation leaves its values as they are, and so does a promotion of
-integers that float64 cannot represent. Bitwise ops, shifts and the next float have no meaning apart
-from a dtype: these ops keep their dtypes, except that a left shift by all bits of a dtype shifts no
-bit out. The rounding of float64 and complex128 itself is in no reported error.
+element does not fit, with low parts (see runtime.audit.mixed) if no arithmetic rounded them. A cast
+keeps its purpose only: to bool it computes `!= 0`; a user's cast of float to integer truncates, and
+leaves NaN; an integer becomes float, a real number complex. A cast that merely changes the
+representation leaves its values as they are, and so does a promotion of integers that float64
+cannot represent. Bitwise ops, shifts and the next float have no meaning apart from a dtype: these
+ops keep their dtypes, except that a left shift by all bits of a dtype shifts no bit out. The
+rounding of float64 and complex128 itself is in no reported error.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from runtime.audit.mixed import (
     WIDE_DTYPES,
     Pair,
     WideValue,
+    bits,
     compare,
     fits_float64,
     is_comparison,
@@ -46,7 +48,6 @@ from runtime.audit.mixed import (
     low_part,
     split,
     takes_low_parts,
-    truncated,
     wide_dtype,
 )
 from runtime.audit.opaque import NO_VALUE
@@ -70,6 +71,7 @@ _GROWING = {
     *(ops.matmul, ops.tensordot, ops.outer),
 }
 """Ops on integers whose results may exceed the range of their operands."""
+_DIVIDING = {ops.floor_divide, ops.remainder, ops.fmod}
 OF_RUN = frozenset(("dtype", "loop"))
 """The attributes of what the program ran, which wide arithmetic does without."""
 
@@ -134,6 +136,7 @@ class WideRun(BlockedRun):
         self._pin_places = {pin.index for pin in pins.values()}
         graph = beside.graph
         self.rounded_places: set[int] = set()
+        self._lows: dict[int, tuple[ref[Array], Array]] = {}
         arrays = [self._widen(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
@@ -142,9 +145,8 @@ class WideRun(BlockedRun):
         self._locals: dict[int, Array] = {}
         self.set_calls({}, CallRun({}))
         self.congruent_places: set[int] = set()
-        self.equal_places = {x.index for x in graph.inputs} - self.rounded_places
+        self.equal_places = {x.index for x in graph.inputs}
         self._moduli: dict[int, int | None] = {}
-        self._lows: dict[int, tuple[ref[Array], Array]] = {}
         self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
 
     def set_calls(self, calls: Mapping[int, CallResult], reference: CallRun) -> None:
@@ -182,11 +184,10 @@ class WideRun(BlockedRun):
             return False
         if symbol.index in self.calls and not self._computes_wide(symbol):
             return False
-        equal = not symbol.args or keeps_equal(symbol, self.beside)
-        if equal and not self._exceeds_int64(symbol):
-            self.equal_places.add(symbol.index)
-            return True
-        return False
+        if symbol.args and not keeps_equal(symbol, self.beside):
+            return False
+        self.equal_places.add(symbol.index)
+        return True
 
     def _computes_wide(self, symbol: Symbol) -> bool:
         """Whether a call has no operand that it may convert to float64 inside, as integers are."""
@@ -194,11 +195,6 @@ class WideRun(BlockedRun):
             return False
         storages = map(self.graph.storage_dtype, symbol.args)
         return all(is_wide(x) or x is DType.bool for x in storages)
-
-    def _exceeds_int64(self, symbol: Symbol) -> bool:
-        storage = self.graph.storage_dtype(symbol)
-        is_large = storage.family == "uint" and storage.bits == 64
-        return is_large and self.beside.range(symbol)[1] >= 2**63
 
     def walk(self, keeps: bool = False) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
@@ -276,10 +272,19 @@ class WideRun(BlockedRun):
     def _widen(self, symbol: Symbol) -> Array:
         """Return the value of a symbol in the reference run, in its wide dtype."""
         x = self.beside.cached_value(symbol)
-        wide = widen(x, self.beside.graph.storage_dtype(symbol))
-        if x.dtype == np.uint64 and wide.dtype == np.float64:
-            self.rounded_places.add(symbol.index)
-        return wide
+        dtype = self.beside.graph.storage_dtype(symbol)
+        return self._widened(x, dtype) if x.dtype == np.uint64 else widen(x, dtype)
+
+    def _widened(self, x: Array, dtype: DType) -> Array:
+        """Return an array in its wide dtype: of uint64 beyond int64, with a low part."""
+        exceeds = x.dtype == np.uint64 and x.size and x.max() >= 2**63
+        return self._paired(*split(x)) if exceeds else widen(x, dtype)
+
+    def _paired(self, high: Array, low: Array) -> Array:
+        """Return the high part of a value, whose low part `low_of` has from now on."""
+        if low.any():
+            self._lows[id(high)] = ref(high), low.astype(high.dtype, copy=False)
+        return high
 
     def compute(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply a symbol's op to wide operands; raise GraphirError if the op fails.
@@ -303,6 +308,8 @@ class WideRun(BlockedRun):
             return self._of_parts(symbol, operands)
         if is_conversion(symbol):
             return self.cast(symbol, operands[0])
+        if self._lows and (symbol.dtype.is_integer or symbol.index in self.calls):
+            operands = self._without_lows(symbol, operands)
         if symbol.index in self.calls:
             operands = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
             return self.call_run.result(symbol, operands)
@@ -312,7 +319,7 @@ class WideRun(BlockedRun):
         if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
             evaluation = Evaluation(symbol.op, own, dtypes, self.sizes, self.graph.tf32)
-            result = widen(evaluation(operands), own.type.dtype)
+            result = self._widened(evaluation(operands), own.type.dtype)
             return _shifted(result, operands, own) if symbol.op is ops.left_shift else result
         inference, evaluation = self._wide(symbol, dtypes)
         may_grow = symbol.op in _GROWING and inference.operands[0] is DType.int64
@@ -324,6 +331,8 @@ class WideRun(BlockedRun):
                 return float_result
         result = evaluation(operands)
         floats = symbol.dtype.is_integer and result.dtype == np.float64
+        if floats and symbol.op in _DIVIDING:
+            result = np.where((operands[1] == 0) & ~np.isnan(operands[0]), 0.0, result)
         if floats and not fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)
         return result
@@ -332,12 +341,16 @@ class WideRun(BlockedRun):
         """Whether an op on low parts has floats among its operands or results."""
         if not takes_low_parts(symbol):
             return False
-        if self._lows and any(self.low_of(x) is not None for x in operands):
-            return True
-        values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
-        integers = [x for x in values if x.dtype == np.int64]
-        is_between = 0 < len(integers) < len(values) and not is_conversion(symbol)
-        return is_between and not all(map(fits_float64, integers))
+        if not (self._lows and any(self.low_of(x) is not None for x in operands)):
+            if is_conversion(symbol):
+                (x,) = operands
+                return x.dtype == np.int64 and symbol.dtype.is_complex and not fits_float64(x)
+            values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
+            integers = [x for x in values if x.dtype == np.int64]
+            if not 0 < len(integers) < len(values) or all(map(fits_float64, integers)):
+                return False
+        is_complex = any(x.dtype.kind == "c" for x in operands)
+        return not is_complex or takes_low_parts(symbol, True)
 
     def with_low(self, value: Array) -> WideValue:
         """Return a wide value of this run with its low part."""
@@ -355,6 +368,19 @@ class WideRun(BlockedRun):
             return x
         return x.astype(np.int64) + low.astype(np.int64)
 
+    def _without_lows(self, symbol: Symbol, operands: Sequence[Array]) -> Sequence[Array]:
+        """Return operands for an op on integers that has no rule for low parts.
+
+        Bitwise ops take integers modulo 2**64. Other ops take the high parts, which are rounded.
+        """
+        pairs = [(x, self.low_of(x)) for x in operands]
+        if all(low is None for _, low in pairs):
+            return operands
+        if symbol.op.signature not in _OWN:
+            self.rounded_places.add(symbol.index)
+            return operands
+        return [x if low is None or x.dtype != np.float64 else bits(x, low) for x, low in pairs]
+
     def _of_parts(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply an op to both parts of operands; `low_of` has the low part of the result."""
         parts: list[Pair] = []
@@ -367,10 +393,7 @@ class WideRun(BlockedRun):
                 low = self.low_of(x)
                 parts.append((x, np.zeros(x.shape, x.dtype) if low is None else low))
         if is_conversion(symbol):
-            (x, low), target = parts[0], WIDE[symbol.dtype.family]
-            if target is DType.int64 and is_written(symbol):
-                return truncated(x, low, _truncate)
-            return x if target in (DType.float64, DType.int64) else self.cast(symbol, x)
+            return self._cast_parts(symbol, operands[0], *parts[0])
         if is_comparison(symbol.op):
             return compare(symbol.op, *parts)
         high = [part for part, _ in parts]
@@ -385,9 +408,26 @@ class WideRun(BlockedRun):
             symbol.op, inference.type.dtype, inference.attrs, self.sizes, self.graph.tf32
         )
         low = low_part(symbol.op, settings, parts, result, move)
-        if low.any():
-            self._lows[id(result)] = ref(result), low
-        return result
+        result = self._paired(result, low)
+        return self._whole(result) if symbol.dtype.is_integer else result
+
+    def _cast_parts(self, symbol: Symbol, x: Array, high: Array, low: Array) -> Array:
+        """Apply the purpose of a cast to a value, given as its parts too."""
+        target = WIDE[symbol.dtype.family]
+        if high.dtype == np.complex128 and target in (DType.float64, DType.int64):
+            if np.imag(high).any():
+                return x
+            high, low = np.array(np.real(high), order="C"), np.real(low)
+        if target is DType.complex128:
+            return self._paired(high.astype(np.complex128), low)
+        if target is DType.float64:
+            return x if x is high else self._paired(high, low)
+        if target is not DType.int64:
+            return self.cast(symbol, x)
+        if not _truncates(symbol):
+            return self._whole(x if x is high else self._paired(high, low))
+        whole = np.where(np.isnan(high), 0.0, np.trunc(high))
+        return self._whole(self._paired(whole, low))
 
     def local(self, symbol: Symbol) -> Array:
         """Return the wide result of a symbol's op on the operands of the reference run.
@@ -417,13 +457,13 @@ class WideRun(BlockedRun):
         """Apply the purpose of a cast to wide values (see the module's docstring)."""
         source, target = wide_dtype(x), WIDE[symbol.dtype.family]
         if source is DType.complex128 and target not in (DType.bool, DType.complex128):
-            real, imaginary = np.ascontiguousarray(np.real(x)), np.imag(x)
+            real, imaginary = np.array(np.real(x), order="C"), np.imag(x)
             if not imaginary.any():
                 return self.cast(symbol, real)
-            truncates = target is DType.int64 and is_written(symbol)
+            truncates = target is DType.int64 and _truncates(symbol)
             return self.cast(symbol, real) + 1j * imaginary if truncates else x
         if target is DType.int64 and source is DType.float64:
-            return _truncate(x) if is_written(symbol) else x
+            return _truncate(x) if _truncates(symbol) else _as_whole(x)
         if target is DType.float64 and source is DType.int64:
             return convert(x, source, target) if fits_float64(x) else x
         return convert(x, source, target)
@@ -569,17 +609,27 @@ def _as_float(symbol: Symbol, x: Array) -> Array:
 def _as_integers(operands: Sequence[Array]) -> Sequence[Array]:
     """Return operands as int64 if some are integers that float64 lacks and the others are whole."""
     floats = [x for x in operands if x.dtype == np.float64]
-    if len(floats) in (0, len(operands)) or not all(
-        _surely_fits_int64(x) and bool((x == np.trunc(x)).all()) for x in floats
-    ):
+    if len(floats) in (0, len(operands)):
         return operands
-    return [x.astype(np.int64) if x.dtype == np.float64 else x for x in operands]
+    wholes = [_as_whole(x) for x in operands]
+    return operands if any(x.dtype == np.float64 for x in wholes) else wholes
+
+
+def _as_whole(x: Array) -> Array:
+    """Return float64 values as int64 if all are integers in its range."""
+    is_whole = x.dtype == np.float64 and _surely_fits_int64(x) and bool((x == np.trunc(x)).all())
+    return x.astype(np.int64) if is_whole else x
 
 
 def _truncate(x: Array) -> Array:
     """Truncate floats: int64 if all values fit, else float64, as for NaN, which is no integer."""
     whole = np.trunc(x)
     return whole.astype(np.int64) if _fits_int64(whole) else whole
+
+
+def _truncates(cast: Symbol) -> bool:
+    """Whether a cast to integers truncates by intent, and has no integers that kept a fraction."""
+    return is_written(cast) and not cast.args[0].dtype.is_integer
 
 
 def is_written(cast: Symbol) -> bool:

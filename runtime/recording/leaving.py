@@ -49,6 +49,8 @@ def number_of(name: str, value: Any, number: Any) -> Any:
     recorder = active()
     if recorder is not None:
         recorder.locate()
+        if name == "float" and value.dtype.kind in "iu" and recorder.sites.leaves():
+            value = value.astype(np.float64)  # a cast of the graph, which may round
         if recorder.hand_out(name, value, "makes Python numbers, by which the program may go on"):
             return number
         recorder.note(name, "makes Python numbers: they are taken as literals")

@@ -166,7 +166,8 @@ class Recorder(NotingBuilder):
         With `parent`, the values are the bits of the parent read in another way. `is_written`
         tells a recorded array, to which unrecorded code has written, from an array of such code.
         """
-        what = f"an array of {array.dtype}{list(array.shape)}"
+        shape = list(array.shape)
+        what = f"an array of {array.dtype}{shape}" if shape else f"a {array.dtype}"
         reason = "is taken as given: it was made by what is not recorded"
         if is_written:
             name = self._arguments.get(id(array))
@@ -263,11 +264,13 @@ class Recorder(NotingBuilder):
         """
         symbol = self.before(value)
         if symbol is not None:
-            real = plain(value)
-            key = self.sites.name_of(value, self.here, part), surely, real.dtype, real.shape
-            rounds = self.leaving.setdefault(key, {})
-            if symbol not in rounds:
-                rounds[symbol] = np.array(real)
+            self._leave(value, plain(value), symbol, surely, part)
+
+    def _leave(self, value: Any, real: Any, symbol: Symbol, surely: bool, part: int) -> None:
+        key = self.sites.name_of(value, self.here, part), surely, real.dtype, real.shape
+        rounds = self.leaving.setdefault(key, {})
+        if symbol not in rounds:
+            rounds[symbol] = np.array(real)
 
     def save(self, values: Any) -> None:
         """Note that the program writes values to a file, from which it may load them."""
@@ -595,7 +598,7 @@ class Recorder(NotingBuilder):
             note(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped
-            self._decide(name, symbolic)
+            self._decide(name, real, symbolic)
             return None
         try:
             symbols = self.graph.symbols
@@ -771,13 +774,20 @@ class Recorder(NotingBuilder):
         args = self.arguments[0][0] if self.arguments else ()
         return args[0] if args else None
 
-    def _decide(self, name: str, symbolic: Callable[[], Symbol]) -> None:
-        """Note that the program gets a bool, on which its control flow may depend."""
+    def _decide(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> None:
+        """Note that the program gets a bool: an output, if it only leaves the program.
+
+        Else the control flow may depend on it.
+        """
         self.has_read_bools = True
         reason = "is a bool by which the program may go on"
         try:
             with recording_with(None):
-                self.read(name, symbolic(), reason, truth=True)
+                symbol = symbolic()
+                if symbol.dtype is DType.bool and self.sites.bool_leaves():
+                    self._leave(None, real, symbol, True, 0)
+                else:
+                    self.read(name, symbol, reason, truth=True)
         except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
             self.read(name, self.arguments, reason)

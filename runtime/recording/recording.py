@@ -222,7 +222,7 @@ def record(
         else:
             own = leaves(None, getattr(function, "__self__", None), recorder)
             changed = recorder.written_arguments(), [x for x in own if is_computed(recorder, x)]
-            results = list(leaves(result, changed, recorder))
+            results = list(leaves(result, changed, recorder, True))
         outputs = _outputs(recorder, result, results)
     return Recording(**_fields(recorder, result, outputs))
 

@@ -18,21 +18,27 @@ from runtime.recording.views.indexing import FlatIterator
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 
 
-def leaves(result: Any, left: Any, recorder: Recorder) -> Iterator[Any]:
+def leaves(result: Any, left: Any, recorder: Recorder, has_numbers: bool = False) -> Iterator[Any]:
     """Yield the arrays in a result, then the recorded arrays in `left`; each array once.
 
     `left` is anything else that the program may have changed. Recorded scalars count as arrays, and
-    a Python number stands for the recorded value from which it was made.
+    a Python number stands for the recorded value from which it was made. So do scalars of NumPy
+    that are not recorded, if the program `has_numbers` of no other origin than unseen steps.
     """
     leaves_by_id: dict[int, Any] = {}
     visited: set[int] = set()
-    _walk(result, leaves_by_id, visited, recorder, True)
+    _walk(result, leaves_by_id, visited, recorder, True, has_numbers)
     _walk(left, leaves_by_id, visited, recorder, False)
     yield from leaves_by_id.values()
 
 
 def _walk(
-    value: Any, leaves_by_id: dict[int, Any], visited: set[int], recorder: Recorder, plainly: bool
+    value: Any,
+    leaves_by_id: dict[int, Any],
+    visited: set[int],
+    recorder: Recorder,
+    plainly: bool,
+    has_numbers: bool = False,
 ) -> None:
     if isinstance(value, (RecordedValue, TracedScalar)):
         for leaf in recorder.fields(value):
@@ -48,6 +54,10 @@ def _walk(
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
+    elif has_numbers and recorder.is_unknown_number(value):
+        number = np.asarray(value)
+        leaf = recorder.wrapped(number, recorder.given(number))
+        leaves_by_id.setdefault(id(value), leaf)
     elif isinstance(value, (int, float, complex, np.datetime64, np.timedelta64)):
         number, source = recorder.numbers.get(id(cast("Any", value)), (None, None))
         if number is value:
@@ -55,7 +65,7 @@ def _walk(
     elif not isinstance(value, _ATOMS) and id(value) not in visited:
         visited.add(id(value))
         for part in _parts(value):
-            _walk(part, leaves_by_id, visited, recorder, plainly)
+            _walk(part, leaves_by_id, visited, recorder, plainly, has_numbers)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -94,9 +104,10 @@ def _leaving(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterat
         symbols.update(symbol.index for symbol in new)
         (symbol, *others), real = new, np.stack([*new.values()])
         if others:
+            recorder.here = symbol.location
             symbol = recorder.emit(ops.stack, (symbol, *others), axis=0)
         else:
-            real = real[0, ...] if real.dtype.kind in "mM" else real[0]
+            real = real[0, ...] if real.dtype.kind in "bmM" else real[0]
         yield Leaving(name, len(new), recorder.wrapped(real, symbol))
 
 

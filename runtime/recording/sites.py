@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from graphir import Location
 from graphir.location import CompoundLocation
-from passes.analysis.value_flows import expression_text, leaves, writes
+from passes.analysis.value_flows import bool_leaves, expression_text, leaves, writes
 from runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
@@ -120,6 +120,16 @@ class CallSites:
         if key not in self._leaving:
             only_leaves = bool(chain) and not is_inside and leaves(chain)
             self._leaving[key] = only_leaves or (bool(chain) and writes(chain[0]))
+        return self._leaving[key]
+
+    def bool_leaves(self) -> bool:
+        """Whether the bool that NumPy gives the program now only leaves it, as `leaves` says."""
+        if next((kind for _, kind in self._frames()), None) != _USER:
+            return False
+        chain, _ = self._chain()
+        key = (-1, *(x for code, at in chain for x in (id(code), at)))
+        if key not in self._leaving:
+            self._leaving[key] = bool_leaves(chain)
         return self._leaving[key]
 
     def name_of(self, value: Any, location: Location, part: int = 0) -> str:

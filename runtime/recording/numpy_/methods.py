@@ -158,8 +158,9 @@ def _partitioned(
     order = before.argpartition(plains(kth), axis, kind)
     if not np.array_equal(np.take_along_axis(before, order, axis), real, equal_nan=True):
         raise UnrecordedError("it leaves the order of its parts open")
-    operands = x, recorder.input(order)
-    return recorder.emit(ops.take_along, operands, axis=int(axis) % x.rank)
+    places = recorder.input(order)
+    recorder.step("partition", "is taken as given: values decide it", (places,), (x,), exact=True)
+    return recorder.emit(ops.take_along, (x, places), axis=int(axis) % x.rank)
 
 
 _REORDERING: dict[str, Callable[..., Symbol]] = {"sort": _sorted, "partition": _partitioned}

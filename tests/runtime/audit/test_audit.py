@@ -193,6 +193,27 @@ def test_complex_numbers() -> None:
     assert shares(report) == [pytest.approx(1), 0.0]
 
 
+def test_the_size_and_the_sign_of_a_complex_number_round() -> None:
+    z = np.array([4 + 4.5j, 3 + 7.25j, 3 + 4j], np.complex64)
+    for function in (np.abs, np.sign):
+        (output,) = audit(lambda z, f=function: f(z), z).outputs
+        exact = function(z.astype(np.complex128))
+        assert output.differing == np.count_nonzero(function(z) != exact) > 0
+
+
+def test_a_scalar_whose_imaginary_part_is_zero_stays_a_scalar() -> None:
+    def program(z):
+        values, result = np.zeros(2), np.zeros(2, np.float32)
+        values[:] = z
+        for k in range(2):
+            result[k] = values[k]
+        return np.clip(result, 0.1, 2)
+
+    with pytest.warns(np.exceptions.ComplexWarning):
+        (output,) = audit(program, np.array([5 + 0j, 1 + 1j])).outputs
+    assert output.differing == 1
+
+
 def test_a_number_that_its_dtype_rounds() -> None:
     graph = unary(lambda x: x * 0.1, "bfloat16")
     report = audit(graph, np.array([1, 2], BF16))

@@ -1,8 +1,10 @@
 """Integers that a promotion to float64 rounds: the audit tells what Python's integers tell."""
 
 import numpy as np
+import pytest
 
 from runtime import record
+from runtime.audit import regions
 from tests.support.tables import every
 
 
@@ -107,6 +109,83 @@ def test_integers_that_become_floats_lose_what_float64_lacks(name):
     assert output.largest == 1.0 and kept >= {int(float(x)) for x in extreme}
     shares = [sum(site.shares) for site in report.sites if site.shares and any(site.shares)]
     assert np.allclose(shares, 1.0)
+
+
+UNSIGNED = {
+    "cast": lambda u: u.astype(float),
+    "complex": lambda u: u.astype(complex),
+    "signed to complex": lambda u: (u >> 1).astype(np.int64).astype(complex),
+    "append": lambda u: np.append(u, 0.5),
+    "signed": lambda u: u.astype(np.int64),
+    "complement": lambda u: ~u,
+    "bits": lambda u: u[::-1] & 0xFF,
+    "bits of what wrapped": lambda u: (u * 3) & u,
+    "part": lambda u: u[:2] - u[1],
+    "greatest": lambda u: np.maximum(u, 7),
+}
+
+
+@every("name", UNSIGNED)
+def test_uint64_beyond_int64_is_exact_where_it_moves_and_in_its_bits(name):
+    u = np.array([11, 2**53 + 1, 2**63 + 1, 2**64 - 1], np.uint64)
+    report = record(UNSIGNED[name], u).audit()
+    exact = UNSIGNED[name](np.array(u.tolist(), object)) if name == "part" else None
+    exact = {
+        "signed": u.tolist(),
+        "signed to complex": [x >> 1 for x in u.tolist()],
+        "append": [*u.tolist(), 0.5],
+        "part": exact,
+    }.get(name, u.tolist() if name in ("cast", "complex") else report.results[0].tolist())
+    real = [x.real if isinstance(x, complex) else x for x in report.results[0].tolist()]
+    assert report.outputs[0].differing == sum(x != y for x, y in zip(real, exact, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_regions_of_large_arrays_keep_low_parts(monkeypatch):
+    u = np.array([11, 2**53 + 1, 2**62 + 2**8 + 30, 2**64 - 9], np.uint64)
+
+    def program(u):
+        shifted = u.astype(float).astype(np.int64) >> 2
+        return shifted + shifted
+
+    whole = record(program, u).audit()
+    monkeypatch.setattr(regions, "LEAST", 1)
+    by_blocks = record(program, u).audit()
+    assert [x.differing for x in by_blocks.outputs] == [x.differing for x in whole.outputs]
+    assert whole.outputs[0].differing == 2
+
+
+def stored_beside_nan(i):
+    out = np.zeros(len(i), np.int32)
+    np.copyto(out, i, casting="unsafe")
+    return out % out
+
+
+LESS_CLEAN = {
+    "median": lambda i: np.median(np.append(i - np.uint8(250), np.uint8([99, 99, 20, 30]))),
+    "at": lambda i: np.add.at(k := i.astype(np.int64) + (2**63 - 300), [0, 1], 200) or k,
+    "at powers": lambda i: np.multiply.at(k := i.astype(np.int64), [0] * 9, i[:1]) or k,
+    "fraction": lambda i: stored_fractions(i).astype(np.int32),
+}
+
+
+def stored_fractions(i):
+    out = np.zeros(len(i), np.int64)
+    out[:] = i / 2
+    return out
+
+
+@every("name", LESS_CLEAN)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_integers_that_wrap_in_calls_or_lost_a_fraction_are_not_clean(name):
+    (output,) = record(LESS_CLEAN[name], np.array([201, 7, 250], np.uint8)).audit().outputs
+    assert output.differing != 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_remainders_by_zero_beside_nan_are_those_of_integers():
+    (output,) = record(stored_beside_nan, np.array([np.nan, 0, 9])).audit().outputs
+    assert output.differing == 1
 
 
 def test_comparisons_of_integers_as_floats_see_their_last_digits():

@@ -193,6 +193,9 @@ WITH_NAT: dict[str, Callable[..., Any]] = {
     "argmax": lambda t: np.array([t.argmax()]),
     "astype": lambda t: t.astype("M8[s]"),
     "float": lambda t: (t - T).astype(float),
+    "negative": lambda t: -t.astype(np.int64).astype("m8[ms]"),
+    "product": lambda t: t.astype(np.int64).astype("m8[ms]") * 3,
+    "of NaN": lambda t: (T - T[0]) * np.where(np.isnat(t), np.nan, 1.5),
 }
 
 

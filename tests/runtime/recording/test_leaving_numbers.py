@@ -78,7 +78,20 @@ def as_json(x: Any) -> Any:
     return text + "\n"
 
 
+def printed_bools(x: Any) -> Any:
+    total = x.sum(dtype=np.uint8, keepdims=True)
+    print((total > 900).any(), total[0] == 990)
+    wrapped = total[0] < 300
+    return {"wrapped": wrapped}
+
+
+def printed_as_a_float(x: Any) -> None:
+    print(float(x[:1].astype(int)[0] + 2**53 + 1))
+
+
 LEAVING = {
+    printed_bools: [("(total > 900).any()", 1), ("total[0] ==", 1), ("total[0] <", 1)],
+    printed_as_a_float: [("x[:1].astype(int)[0] + 2 ** 53 +", 1)],
     printed: [("total", 1), ("values.max()", 1)],
     printed_in_a_loop: [("value", 20)],
     logged: [("text of line", 1)],
@@ -194,7 +207,29 @@ def setting(x: Any) -> Any:
     return x * Settings.scale
 
 
+def stored_in_an_array(x: Any) -> Any:
+    values = x.astype(float)
+    values[0] = float(computed(x)[1])
+    return values
+
+
+def added_to_an_array(x: Any) -> Any:
+    values = x.astype(float)
+    values += float(computed(x)[1])
+    return values
+
+
+def bool_in_an_array(x: Any) -> Any:
+    x[0] = computed(x)[1] < 300
+    return x
+
+
+def bool_that_decides(x: Any) -> Any:
+    return x * ((computed(x)[1] < 300) and x[0])
+
+
 GOING_ON = [
+    *(stored_in_an_array, added_to_an_array, bool_in_an_array, bool_that_decides),
     *(chosen_element, chosen_elements),
     *(chosen_by, parsed_text, compared_text, unpickled),
 ]
@@ -272,3 +307,11 @@ def test_the_error_behind_a_number_that_goes_on_is_unknown(program: Any) -> None
     recording = record(program, X)
     assert np.array_equal(recording.result, program(X))
     assert not recording.audit().outputs[0].is_known
+
+
+def test_scalars_made_unseen_are_outputs_of_unknown_error() -> None:
+    def program(x: Any, t: Any) -> Any:
+        return x * 2, t[1].astype("i8").astype("f4"), (x > 0).all().astype("f4")
+
+    report = record(program, np.arange(3.0), np.arange(3).astype("M8[s]")).audit()
+    assert [x.differing for x in report.outputs] == [0, None, None]
