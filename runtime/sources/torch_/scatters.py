@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from runtime.sources.scattering import flat_scatter
 from runtime.sources.torch_.rows import RowCall, cut_like, indexed_axis, row, sizes
 from runtime.sources.torch_.windows import ROWS
 
@@ -63,19 +64,10 @@ def _added(
 def _summed(
     e: RowCall, x: Symbol, axis: int, index: Symbol, updates: Symbol, way: str, own: bool
 ) -> Symbol | None:
-    """Return x with the sums, or means, of the updates that name each place along an axis.
-
-    Flat places are those of an array with the axis first, where no index beyond it is a place.
-    """
+    """Return x with the sums, or means, of the updates that name each place along an axis."""
     if way == "mean" and not x.dtype.is_float:
         return None
-    order = [axis, *(k for k in range(x.rank) if k != axis)]
-    x, places, updates = (e(ops.permute, each, dims=order) for each in (x, index, updates))
-    strides = [prod(sizes(x)[k + 1 :]) for k in range(x.rank)]
-    lines = [e.places(np.arange(n) * k) for n, k in zip(sizes(places), strides, strict=True)]
-    places = e(ops.multiply, places, strides[0])
-    for k, line in enumerate(lines[1:], 1):
-        places = e(ops.add, places, e.shaped(line, (*sizes(line), *[1] * (x.rank - k - 1))))
+    x, updates, places, order = flat_scatter(e, x, updates, index, axis)
     zero = e.graph.full(0, (), x.dtype)
     start = x if own else e(ops.index_update, x, zero, places, axis=None)
     result = _added(e, start, updates, places, None, True)
@@ -83,7 +75,7 @@ def _summed(
         none, one = e.graph.full(int(own), x.shape, x.dtype), e.graph.full(1, (), x.dtype)
         count = _added(e, none, one, places, None, True)
         result = e(ops.divide, result, count if own else e(ops.maximum, count, 1))
-    return e(ops.permute, result, dims=[order.index(k) for k in range(x.rank)])
+    return e(ops.permute, result, dims=order)
 
 
 @row("scatter_add")

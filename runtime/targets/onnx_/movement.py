@@ -130,7 +130,10 @@ def _places(indices: OnnxValue) -> OnnxValue:
 
 
 def _index_add(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    """Return x with updates added at indices, which ScatterND names along the first axis."""
+    """Return x with updates added at indices, an index for each update.
+
+    The ScatterND of onnxruntime would lose sums where its threads meet.
+    """
     x, updates, indices = args
     if x.dtype.is_float and x.dtype.bits < 32:
         why = "has no engine that adds narrow floats at indices"
@@ -142,17 +145,14 @@ def _index_add(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> Onn
     is_flat = symbol.attrs["axis"] is None
     shape = (symbol.size,) if is_flat else symbol.shape
     x = with_shape(body, x, shape) if is_flat else x
-    to = (*shape[:axis], *index_shape, *shape[axis + 1 :])
-    updates = body.op("Expand", [updates, body.shape(to)], x.dtype)
-    before, middle = [*range(axis)], [*range(axis, axis + len(index_shape))]
-    places = body.op("Unsqueeze", [_places(indices), body.ints([-1])], DType.int64)
-    inputs = [
-        turned(body, x, [axis, *before, *range(axis + 1, len(shape))]),
-        places,
-        turned(body, updates, [*middle, *before, *range(axis + len(index_shape), len(to))]),
-    ]
-    result = body.op("ScatterND", inputs, x.dtype, reduction="add")
-    result = turned(body, result, [*range(1, axis + 1), 0, *range(axis + 1, len(shape))])
+    before, after = shape[:axis], shape[axis + 1 :]
+    updates = body.op("Expand", [updates, body.shape((*before, *index_shape, *after))], x.dtype)
+    count = symbol.args[2].size
+    updates = with_shape(body, updates, (*before, count, *after))
+    places = with_shape(body, _places(indices), (count, *(1 for _ in after)))
+    places = body.op("Expand", [places, body.shape((*before, count, *after))], DType.int64)
+    inputs = [x, places, updates]
+    result = body.op("ScatterElements", inputs, x.dtype, axis=axis, reduction="add")
     return with_shape(body, result, symbol.shape) if is_flat else result
 
 

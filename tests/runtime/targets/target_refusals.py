@@ -74,13 +74,13 @@ def _added_at_indices() -> None:
     session = pytest.importorskip("onnxruntime").InferenceSession
     errors = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
     half, long = onnx.TensorProto.FLOAT16, onnx.TensorProto.INT64
-    types = {"x": (half, [2]), "i": (long, [1, 1]), "u": (half, [1]), "y": (half, [2])}
+    types = {"x": (half, [2]), "i": (long, [1]), "u": (half, [1]), "y": (half, [2])}
     typed = [onnx.helper.make_tensor_value_info(name, *type_) for name, type_ in types.items()]
-    node = onnx.helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction="add")
+    node = onnx.helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], reduction="add")
     graph = onnx.helper.make_graph([node], "adds", typed[:-1], typed[-1:])
     opset = onnx.helper.make_opsetid("", 18)
     model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10)
-    x, i = np.ones(2, np.float16), np.zeros((1, 1), np.int64)
+    x, i = np.ones(2, np.float16), np.zeros(1, np.int64)
     try:
         session(model.SerializeToString()).run(None, {"x": x, "i": i, "u": x[:1]})
     except errors.RuntimeException as error:
