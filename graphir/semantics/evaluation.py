@@ -52,8 +52,8 @@ _MACHINE = [_computes_in(dtype) for dtype in DType]
 def computes_narrowly(op: Op, attrs: Mapping[str, Any], dtypes: Sequence[DType]) -> bool:
     """Whether an op on operands of some dtypes computes in these, narrow or not, as NumPy does.
 
-    Loops of NumPy do, and unstable sorts of float16, which leave equal values as NumPy does. Sums at
-    indices round each sum to their dtype, as NumPy, JAX and torch do.
+    Loops of NumPy do, and unstable sorts of float16, which leave equal values as NumPy does.
+    Sums at indices round each sum to their dtype, as NumPy, JAX and torch do.
     """
     if op is ops.index_add:
         return not dtypes[0].emulated
