@@ -38,6 +38,7 @@ def flat_scatter(
         if k == 0:
             places = emit(ops.multiply, places, stride)
         elif size > 1:
-            line = (np.arange(size) * stride).reshape(size, *[1] * (x.rank - k - 1))
-            places = emit(ops.add, places, x.graph.constant_of((DType.int64, line)))
+            line = np.arange(int(size), dtype=np.int64) * int(stride)
+            column = line.reshape(-1, *[1] * (x.rank - k - 1))
+            places = emit(ops.add, places, x.graph.constant_of((DType.int64, column)))
     return FlatScatter(x, updates, places, [order.index(k) for k in range(x.rank)])
