@@ -37,7 +37,12 @@ def as_dask(array: Any) -> Any:
 
 
 def _reshape(x: Any, shape: Sizes) -> Any:
-    return x.reshape(shape) if x.size else as_dask(np.empty(shape, x.dtype))
+    if not x.size:
+        return as_dask(np.empty(shape, x.dtype))
+    try:
+        return x.reshape(shape)
+    except NotImplementedError:  # of several blocks whose axes split unevenly
+        return rechunked(x, -1).reshape(shape)
 
 
 def _broadcast_to(x: Any, shape: Sizes) -> Any:
