@@ -31,54 +31,38 @@ BLOCK = 65536
 
 
 def counts(places: Symbol, size: int) -> Symbol:
-    """Return how often each of the numbers 0 .. size - 1 occurs in a vector."""
-    edges = ops.searchsorted(ops.sort(places), places.graph.range(size + 1, dtype="int64"))
-    return edges[1:] - edges[:-1]
+    """Return how often each of the numbers 0 .. size - 1 occurs in a vector of 0 .. size."""
+    none = places.graph.full(0, (size + 1,), "int64")
+    return ops.index_add(none, 1, places)[:size]
 
 
-def sums_at(x: Symbol, places: Symbol, values: Symbol, op: Op = ops.sum) -> Symbol:
+def _joined(x: Symbol, places: Symbol, values: Symbol, op: Op) -> Symbol:
     """Return x with values joined, one after another, to the slices that a vector of places names.
 
-    `op` is the reduction that joins them: sum, prod, max or min.
+    `op` is the reduction that joins them: prod, max or min.
     """
     rows = x.shape[0]
     if not isinstance(rows, int) or not isinstance(values.size, int):
-        raise ShapeError("sums at places need known sizes", got=f"{x.type} and {values.type}")
-    if op is ops.sum and x.dtype.is_integer:
-        return x + _whole_sums(rows, places, values)
+        raise ShapeError("joins at places need known sizes", got=f"{x.type} and {values.type}")
     if values.size * max(rows, 2) > MOST_PRODUCTS:
         raise GraphError(
-            "the table of values and places that the sums are made of would be too large",
+            "the table of values and places that the results are made of would be too large",
             got=f"{values.size} values and {rows} places",
             fix="call the function from plain Python, without jit",
         )
-    width = max(rows, 2)  # a lone column would be added pairwise
+    width = max(rows, 2)  # a lone column would be reduced pairwise
     line = x.graph.range(width, dtype="int64")
     hit = ops.unsqueeze(places, 1) == line
     hit = ops.reshape(hit, (*hit.shape, *(1,) * (x.rank - 1)))
     start = x if width == rows else ops.concat([x, x], axis=0)
-    neutrals: dict[Op, float] = {ops.sum: -0.0, ops.prod: 1}
-    neutral = neutrals.get(op)
-    rest = start if neutral is None else x.graph.full(neutral, (), x.dtype)
+    rest = x.graph.full(1, (), x.dtype) if op is ops.prod else start
     terms = ops.where(hit, ops.unsqueeze(values, 1), rest)
     return op(ops.concat([ops.unsqueeze(start, 0), terms], axis=0), axis=0)[:rows]
 
 
-def _whole_sums(rows: int, places: Symbol, values: Symbol) -> Symbol:
-    """Return the sums of integers, in any order: differences of sums of the sorted places."""
-    order = ops.argsort(places)
-    ends = ops.searchsorted(
-        ops.gather(places, order, axis=0), places.graph.range(rows + 1, dtype="int64")
-    )
-    totals = ops.cumulative_sum(ops.gather(values, order, axis=0), axis=0, dtype=values.dtype)
-    none = values.graph.full(0, (1, *values.shape[1:]), values.dtype)
-    at_ends = ops.gather(ops.concat([none, totals], axis=0), ends, axis=0)
-    return at_ends[1:] - at_ends[:-1]
-
-
 JOINS: dict[np.ufunc, Op] = {
-    np.add: ops.sum,
-    np.subtract: ops.sum,
+    np.add: ops.index_add,
+    np.subtract: ops.index_add,
     np.multiply: ops.prod,
     np.maximum: ops.max,
     np.minimum: ops.min,
@@ -89,7 +73,7 @@ JOINS: dict[np.ufunc, Op] = {
 def joined_at(ufunc: np.ufunc, x: Symbol, places: Symbol, values: Symbol) -> Symbol:
     """Return x after ufunc.at(x, places, values): places name slices, and may be negative."""
     op = JOINS.get(ufunc)
-    if op is None or x.dtype is DType.bool:
+    if op is None or (x.dtype is DType.bool and ufunc is not np.add):
         raise GraphError(f"np.{ufunc.__name__}.at of {x.dtype} at computed places has no op")
     if op in (ops.max, ops.min) and not x.dtype.is_integer:
         raise GraphError(
@@ -98,11 +82,14 @@ def joined_at(ufunc: np.ufunc, x: Symbol, places: Symbol, values: Symbol) -> Sym
         )
     if x.graph.rules.promote(x.type, values.type) is not x.dtype:
         raise GraphError(f"values {values.dtype} do not join {x.dtype}", fix="cast them first")
-    shape = (*places.shape, *x.shape[1:])
-    values = ops.broadcast_to(values.cast(x.dtype), shape)
+    values = values.cast(x.dtype)
+    if op is ops.index_add:
+        values = ops.negative(values) if ufunc is np.subtract else values
+        return ops.index_add(x, values, places, axis=0)
+    values = ops.broadcast_to(values, (*places.shape, *x.shape[1:]))
     values = ops.reshape(values, (places.size, *x.shape[1:]))
     line = ops.gather(x.graph.range(x.shape[0], dtype="int64"), flat(places), axis=0)
-    return sums_at(x, line, ops.negative(values) if ufunc is np.subtract else values, op)
+    return _joined(x, line, values, op)
 
 
 def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
@@ -124,7 +111,7 @@ def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
     if not rest:
         return counts(places, size)
     zeros = places.graph.full(0.0, (size,), "float64")
-    return sums_at(zeros, places, rest[0].cast("float64"))
+    return ops.index_add(zeros, rest[0].cast("float64"), places)
 
 
 # -- histograms
@@ -242,7 +229,7 @@ def _weighed(places: Symbol, weights: list[Any], bins: int) -> Symbol:
     for start in range(0, int(str(places.shape[0])), BLOCK):
         block = slice(start, start + BLOCK)
         zeros = places.graph.full(0.0, (bins + 1,), "float64")
-        sums = sums_at(zeros, places[block], weight[block].cast("float64"))[:bins]
+        sums = ops.index_add(zeros, weight[block].cast("float64"), places[block])[:bins]
         total = total + sums.cast(weight.dtype)
     return total
 

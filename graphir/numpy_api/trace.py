@@ -331,7 +331,7 @@ def _is_same(error: BaseException, refusal: GraphirError) -> bool:
     return isinstance(error, GraphirError) and error.location is refusal.location
 
 
-_RAISING = frozenset((ops.gather, ops.take_along, ops.scatter, ops.index_update))
+_RAISING = frozenset((ops.gather, ops.take_along, ops.scatter, ops.index_update, ops.index_add))
 """The ops that raise an error for an index out of range."""
 
 

@@ -428,6 +428,15 @@ index_update = _movement(
     operands=("x", "updates", "indices"),
     signature=sig.SCATTER,
 )
+index_add = Op(
+    "index_add",
+    ("x", "updates", "indices"),
+    sig.SCATTER,
+    shapes.index_updated,
+    "x with updates added to the slices that indices name, one after another; of bools, or.",
+    (Attr("axis", at.optional_axis, None),),
+    "rowwise",
+)
 
 # -- creation
 input = _creation("input", shapes.shape_attribute, "A value given when the graph runs.", _SHAPE)

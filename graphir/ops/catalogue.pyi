@@ -421,6 +421,8 @@ class _x_updates_indices_axis_of_index_update(Op):
 
 index_update: _x_updates_indices_axis_of_index_update
 """x with updates in place of the slices that indices name, the last winning."""
+index_add: _x_updates_indices_axis_of_index_update
+"""x with updates added to the slices that indices name, one after another; of bools, or."""
 
 class _dtype_shape(Op):
     def __call__(self, dtype: DTypeLike, shape: ShapeLike) -> Symbol: ...

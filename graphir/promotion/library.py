@@ -17,7 +17,7 @@ from graphir.promotion.scalars import WEAK, float_of, number_text
 SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
 UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
 COMPLEX = (DType.complex64, DType.complex128)
-UPDATES = frozenset({"scatter", "slice_update", "index_update"})
+UPDATES = frozenset({"scatter", "slice_update", "index_update", "index_add"})
 """The ops that write updates into an array."""
 
 

@@ -68,7 +68,7 @@ _PROMOTING = frozenset(
 )
 """The ops that convert a Python scalar or NumPy array to the dtype of the tensor beside it."""
 
-_OF_ONE_DTYPE = frozenset({"concat", "stack", *UPDATES})
+_OF_ONE_DTYPE = frozenset({"concat", "stack", *UPDATES}) - {"index_add"}
 """The ops whose operands must already share one dtype."""
 
 COMPOSED_OPS = frozenset({"affine_view", "item", "slice_update", "index_update"})

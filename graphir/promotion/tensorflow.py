@@ -62,7 +62,8 @@ _TAKES = {
     "sigmoid silu mean var std": (*_FLOATS, *COMPLEX),
     "bitwise_and bitwise_or bitwise_xor bitwise_invert": (DType.bool, *INTS),
     "left_shift right_shift": INTS,
-    "equal not_equal where scatter slice_update index_update flip roll pad imag": (_USUAL),
+    "equal not_equal where scatter flip roll pad imag": (_USUAL),
+    "slice_update index_update index_add": (_USUAL),
     "conj": _ALL[1:],
     "tile repeat": tuple(dtype for dtype in _USUAL if dtype is not DType.uint16),
     "gather take_along broadcast_to transpose permute slice affine_view item concat stack": (

@@ -6,6 +6,7 @@ Their results may be views of the operands, perhaps read-only.
 
 from __future__ import annotations
 
+from math import prod
 from operator import index, mul
 from typing import Any, TypeAlias
 
@@ -227,6 +228,45 @@ def write_indices(x: Array, updates: Array, indices: Array, axis: int | None) ->
     except IndexError:
         raise _index_error("index_update", indices, whole, axis or 0) from None
     return x if whole is x or np.may_share_memory(x, whole) else whole.reshape(x.shape)
+
+
+def index_add(x: Array, updates: Array, indices: Array, axis: int | None) -> Array:
+    """Return a copy of x with `updates`, broadcast, added at `indices` along an axis.
+
+    With axis None the indices count the elements in row-major order. The updates of one place are
+    added in the row-major order of the indices, and each sum is rounded.
+    """
+    return add_at_indices(np.array(x, order="C"), updates, indices, axis)
+
+
+def add_at_indices(x: Array, updates: Array, indices: Array, axis: int | None) -> Array:
+    """Add to a row-major array as `index_add` does to a copy, and return the array."""
+    alike("index_add", x, updates)
+    before, after = ((), ()) if axis is None else (x.shape[:axis], x.shape[axis + 1 :])
+    whole = x.reshape(-1) if axis is None else x
+    outer, size, inner = prod(before), whole.shape[axis or 0], prod(after)
+    places = _places(indices).reshape(-1)
+    values = np.broadcast_to(updates, (*before, *indices.shape, *after))
+    values = values.reshape(outer, places.size, inner)
+    try:
+        if outer * inner == 1:
+            np.add.at(x.reshape(-1), places, values.reshape(-1))
+            return x
+        rows = np.arange(size)[places]
+    except IndexError:
+        raise _index_error("index_add", indices, whole, axis or 0) from None
+    lines = x.reshape(outer, size, inner)
+    if outer * inner < _LONG_ROW:
+        flat = np.arange(x.size).reshape(lines.shape)[:, rows]
+        np.add.at(x.reshape(-1), flat.reshape(-1), values.reshape(-1))
+        return x
+    for number, row in enumerate(rows.tolist()):
+        lines[:, row] += values[:, number]
+    return x
+
+
+_LONG_ROW = 512
+"""The elements of a row from which one call of np.add a row is faster than np.add.at of all."""
 
 
 def _places(indices: Array) -> NDArray[np.intp]:

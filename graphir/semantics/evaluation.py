@@ -53,7 +53,10 @@ def computes_narrowly(op: Op, attrs: Mapping[str, Any], dtypes: Sequence[DType])
     """Whether an op on operands of some dtypes computes in these, narrow or not, as NumPy does.
 
     Loops of NumPy do, and unstable sorts of float16, which leave equal values as NumPy does.
+    Sums at indices round each sum to their dtype, as NumPy, JAX and torch do.
     """
+    if op is ops.index_add:
+        return not dtypes[0].emulated
     return "loop" in attrs or (
         op in (ops.sort, ops.argsort) and not attrs["stable"] and dtypes[0] is DType.float16
     )

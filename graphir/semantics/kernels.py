@@ -416,6 +416,7 @@ PRIMITIVES: dict[str, Kernel] = {
     "take_along": movement.take_along,
     "scatter": movement.scatter,
     "index_update": movement.index_update,
+    "index_add": movement.index_add,
     # -- creation
     "constant": movement.constant,
     "full": movement.full,

@@ -291,6 +291,14 @@ def _slice_update(step: StepValues, adjoint: Array, at: int) -> Array:
     return result
 
 
+def _index_add(step: StepValues, adjoint: Array, at: int) -> Array:
+    if at == 0:
+        return adjoint
+    axis, indices = step.settings["axis"], step.wide[2]
+    flat = adjoint.reshape(-1) if axis is None else adjoint
+    return unbroadcast(movement.gather(flat, indices, axis or 0), step.wide[at].shape)
+
+
 def _stack(step: StepValues, adjoint: Array, at: int) -> Array:
     return np.take(adjoint, at, axis=step.settings["axis"])
 
@@ -331,6 +339,7 @@ _RULES: dict[Op, Callable[[StepValues, Array, int], Array]] = {
     ops.slice: _slice,
     ops.item: _item,
     ops.slice_update: _slice_update,
+    ops.index_add: _index_add,
     ops.stack: _stack,
 }
 

@@ -89,6 +89,10 @@ def result_range(symbol: Symbol, run: BlockedRun) -> tuple[int, int] | None:
     if symbol.op in _SUMS:
         (least, most), count = ranges[0], run.cached_value(symbol.args[0]).size
         return min(least * count, 0), max(most * count, 0)
+    if symbol.op is ops.index_add:
+        (low, high), (least, most), _ = ranges
+        count = run.cached_value(symbol.args[2]).size
+        return low + min(least * count, 0), high + max(most * count, 0)
     return _of_ranges(symbol.op, ranges)
 
 
@@ -132,6 +136,7 @@ def _is_inside(range_: tuple[int, int] | None, target: DType | int) -> bool:
 RING = {
     *(ops.add, ops.subtract, ops.multiply, ops.negative, ops.square, ops.sum, ops.prod),
     *(ops.cumulative_sum, ops.cumulative_prod, ops.matmul, ops.tensordot, ops.outer),
+    ops.index_add,
 }
 MOVING = {
     *(

@@ -68,7 +68,7 @@ _OWN = {signatures.BITWISE, signatures.SHIFT, signatures.STEP}
 _GROWING = {
     *(ops.add, ops.subtract, ops.multiply, ops.pow, ops.negative, ops.abs, ops.square),
     *(ops.sum, ops.numpy_sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod),
-    *(ops.matmul, ops.tensordot, ops.outer),
+    *(ops.matmul, ops.tensordot, ops.outer, ops.index_add),
 }
 """Ops on integers whose results may exceed the range of their operands."""
 _DIVIDING = {ops.floor_divide, ops.remainder, ops.fmod}

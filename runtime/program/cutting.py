@@ -59,10 +59,10 @@ _SOURCES = (ops.input, ops.constant, ops.full)
 ACCUMULATIONS = frozenset({ops.cumulative_sum, ops.cumulative_prod})
 """The ops each of whose results is that of the element before, and one more."""
 
-_WHOLE = frozenset({ops.searchsorted, ops.numpy_sum, *ACCUMULATIONS})
+_WHOLE = frozenset({ops.searchsorted, ops.numpy_sum, ops.index_add, *ACCUMULATIONS})
 """The ops over axes that are calls on whole arrays: most depend on more than one row."""
 
-UPDATES = frozenset({ops.slice_update, ops.index_update})
+UPDATES = frozenset({ops.slice_update, ops.index_update, ops.index_add})
 """The ops that write into their first operand, or into a copy of it."""
 
 VIEWS = frozenset(

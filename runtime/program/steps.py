@@ -362,6 +362,7 @@ def is_view(step: Any) -> TypeGuard[CallStep | LayoutStep]:
 WRITERS: dict[Op, Callable[..., Array]] = {
     ops.slice_update: movement.write_slice,
     ops.index_update: movement.write_indices,
+    ops.index_add: movement.add_at_indices,
 }
 """The updates in place, by op."""
 

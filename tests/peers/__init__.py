@@ -58,6 +58,7 @@ _OF_OPERANDS: dict[str, Call] = {
     ),
     "slice_update": Call((SQUARE, (2,)), {"start": (0, 0), "stop": (1, 2), "step": (1, 1)}),
     "index_update": Call((SQUARE, SQUARE, (2,)), {"axis": 0}, {2: DType.int64}),
+    "index_add": Call((SQUARE, SQUARE, (2,)), {"axis": 0}, {2: DType.int64}),
     "numpy_sum": Call((SQUARE, SQUARE), {}, {1: DType.bool}),
     "concat": Call((SQUARE, SQUARE), {}),
     "stack": Call((SQUARE, SQUARE), {}),

@@ -230,7 +230,7 @@ def test_every_op_that_tensorflow_has_on_every_pair_of_dtypes(mode: peer.Mode):
     assert set(CALLS) - set(peer.OPS) == {
         *("positive", "trunc", "log2", "log10", "hypot", "logaddexp", "copysign", "signbit"),
         *("layer_norm", "outer", "cbrt", "deg2rad", "heaviside"),
-        *("affine_view", "item", "numpy_sum", "slice_update", "index_update"),
+        *("affine_view", "item", "numpy_sum", "slice_update", "index_update", "index_add"),
     }
     found = compared(
         mode,

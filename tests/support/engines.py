@@ -20,7 +20,7 @@ from tests.support.strategies import pool
 
 Array: TypeAlias = Any
 RAISED = (TypeError, ValueError, IndexError, ZeroDivisionError)
-INDEXING = ("gather", "take_along", "scatter", "index_update")
+INDEXING = ("gather", "take_along", "scatter", "index_update", "index_add")
 
 
 # -- graphs of one op, and values for them

@@ -249,7 +249,7 @@ OTHERS = frozenset(
     cumulative_prod softmax logsoftmax layer_norm sort argsort searchsorted matmul tensordot
     outer reshape broadcast_to rebind transpose permute squeeze unsqueeze slice flip roll
     pad tile repeat concat stack gather take_along scatter affine_view item slice_update
-    index_update input constant full range eye
+    index_update index_add input constant full range eye
     shape_of
     """.split()  # noqa: SIM905
 )

@@ -173,7 +173,8 @@ def _fill_diagonal(memory: TraceMemory, a: Any, val: Any, wrap: bool = False) ->
 def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     """Execute ufunc.at: apply the operation once for each index, so repeated indices accumulate.
 
-    Each round handles indices without repetition, in their order of occurrence.
+    Sums in the dtype of the array are one op. Otherwise each round handles indices without
+    repetition, in their order of occurrence.
     """
     x = _target(a, f"{ufunc.__name__}.at")
     values = () if b is None else (b,)
@@ -189,6 +190,13 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, b: Any = 
     places = np.asarray(plainly(operator.getitem, places, plains(indices)))
     flat = places.reshape(-1)
     others = [_spread(memory, value, places.shape) for value in values]
+    if ufunc in (np.add, np.subtract):
+        whole, new = x.read(), array_from(memory, others[0]).read()
+        if memory.graph.rules.promote(whole.type, new.type) is whole.dtype:
+            whole = memory.reshaped(whole, (whole.size,))
+            result = joined_at(ufunc, whole, memory.constant_array(flat), new)
+            x.write(memory.reshaped(result, x.dims))
+            return
     order = np.argsort(flat, kind="stable")
     counts = np.zeros(flat.size, np.intp)
     for before, here in pairwise(order):
@@ -211,6 +219,8 @@ def _join_at(x: ArrayValue, ufunc: np.ufunc, indices: Any, value: Any) -> None:
     else:
         places = flat_places(memory, x.plain.shape, keys)
         whole = memory.reshaped(whole, (whole.size,))
+    if isinstance(value, float) and x.element.to_numpy().type(value) != np.array(value):
+        value = np.asarray(value)  # NumPy adds it in its own dtype
     values = assigned(memory, value, x.element) if _is_number(value) else operand(memory, value)
     values = values if isinstance(values, Symbol) else array_from(memory, values).read()
     result = joined_at(ufunc, whole, places, values)

@@ -30,9 +30,11 @@ def loss_fix(row: LossRow) -> str:
         return text
     if dtype is not None and source and row.location.compound and _takes_dtype(source.text):
         return " ".join(with_dtype(source.text, syntax.dtype_of(dtype), always=True).split())
+    symbol = row.symbol
     if dtype is None or row.location.compound or row.kind == "invalid":
         return ""
-    symbol = row.symbol
+    if symbol.op is ops.index_add:  # a call that writes to its operand, which no cast may replace
+        return ""
     if source and source.is_augmented and (text := _augmented_fix(row, source, dtype)):
         return text
     if source and (text := with_dtype(source.text, syntax.dtype_of(dtype))):

@@ -27,11 +27,15 @@ from runtime.recording.numpy_.ufunc_ops import emit
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import described
 from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains
+from runtime.recording.views.indexing import add_at, adds_exactly
 
 
 def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
-    """Call `ufunc.at`, the unbuffered x[places] op= y; the new values of x become an input."""
+    """Call `ufunc.at`, the unbuffered x[places] op= y: sums at indices, or a new input for x."""
     target, name = inputs[0], f"{ufunc.__name__}.at"
+    if isinstance(target, RecordedValue) and adds_exactly(target, ufunc, *inputs[2:]):
+        add_at(recorder, ufunc, *inputs)
+        return
     with measuring(recorder, name):
         recorder.call(ufunc.at, map(plains, inputs), {})
         recorder.note(

@@ -323,6 +323,48 @@ def assigned(
     return recorder.broadcast(cast, into.shape)
 
 
+def adds_exactly(x: RecordedValue, ufunc: np.ufunc, value: Any) -> bool:
+    """Whether `ufunc.at` adds to x in its own dtype.
+
+    NumPy computes each sum in the dtype of both, and rounds it to that of x. For a number that x
+    holds exactly, such a sum is rounded as one in the dtype of x.
+    """
+    values, dtype = np.asarray(plains(value)), _dtype(x.plain)
+    ranks = [_RANKS.get(each.kind, 9) for each in (values.dtype, dtype)]
+    if ufunc not in (np.add, np.subtract) or max(ranks) == 9:
+        return False
+    if not is_literal(value):
+        return np.result_type(dtype, values.dtype) == dtype
+    with np.errstate(all="ignore"):
+        return ranks[0] <= ranks[1] and bool(values.astype(dtype) == values)
+
+
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def add_at(recorder: Recorder, ufunc: np.ufunc, x: RecordedValue, key: Any, value: Any) -> None:
+    """Call `ufunc.at` of add or subtract, whose repeated places accumulate, and record it."""
+    trace = trace_of(x, recorder)
+    before = trace.read()
+    value_symbol = recorder.before(value)
+    recorder.call(ufunc.at, (x.plain, plains(key), plains(value)), {})
+    aliases = _reads(key, x)
+
+    def enter() -> Symbol:
+        if aliases:
+            return _unknown()
+        axis, into = _one_axis(key), x.plain[plains(key)]
+        new = assigned(recorder, value, value_symbol, np.asarray(into))
+        new = recorder.emit(ops.negative, (new,)) if ufunc is np.subtract else new
+        if axis is None:
+            indices = recorder.constant_array(placed(recorder, x, key))
+        else:
+            indices = _indices(recorder, key, axis)
+        return recorder.emit(ops.index_add, (before, new, indices), axis=axis)
+
+    trace.write(recorder.checked(f"{ufunc.__name__}.at", x.plain, enter))
+
+
 def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
     """Call `write(*args)`, which assigns values at row-major positions, and record it.
 

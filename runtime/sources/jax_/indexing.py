@@ -8,12 +8,13 @@ semantics": Gather, Scatter, DynamicSlice).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
+from graphir import DType, Op, Symbol, ops
 from runtime.sources.jax_.rows import Equation, Row, known_shape
 
 
@@ -79,8 +80,11 @@ def _gather(e: Equation) -> Any:
     return result
 
 
-def _scatter(e: Equation) -> Any:
-    """Writes beyond the operand go to an element behind its last, which is dropped."""
+def _scatter(op: Op, e: Equation, negates: bool = False) -> Any:
+    """Update, or add to, windows of an operand; XLA applies one window after another.
+
+    Updates beyond the operand go to an element behind its last, which is dropped.
+    """
     (x, indices, updates), numbers = e.args, e.params["dimension_numbers"]
     lacking_axes = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     if 0 in known_shape(x) or 0 in known_shape(updates) or not x.rank:
@@ -105,7 +109,14 @@ def _scatter(e: Equation) -> Any:
     flat = e.emit(ops.reshape, x, shape=(size,))
     behind = e.emit(ops.slice, flat, start=(0,), stop=(1,), step=(1,))
     longer = e.emit(ops.concat, flat, behind, axis=0)
-    updated_array = e.emit(ops.index_update, longer, updates, places, axis=None)
+    if op is ops.index_add:
+        e.params.read.add("update_jaxpr")  # which is what the name of the primitive says
+    updates = e.emit(ops.negative, updates) if negates else updates
+    order = [axis for axis in range(updates.rank) if axis not in windows.offsets]
+    order += windows.offsets
+    if order != sorted(order) and any(sizes[axis] > 1 for axis in windows.start_map):
+        updates, places = (e.emit(ops.permute, each, dims=order) for each in (updates, places))
+    updated_array = e.emit(op, longer, updates, places, axis=None)
     result = e.emit(ops.slice, updated_array, start=(0,), stop=(size,), step=(1,))
     return e.emit(ops.reshape, result, shape=known_shape(x))
 
@@ -244,6 +255,8 @@ INDEXING: dict[str, Row] = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
-    "scatter": _scatter,
+    "scatter": partial(_scatter, ops.index_update),
+    "scatter-add": partial(_scatter, ops.index_add),
+    "scatter-sub": partial(_scatter, ops.index_add, negates=True),
 }
 """The rows, by the names of primitives."""

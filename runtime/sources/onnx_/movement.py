@@ -14,6 +14,7 @@ from graphir.ops.shape_rules import broadcast_shapes
 from runtime.sources.onnx_.model import LARGEST
 from runtime.sources.onnx_.rows import NodeCall, axis_of, matrix_shape, row
 from runtime.sources.onnx_.static import positions
+from runtime.sources.scattering import flat_scatter
 
 # -- creation
 
@@ -319,10 +320,11 @@ def _flattened(e: NodeCall, x: Symbol, places: Symbol) -> tuple[Symbol, Symbol]:
 
 @row("ScatterND")
 def _scatter_nd(e: NodeCall, x: Any, places: Any, updates: Any, reduction: str = "none") -> Any:
-    if reduction != "none" or not all(isinstance(size, int) for size in x.shape):
+    op = _SCATTERS.get(reduction)
+    if op is None or not all(isinstance(size, int) for size in x.shape):
         return None
     flat, along = _flattened(e, x, places)
-    return e.shaped(e(ops.index_update, flat, updates, along, axis=0), x.shape)
+    return e.shaped(e(op, flat, updates, along, axis=0), x.shape)
 
 
 @row("ScatterElements", "Scatter")
@@ -330,7 +332,14 @@ def _scatter_elements(
     e: NodeCall, x: Any, places: Any, updates: Any, axis: int, reduction: str = "none"
 ) -> Any:
     axis = axis_of(axis, x.rank)
-    sizes = zip(x.shape, places.shape, strict=True)
+    sizes = [*zip(x.shape, places.shape, strict=True)]
+    if reduction == "add" and all(isinstance(a, int) and isinstance(b, int) for a, b in sizes):
+        x, new, at, order = flat_scatter(e, x, updates, e.cast(places, DType.int64), axis)
+        return e(ops.permute, e(ops.index_add, x, new, at, axis=None), dims=order)
     if reduction != "none" or any(a != b for i, (a, b) in enumerate(sizes) if i != axis):
         return None
     return e(ops.scatter, x, updates, places, axis=axis)
+
+
+_SCATTERS = {"none": ops.index_update, "add": ops.index_add}
+"""The ops of scatters, by their reduction; those of onnxruntime lose sums where threads meet."""

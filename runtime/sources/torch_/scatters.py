@@ -1,7 +1,8 @@
 """Rows of writes that combine with what is there: each place reduces the updates that name it.
 
-The updates are compared with all places, so that memory is their number times that of places. An op
-beyond MOST of these is a call.
+Sums add one update after another, in the order of PyTorch's kernels on the CPU. For products and
+extremes the updates are compared with all places, so that memory is their number times that of
+places; beyond MOST of these an op is a call.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from runtime.sources.scattering import flat_scatter
 from runtime.sources.torch_.rows import RowCall, cut_like, indexed_axis, row, sizes
 from runtime.sources.torch_.windows import ROWS
 
@@ -21,8 +23,6 @@ MOST = 1 << 24
 """The most comparisons of an update with a place, times the elements of each."""
 
 _REDUCTIONS = {
-    "sum": (ops.sum, ops.add, 0),
-    "mean": (ops.sum, ops.add, 0),
     "prod": (ops.prod, ops.multiply, 1),
     "amax": (ops.max, ops.maximum, float("-inf")),
     "amin": (ops.min, ops.minimum, float("inf")),
@@ -30,17 +30,12 @@ _REDUCTIONS = {
 
 
 def _reduced(
-    e: RowCall, x: Symbol, axis: int, index: Symbol, updates: Symbol, way: str, own: bool = True
+    e: RowCall, x: Symbol, axis: int, index: Symbol, updates: Symbol, way: str, own: bool
 ) -> Symbol | None:
-    """Return x with the updates that name each place along an axis reduced, with x if `own`.
-
-    `index` has the rank of x; its other axes broadcast to those of `updates`.
-    """
+    """Return x with the updates that name each place along an axis reduced, with x if `own`."""
     reduction, combine, start = _REDUCTIONS[way]
     size, shape = sizes(x)[axis], (*sizes(updates)[:axis], *sizes(updates)[axis + 1 :])
-    if shape != (*sizes(x)[:axis], *sizes(x)[axis + 1 :]):
-        return None
-    if prod(sizes(updates)) * size > MOST or (way == "mean" and not x.dtype.is_float):
+    if shape != (*sizes(x)[:axis], *sizes(x)[axis + 1 :]) or prod(sizes(updates)) * size > MOST:
         return None
     if x.dtype.is_integer:
         limits = np.iinfo(x.dtype.storage)
@@ -49,18 +44,38 @@ def _reduced(
     mask = e(ops.equal, e(ops.unsqueeze, index, axis=axis), places)
     fill = e.graph.constant_of((x.dtype, np.asarray(start, x.dtype.storage)))
     values = e(ops.where, mask, e(ops.unsqueeze, updates, axis=axis), fill)
-    dtype = {"dtype": x.dtype} if x.dtype.is_integer and way in ("sum", "prod") else {}
+    dtype = {"dtype": x.dtype} if x.dtype.is_integer and way == "prod" else {}
     result = e(reduction, values, axis=(axis + 1,), **dtype)
     if own:
-        total = e(combine, x, result)
-        is_signed = x.dtype.is_float and way == "sum"  # -0.0 stays where nothing is added
-        result = e(ops.where, e(ops.equal, result, 0), x, total) if is_signed else total
-    updates_any = e(ops.any, mask, axis=(axis + 1,))
+        return e(combine, x, result)
+    return e(ops.where, e(ops.any, mask, axis=(axis + 1,)), result, x)
+
+
+def _added(
+    e: RowCall, x: Symbol, updates: Any, places: Symbol, axis: int | None, once: bool
+) -> Symbol:
+    """Return x with updates added at places, one after another; of halves, rounded `once`."""
+    if once and e.is_half:
+        wide = e(ops.index_add, e.wide(x), e.wide(updates), places, axis=axis)
+        return e.narrow(wide)
+    return e(ops.index_add, x, updates, places, axis=axis)
+
+
+def _summed(
+    e: RowCall, x: Symbol, axis: int, index: Symbol, updates: Symbol, way: str, own: bool
+) -> Symbol | None:
+    """Return x with the sums, or means, of the updates that name each place along an axis."""
+    if way == "mean" and not x.dtype.is_float:
+        return None
+    x, updates, places, order = flat_scatter(e, x, updates, index, axis)
+    zero = e.graph.full(0, (), x.dtype)
+    start = x if own else e(ops.index_update, x, zero, places, axis=None)
+    result = _added(e, start, updates, places, None, True)
     if way == "mean":
-        count = e(ops.sum, mask, axis=(axis + 1,))
-        count = e(ops.add, count, 1) if own else e(ops.maximum, count, 1)
-        result = e(ops.divide, result, count)
-    return result if own else e(ops.where, updates_any, result, x)
+        none, one = e.graph.full(int(own), x.shape, x.dtype), e.graph.full(1, (), x.dtype)
+        count = _added(e, none, one, places, None, True)
+        result = e(ops.divide, result, count if own else e(ops.maximum, count, 1))
+    return e(ops.permute, result, dims=order)
 
 
 @row("scatter_add")
@@ -76,34 +91,23 @@ def _scatter_reduce(
         return None
     axis: int = dim % x.rank
     updates = cut_like(e, updates, index)
-    return _reduced(e, x, axis, index, updates, way, include_self)
+    reduce = _reduced if way in _REDUCTIONS else _summed
+    return reduce(e, x, axis, index, updates, way, include_self)
 
 
 @row("index_add")
 def _index_add(e: RowCall, x: Any, dim: int, index: Any, updates: Any, *, alpha: Any = 1) -> Any:
+    """PyTorch rounds each sum, unless it fuses the product by alpha, as it does of several axes.
+
+    It rounds once the sums of halves along the first or last of several axes, by int64 (2.13).
+    """
     if not x.rank:
         return None
-    axis: int = dim % x.rank
     updates = updates if alpha == 1 else e(ops.multiply, updates, alpha)
-    shape = (*[1] * axis, sizes(updates)[axis], *[1] * (x.rank - axis - 1))
-    return _reduced(e, x, axis, e.shaped(index, shape), updates, "sum")
-
-
-def accumulated(e: RowCall, x: Any, indices: Any, values: Any) -> Symbol | None:
-    """Return x with values added at indices."""
-    parts = indexed_axis(e, x, indices)
-    if parts is None:
-        return None
-    whole, axis, places = parts
-    before, after = sizes(whole)[:axis], sizes(whole)[axis + 1 :]
-    values = e.spread(values, (*before, *sizes(places), *after))
-    count = prod(sizes(places))
-    values, places = e.shaped(values, (*before, count, *after)), e.shaped(places, (count,))
-    if len([index for index in indices if index is not None]) == 1:
-        negative = e(ops.less, places, 0)
-        places = e(ops.where, negative, e(ops.add, places, sizes(whole)[axis]), places)
-    result = _index_add(e, whole, axis, places, values)
-    return None if result is None else e.shaped(result, x.shape)
+    axis: int = dim % x.rank
+    index = e.shaped(index, (sizes(updates)[axis],))
+    once = x.rank > 1 and axis in (0, x.rank - 1) and index.dtype is DType.int64
+    return _added(e, x, updates, index, axis, once)
 
 
 _index_put = ROWS["index_put"]
@@ -113,7 +117,13 @@ _index_put = ROWS["index_put"]
 def _put(
     e: RowCall, x: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
-    return accumulated(e, x, indices, values) if accumulate else _index_put(e, x, indices, values)
+    """On several threads PyTorch adds float32 in any order; otherwise one after another."""
+    if not accumulate:
+        return _index_put(e, x, indices, values)
+    parts = indexed_axis(e, x, indices)
+    if parts is None:
+        return None
+    return e.shaped(e(ops.index_add, parts[0], values, parts[2], axis=parts[1]), x.shape)
 
 
 @row("embedding_dense_backward")
@@ -129,4 +139,4 @@ def _embedding_backward(
         is_padding = e.shaped(e(ops.equal, places, padding_index), (*sizes(places), 1))
         rows = e(ops.where, is_padding, e.graph.full(0, (), grad.dtype), rows)
     zeros = e.graph.full(0, (count, width), grad.dtype)
-    return _index_add(e, zeros, 0, places, rows)
+    return e(ops.index_add, zeros, rows, places, axis=0)

@@ -37,7 +37,12 @@ def as_dask(array: Any) -> Any:
 
 
 def _reshape(x: Any, shape: Sizes) -> Any:
-    return x.reshape(shape) if x.size else as_dask(np.empty(shape, x.dtype))
+    if not x.size:
+        return as_dask(np.empty(shape, x.dtype))
+    try:
+        return x.reshape(shape)
+    except NotImplementedError:  # of several blocks whose axes split unevenly
+        return rechunked(x, -1).reshape(shape)
 
 
 def _broadcast_to(x: Any, shape: Sizes) -> Any:
@@ -71,14 +76,15 @@ def _slice_update(x: Any, updates: Any, start: Sizes, stop: Sizes, step: Sizes) 
     return result
 
 
-def _index_update(x: Any, updates: Any, indices: Any, axis: int | None) -> Any:
-    """Return x with updates at indices; one task takes all operands whole."""
+def _at_indices(
+    task: Callable[..., Any], x: Any, updates: Any, indices: Any, axis: int | None
+) -> Any:
+    """Return x with updates at indices, by a kernel; one task takes all operands whole."""
     arguments: list[Any] = []
     for name, array in zip("xui", (x, updates, indices), strict=True):
         labels = [f"{name}{i}" for i in range(array.ndim)]
         arguments += [rechunked(array, -1) if labels else array, labels]
     settings: dict[str, Any] = {"axis": axis, "dtype": x.dtype, "meta": meta(x.dtype, x.ndim)}
-    task = movement.index_update
     return dask_array().blockwise(task, arguments[1], *arguments, concatenate=True, **settings)
 
 
@@ -181,7 +187,8 @@ MOVES: Mapping[str, Callable[..., Any]] = {
     "permute": lambda x, dims: x.transpose(dims),
     "squeeze": lambda x, axis: x.squeeze(axis),
     "unsqueeze": lambda x, axis: x[(*[slice(None)] * axis, None)],
-    "index_update": _index_update,
+    "index_update": partial(_at_indices, movement.index_update),
+    "index_add": partial(_at_indices, movement.index_add),
     "slice": _slice,
     "slice_update": _slice_update,
     "flip": _flip,

@@ -104,6 +104,13 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     return jnp.moveaxis(result, 0, axis)
 
 
+def _index_add(x: Any, updates: Any, indices: Any, axis: int | None) -> Any:
+    if axis is None:
+        return _index_add(x.reshape(-1), updates, indices, 0).reshape(x.shape)
+    at = x.at[(*[slice(None)] * axis, _places(x, indices, axis))]
+    return at.max(updates) if x.dtype == bool else at.add(updates)
+
+
 def _concat(*arrays: Any, axis: int) -> Any:
     """Return the concatenation of arrays.
 
@@ -175,6 +182,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "gather": _gather,
         "take_along": _take_along,
         "scatter": _scatter,
+        "index_add": _index_add,
         "shape_of": lambda x: jnp.asarray(np.array(x.shape, np.int64)),
     }
 

@@ -9,6 +9,7 @@ from graphir import DType, Symbol
 from graphir.ops.dims import Size
 from graphir.promotion.scalars import scalar
 from graphir.semantics.data_movement import ranged
+from runtime.targets.emission import lacking
 from runtime.targets.onnx_.body import OnnxBody, Row, onnx_dtype
 from runtime.targets.onnx_.casts import cast_values
 from runtime.targets.onnx_.functions import greater, lesser
@@ -116,13 +117,43 @@ def _indexed(kind: str) -> Row:
 
     def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         *data, places = args
-        if places.dtype is DType.uint64:
-            places = lesser(places, DType.int64.max)
-        places = places.cast(DType.int64)
-        inputs = [data[0], places, *data[1:]]
+        inputs = [data[0], _places(places), *data[1:]]
         return body.op(kind, inputs, data[0].dtype, axis=symbol.attrs["axis"])
 
     return row
+
+
+def _places(indices: OnnxValue) -> OnnxValue:
+    if indices.dtype is DType.uint64:
+        indices = lesser(indices, DType.int64.max)
+    return indices.cast(DType.int64)
+
+
+def _index_add(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
+    """Return x with updates added at indices, an index for each update.
+
+    The ScatterND of onnxruntime would lose sums where its threads meet.
+    """
+    x, updates, indices = args
+    if x.dtype.is_float and x.dtype.bits < 32:
+        why = "has no engine that adds narrow floats at indices"
+        raise lacking("ONNX", symbol, why, "cast to float32 before, and back after")
+    if x.dtype is DType.bool:  # whose sum is or
+        wide = [x.cast(DType.int64), updates.cast(DType.int64), indices]
+        return _index_add(body, symbol, wide).cast(DType.bool)
+    axis, index_shape = symbol.attrs["axis"] or 0, symbol.args[2].shape
+    is_flat = symbol.attrs["axis"] is None
+    shape = (symbol.size,) if is_flat else symbol.shape
+    x = with_shape(body, x, shape) if is_flat else x
+    before, after = shape[:axis], shape[axis + 1 :]
+    updates = body.op("Expand", [updates, body.shape((*before, *index_shape, *after))], x.dtype)
+    count = symbol.args[2].size
+    updates = with_shape(body, updates, (*before, count, *after))
+    places = with_shape(body, _places(indices), (count, *(1 for _ in after)))
+    places = body.op("Expand", [places, body.shape((*before, count, *after))], DType.int64)
+    inputs = [x, places, updates]
+    result = body.op("ScatterElements", inputs, x.dtype, axis=axis, reduction="add")
+    return with_shape(body, result, symbol.shape) if is_flat else result
 
 
 # -- creation
@@ -183,6 +214,7 @@ MOVES: Mapping[str, Row] = {
     "gather": _indexed("Gather"),
     "take_along": _indexed("GatherElements"),
     "scatter": _indexed("ScatterElements"),
+    "index_add": _index_add,
     "constant": _constant,
     "full": _full,
     "range": _range_of,

@@ -333,6 +333,7 @@ PYTHON: Mapping[str, Row] = {
     "take_along": _helper("take_along", "axis"),
     "scatter": _helper("scatter", "axis"),
     "index_update": _helper("index_update", "axis"),
+    "index_add": _helper("index_add", "axis"),
     # -- creation
     "constant": _constant,
     "full": _full,

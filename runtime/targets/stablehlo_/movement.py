@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphir import DType, TensorType
@@ -145,6 +145,29 @@ def scatter(x: HloValue, updates: HloValue, indices: HloValue, axis: int) -> Hlo
     return where(last < 0, x, last_updates)
 
 
+def index_add(x: HloValue, updates: HloValue, indices: HloValue, axis: int | None) -> HloValue:
+    """Return x with updates added at indices along an axis; None counts the elements of x.
+
+    Engines may add the updates of one element in any order, as they may in a sum; XLA on the CPU
+    adds them in the order of the indices.
+    """
+    if axis is None:
+        flat = index_add(x.reshape((math.prod(x.shape),)), updates, indices, 0)
+        return flat.reshape(x.shape)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if not math.prod(x.shape) or not math.prod(shape):
+        return x
+    numbers = fields(
+        "scatter",
+        update_window_dims=(*range(axis), *range(axis + indices.rank, len(shape))),
+        inserted_window_dims=(axis,),
+        scatter_dims_to_operand_dims=(axis,),
+        index_vector_dim=indices.rank,
+    )
+    places = _places(x, indices, axis)
+    return _scattered(x, updates.broadcast(shape), places, HloValue.__add__, numbers)
+
+
 def _maximum_at(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> HloValue:
     """Return the elementwise maximum of x and of the updates at indices along an axis."""
     batch = [i for i in range(x.rank) if i != axis]
@@ -156,10 +179,16 @@ def _maximum_at(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> 
         scatter_dims_to_operand_dims=(axis,),
         index_vector_dim=x.rank,
     )
+    return _scattered(x, updates, places, lambda x, other: x.op("maximum", other), numbers)
 
-    def greater(x_: HloValue, other: HloValue) -> HloValue:
-        return x_.op("maximum", other)
 
-    region = x.body.region([TensorType(x.dtype)] * 2, greater)
+def _scattered(
+    x: HloValue,
+    updates: HloValue,
+    places: HloValue,
+    combine: Callable[[HloValue, HloValue], HloValue],
+    numbers: str,
+) -> HloValue:
+    region = x.body.region([TensorType(x.dtype)] * 2, combine)
     operands = [x, places, updates]
     return x.body.emit("scatter", operands, x.type, region, scatter_dimension_numbers=numbers)

@@ -107,4 +107,5 @@ STABLEHLO: Mapping[str, Row] = {
     "gather": movement.gather,
     "take_along": movement.take_along,
     "scatter": movement.scatter,
+    "index_add": movement.index_add,
 }

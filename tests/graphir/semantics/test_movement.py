@@ -10,7 +10,9 @@ from graphir.dtypes import DType
 from graphir.errors import ExecutionError
 from graphir.semantics.kernels import KERNELS
 from passes import decompose
-from runtime import interpret
+from runtime import Program, interpret
+from tests.support.evaluator import same
+from tests.support.strategies import STRONG, pool
 from tests.support.tables import every
 
 DTYPES = sorted({d.storage for d in DType}, key=str)
@@ -217,8 +219,9 @@ def test_indices_out_of_range(index, dtype):
         KERNELS["take_along"](x[:1], indices, axis=1)
     with pytest.raises(ExecutionError, match=f"scatter: {message}"):
         KERNELS["scatter"](x[:1], x[:1, :2], indices, axis=1)
-    with pytest.raises(ExecutionError, match=f"index_update: {message}"):
-        KERNELS["index_update"](x, x[0, 0], indices, axis=1)
+    for name in ("index_update", "index_add"):
+        with pytest.raises(ExecutionError, match=f"{name}: {message}"):
+            KERNELS[name](x, x[0, 0], indices, axis=1)
 
 
 @every("axis", [0, 1, 2])
@@ -234,6 +237,52 @@ def test_the_last_of_many_updates_wins(axis):
         target[axis] = indices[place]
         expected[tuple(target)] = updates[place]
     assert np.array_equal(KERNELS["scatter"](x, updates, indices, axis=axis), expected)
+
+
+# Each case: the shapes of x, of the updates and of the indices, and the axis.
+SUMS = [
+    ((5,), (40,), (40,), 0),
+    ((5,), (), (2, 20), None),
+    ((2, 3), (8,), (4, 8), None),
+    ((2, 5, 3), (2, 4, 6, 3), (4, 6), 1),
+    ((2, 5, 300), (300,), (7,), 1),
+    ((3, 2), (0, 2), (0,), 0),
+    ((0, 2), (0, 2), (0,), 0),
+    ((3, 0), (4, 0), (4,), 0),
+    ((), (6,), (6,), None),
+]
+
+
+@every("dtype", [dtype for dtype in STRONG if not dtype.emulated])
+@np.errstate(all="ignore")
+def test_sums_at_indices_are_rounded_one_by_one(dtype):
+    """As the op `add`, applied to one update after another."""
+    scalars = Graph("sum", rules="explicit")
+    scalars.output(ops.add(scalars.input(dtype, ()), scalars.input(dtype, ())))
+    rng, values = np.random.default_rng(0), pool(dtype)
+    add = Program(scalars, native="off")
+    for case, (shape, new, places, axis) in enumerate(SUMS):
+        x, updates = (rng.choice(values, size) for size in (shape, new))
+        size = x.size if axis is None else x.shape[axis]
+        indices = rng.integers(-size, size, places) if size else np.zeros(places, int)
+        graph = Graph("sums", rules="explicit")
+        inputs = [graph.input(dtype, shape), graph.input(dtype, new), graph.input("int64", places)]
+        graph.output(ops.index_add(*inputs, axis=axis))
+        result = interpret(graph, x, updates, indices)
+        assert same(result, Program(graph, native="off")(x, updates, indices)), case
+        if x.size > 100:
+            first = x[:, :, :1], updates[:1], indices
+            assert same(result[:, :, :1], KERNELS["index_add"](*first, axis=axis))
+            continue
+        expected = x.reshape(-1) if axis is None else x
+        expected = expected.copy()
+        before, after = ((), ()) if axis is None else (shape[:axis], shape[axis + 1 :])
+        spread = np.broadcast_to(updates, (*before, *places, *after))
+        for place in np.ndindex(spread.shape):
+            at = place[len(before) : len(before) + len(places)]
+            target = (*place[: len(before)], indices[at], *place[len(before) + len(places) :])
+            expected[target] = add(np.asarray(expected[target]), np.asarray(spread[place]))
+        assert same(result, expected.reshape(shape)), case
 
 
 # -- asserted shapes and dtypes

@@ -108,6 +108,7 @@ def every_op():
     ]
     made += [ops.gather(x, i), ops.gather(x, i, 1), ops.take_along(v, i), ops.scatter(v, v, i)]
     made += [ops.index_update(x, v, i, 0), ops.index_update(x, 0, i), ops.item(x, (0, 1))]
+    made += [ops.index_add(x, v, i, 0), ops.index_add(x, 0, i)]
     made += [ops.affine_view(x, ("n-1", 2, 4), (0, 3), ((1, 0), (1, -1), (0, 0)))]
     made += [ops.slice_update(x, v, (0, 0), (2, 4), (1, 1))]
     made += [g.range[i64](1, "n", 2), g.range[f32](0.5, -3, -0.25), g.full[f32](-0.0, ("n", 1))]

@@ -201,3 +201,31 @@ def test_shares_of_errors_that_cancel_say_so() -> None:
 
     report = audited(cancelling, np.array([1 / 3, 1 / 7, 0.3]))
     assert report.outputs[0].overlaps == ("shares overlap" in str(report))
+
+
+def _at_places(x: Any, at: Any, u: Any) -> Any:
+    np.add.at(x, at, u * u)
+    return x
+
+
+def test_sums_at_places_pass_the_errors_of_their_updates() -> None:
+    rng = np.random.default_rng(0)
+    at, u = rng.integers(-8, 8, (50, 10)), rng.random((50, 10)).astype(np.float16)
+    report = audited(_at_places, np.zeros(8, np.float16), at, u)
+    exact = np.zeros(8)
+    np.add.at(exact, at, u.astype(np.float64) ** 2)
+    errors = np.abs(np.asarray(report.results[0], np.float64) - exact)
+    assert report.outputs[0].largest == pytest.approx(errors.max())
+    shares = {site.row.op: site.share for site in report.sites if site.share}
+    assert shares.keys() >= {"index_add"} and sum(shares.values()) <= 1.001
+
+
+def test_sums_at_places_wrap_and_are_no_expression_to_mend() -> None:
+    at, u = np.array([1, 1, -1]), np.array([10, 9, 2], np.int8)
+    report = audited(_at_places, np.zeros(3, np.int8), at, u)
+    (site,) = report.sites
+    assert (site.row.kind, site.row.op, site.share) == ("wrap", "index_add", 1)
+    assert site.measured.worst == (181, -75) and not site.row.fix
+    ids = np.array([2**62, 2**62 + 1, 5]), np.array([1, 2**61 + 1, 2**55 + 1])
+    big = audited(lambda x, u: np.add.at(x, [0, 1, 1], u) or x, *ids)
+    assert big.outputs[0].differing == 0 and not big.sites

@@ -185,6 +185,17 @@ def test_writes_leave_the_arguments_as_numpy_does(line):
     assert _bits(plain) == _bits(args)
 
 
+def test_a_number_that_an_array_does_not_hold_is_added_in_a_wider_dtype():
+    x, at = np.linspace(0, 9, 1000, dtype=np.float32), np.arange(1000)
+
+    def program(x, at):
+        np.add.at(x, at, 0.1)
+        return x + 1
+
+    with pytest.raises(GraphirError, match="float64 do not join float32"):
+        jit(program)(x, at)
+
+
 def _returning(function):
     def call(*args):
         function(*args)

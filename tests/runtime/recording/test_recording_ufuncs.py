@@ -228,14 +228,45 @@ def test_reduceat_is_made_of_reductions(name: str, dtype: str) -> None:
     gives_again(recording)
 
 
+SUMS = {
+    "rows": lambda x, at, u: np.add.at(x, at, u[:3]),
+    "columns": lambda x, at, u: np.subtract.at(x, (slice(None), at), u[:, :1]),
+    "points": lambda x, at, u: np.add.at(x, (at, [0, 2, 2]), u[0, 0]),
+    "a mask": lambda x, at, u: np.add.at(x, x >= 0, 1),
+    "a view": lambda x, at, u: np.add.at(x.T[1:], at - 1, 1),
+    "itself": lambda x, at, u: np.add.at(x, at, x[1:4]),
+}
+
+
+@every("name", SUMS)
+@every("dtype", ["int8", "float16", "float32", "complex64"])
+def test_sums_at_places_that_repeat_are_recorded(name: str, dtype: str) -> None:
+    def program(x: np.ndarray, at: np.ndarray, u: np.ndarray) -> np.ndarray:
+        SUMS[name](x, at, u)
+        return x + x
+
+    x = (np.arange(20).reshape(5, 4) * 13.3).astype(dtype)
+    recording = record(program, x, np.array([1, 2, 1]), x[:, ::-1].copy())
+    assert "index_add" in {symbol.op.name for symbol in recording.graph.symbols}
+    assert not recording.notes and not recording.audit().hidden
+    gives_again(recording, **EXACT)
+
+
+def test_numpy_adds_what_an_array_does_not_hold_in_a_wider_dtype() -> None:
+    x, at = np.linspace(0, 9, 1000, dtype=np.float32), np.arange(1000)
+    for value in (0.1, np.linspace(1, 2, 1000)):
+        recording = record(np.add.at, x.copy(), at, value)
+        assert "add.at" in str(recording.notes[0])
+
+
 def test_a_ufuncs_method_without_an_op_is_named_with_operands_and_a_way_round() -> None:
     def counted(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-        np.add.at(x, at, 1)
+        np.multiply.at(x, at, 1)
         return x + np.bitwise_or.reduceat(at, [0, 1])[0]
 
     notes = record(counted, np.zeros(3, np.float32), np.array([0, 1, 1])).notes
     texts = {note.what: str(note) for note in notes}
-    assert "got ndarray of float32[3], ndarray of int64[3], a int" in texts["add.at"]
-    assert "use x[places] = np.add(x[places], ...)" in texts["add.at"]
+    assert "got ndarray of float32[3], ndarray of int64[3], a int" in texts["multiply.at"]
+    assert "use x[places] = np.multiply(x[places], ...)" in texts["multiply.at"]
     assert all("ufunc_methods.py" not in text for text in texts.values())
     assert all("test_recording_ufuncs.py" in text for text in texts.values())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from graphir import ExecutionError, Graph, GraphError, Symbol, ops
+from graphir import DType, ExecutionError, Graph, GraphError, Symbol, ops
 from passes import cast_report, lower
 from passes.rewriter import bodies_of
 from runtime import from_jax, interpret
+from tests.support.evaluator import same
 from tests.support.tables import every
 
 jax = pytest.importorskip("jax")
@@ -106,15 +108,45 @@ def test_graphs_have_the_values_of_jax(name: str) -> None:
     expected = [np.asarray(each) for each in jax.tree.leaves(jax.jit(function)(*args))]
     several = values if isinstance(values, tuple) else (values,)
     after = lowered if isinstance(lowered, tuple) else (lowered,)
-    for value, same, right in zip(several, after, expected, strict=True):
+    for value, again, right in zip(several, after, expected, strict=True):
         assert (value.dtype, value.shape) == (right.dtype, right.shape)
-        np.testing.assert_array_equal(value, same)
+        np.testing.assert_array_equal(value, again)
         if right.dtype.kind in "bui":
             np.testing.assert_array_equal(value, right)
         else:
             wide = [np.asarray(each, np.float64) for each in (value, right)]
             bound = 2e-2 if right.dtype == B.dtype else 1e-4
             np.testing.assert_allclose(*wide, rtol=bound, atol=bound)
+
+
+PLACES = np.random.default_rng(0).integers(-5, 6, 40)
+
+
+def _overlapping(scatter: Any, x: Any) -> Any:
+    """Write windows of two rows, whose axes come before that of the windows."""
+    numbers = jax.lax.ScatterDimensionNumbers((0, 1), (), (0,))
+    updates = jnp.tile(x[:2, :, None], 40) * jnp.arange(1, 41, dtype=x.dtype)
+    return scatter(x, np.clip(PLACES, -1, 4)[:, None], updates, numbers)
+
+
+SCATTERS: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda x: x.at[PLACES].add(jnp.outer(jnp.arange(40, dtype=x.dtype), x[0])),
+    "columns": lambda x: x.at[:, PLACES].add(x[:, :1]),
+    "points": lambda x: x.at[PLACES, PLACES[::-1]].subtract(x[0, 1]),
+    "clipped": lambda x: x.at[PLACES].add(x[0], mode="clip"),
+    "gradient": jax.grad(lambda x: (jnp.take(x, PLACES, axis=0) ** 2).sum().astype("float32")),
+    "windows": partial(_overlapping, jax.lax.scatter_add),
+    "the last window": partial(_overlapping, jax.lax.scatter),
+}
+
+
+@every("dtype", ["float32", "bfloat16"])
+@every("name", SCATTERS)
+def test_scatters_have_the_bits_of_jax(name: str, dtype: str) -> None:
+    x = X.astype(DType(dtype).storage)
+    graph = from_jax(SCATTERS[name], x)
+    assert all(symbol.op is not ops.call for symbol in symbols(graph))
+    assert same(interpret(graph, x), np.asarray(jax.jit(SCATTERS[name])(x)))
 
 
 def test_implicit_casts_come_back_with_their_reasons() -> None:

@@ -81,6 +81,33 @@ def test_shapes_computed_by_nodes_are_folded() -> None:
     assert interpret(graph, x).shape == (2, 12)
 
 
+SUMS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, int]]] = {
+    # op, shapes of the indices and of the updates, attributes
+    "rows": ("ScatterND", (9, 1), (9, 5, 4), {}),
+    "columns": ("ScatterND", (3, 9, 2), (3, 9, 4), {}),
+    "elements": ("ScatterElements", (6, 12, 4), (6, 12, 4), {"axis": 1}),
+    "some": ("ScatterElements", (3, 5, 9), (3, 5, 9), {"axis": -1}),
+}
+
+
+@every("dtype", [np.float32, np.float64, np.int32, np.bool_])
+@every("name", SUMS)
+def test_sums_at_places_have_the_bits_of_onnxruntime(name: str, dtype: Any) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    (op, *shapes, attributes), rng = SUMS[name], np.random.default_rng(0)
+    arrays = [(rng.normal(size=size) * 9).astype(dtype) for size in ((6, 5, 4), shapes[1])]
+    arrays.append(rng.integers(-4, 4, shapes[0]))
+    types = [helper.np_dtype_to_tensor_dtype(x.dtype) for x in arrays]
+    values = [value(n, t, *x.shape) for n, t, x in zip("xui", types, arrays, strict=True)]
+    node = helper.make_node(op, ["x", "i", "u"], ["y"], reduction="add", **attributes)
+    model = model_of([node], values, [value("y", types[0], 6, 5, 4)])
+    graph = from_onnx(model)
+    assert [x.op for x in graph.symbols if x.op in (ops.call, ops.index_add)] == [ops.index_add]
+    session = runtime.InferenceSession(model.SerializeToString())
+    (right,) = session.run(None, dict(zip("xui", arrays, strict=True)))
+    assert same(interpret(graph, *arrays), right)
+
+
 # -- models of mixed types
 
 FLOAT, DOUBLE, HALF, INT64 = (

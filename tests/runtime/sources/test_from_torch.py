@@ -18,6 +18,7 @@ from passes import cast_report, lower  # noqa: E402
 from runtime import from_torch, interpret  # noqa: E402
 from runtime.sources.torch_.tensors import array_of  # noqa: E402
 from tests.runtime.sources.torch_programs import FUNCTIONS, MODULES, B, H, N, X, Y  # noqa: E402
+from tests.support.evaluator import same  # noqa: E402
 from tests.support.tables import every  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
@@ -462,6 +463,38 @@ def test_stored_values_have_the_bits_of_torch(name: str) -> None:
     assert value.dtype == right.dtype
     np.testing.assert_array_equal(value, right)
     np.testing.assert_array_equal(np.signbit(value), np.signbit(right))
+
+
+ROWS, SLOTS = torch.arange(60) * 7 % 5 % 4, (torch.arange(180) * 7 % 11 % 4).reshape(60, 3)
+_SUMS: dict[str, Any] = {
+    "index_add": lambda x, u: x.index_add(0, ROWS, u),
+    "index_add by int32": lambda x, u: x.index_add(0, ROWS.int(), u),
+    "index_add of a vector": lambda x, u: x[:, 0].index_add(0, ROWS, u[:, 0]),
+    "index_add in the middle": lambda x, u: x[None, :, None].index_add(1, ROWS, u[None, :, None]),
+    "scatter_add": lambda x, u: x.scatter_add(0, SLOTS, u),
+    "scatter_add to columns": lambda x, u: x.T.scatter_add(1, SLOTS.T[:2, :40], u.T),
+    "expanded": lambda x, u: x.scatter_add(0, ROWS[:, None].expand(60, 3), u),
+    "sum": lambda x, u: x.scatter_reduce(0, SLOTS[:9], u, "sum", include_self=False),
+    "mean": lambda x, u: x.scatter_reduce(0, SLOTS, u, "mean"),
+    "mean of updates": lambda x, u: x.scatter_reduce(0, SLOTS, u, "mean", include_self=False),
+    "index_put": lambda x, u: x.index_put((ROWS - 4, ROWS % 3), u[:, 0], accumulate=True),
+    "rows put": lambda x, u: x.index_put((ROWS,), u, accumulate=True),
+    "embedding": lambda x, u: torch.ops.aten.embedding_dense_backward(u, ROWS, 4, 2, False) + x,
+}
+
+
+@every("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8])
+@every("name", _SUMS)
+def test_sums_at_places_have_the_bits_of_torch(name: str, dtype: Any) -> None:
+    torch.manual_seed(0)
+    x, u = (torch.randn(4, 3) * 9).to(dtype), (torch.randn(60, 3) * 9).to(dtype)
+    try:
+        right = array_of(torch, _SUMS[name](x, u))
+    except RuntimeError:
+        return  # PyTorch has no gradient of embeddings of integers
+    graph = from_torch(_SUMS[name], x, u)
+    assert ("mean" in name and dtype is torch.int8) or calls(graph) == []
+    assert same(interpret(graph, array_of(torch, x), array_of(torch, u)), right)
 
 
 def test_a_write_to_elements_that_share_memory_is_refused() -> None:

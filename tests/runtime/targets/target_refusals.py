@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 from graphir import DType
 
@@ -66,6 +67,26 @@ def _cast_to(element: str) -> Callable[[], Any]:
     return attempt
 
 
+def _added_at_indices() -> None:
+    """A model of one node that adds float16 numbers at indices."""
+    import onnx
+
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    errors = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    half, long = onnx.TensorProto.FLOAT16, onnx.TensorProto.INT64
+    types = {"x": (half, [2]), "i": (long, [1]), "u": (half, [1]), "y": (half, [2])}
+    typed = [onnx.helper.make_tensor_value_info(name, *type_) for name, type_ in types.items()]
+    node = onnx.helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], reduction="add")
+    graph = onnx.helper.make_graph([node], "adds", typed[:-1], typed[-1:])
+    opset = onnx.helper.make_opsetid("", 18)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    x, i = np.ones(2, np.float16), np.zeros(1, np.int64)
+    try:
+        session(model.SerializeToString()).run(None, {"x": x, "i": i, "u": x[:1]})
+    except errors.RuntimeException as error:
+        raise RuntimeError(str(error)) from error
+
+
 _LACKING = {
     DType.float8_e3m4: "float8e3m4",
     DType.float8_e4m3: "float8e4m3",
@@ -86,4 +107,5 @@ REFUSALS = [
         Refusal("onnx", rf"ONNX has no {dtype} at opset \d+", _cast_to(element))
         for dtype, element in _LACKING.items()
     ),
+    Refusal("onnx", "ONNX has no engine that adds narrow floats at indices", _added_at_indices),
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import DType, Graph
+from graphir import DType, Graph, ops
 from tests.runtime.targets.target_bounds import Asked, differs
 from tests.runtime.targets.target_deviations import DEVIATIONS, Deviation, explains
 from tests.runtime.targets.target_engines import ENGINES, drawn, meaning, settled
@@ -103,3 +103,15 @@ def test_quotients_by_one_number_are_rounded_once(dtype: str, engine: str) -> No
         inputs = values, np.array(divisor, dtype)
         (ours,), (theirs,) = meaning(graph)(*inputs), ENGINES[engine].load(graph)(*inputs)
         assert same(ours, theirs), (ours, theirs)
+
+
+@every("engine", HERE)
+@every("axis", [None, 1])
+def test_sums_at_indices_are_added_in_order_along_any_axis(engine: str, axis: int | None) -> None:
+    graph, rng = Graph("sums", rules="explicit"), np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((3, 4, 2), (9, 2))]
+    arrays.append(rng.integers(-4, 4, (5, 9)))
+    x, updates, indices = (graph.input(str(each.dtype), each.shape) for each in arrays)
+    updates = updates if axis else updates[:, 0]
+    graph.output(ops.index_add(x, updates, indices, axis=axis))
+    assert same(meaning(graph)(*arrays)[0], ENGINES[engine].load(graph)(*arrays)[0])
