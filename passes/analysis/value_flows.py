@@ -246,7 +246,7 @@ class _Flow:
             return True
         if name in _COLLECTING and isinstance(call.func, ast.Attribute):
             return self._container_leaves(call.func.value)
-        if name in _ON_NUMBERS:
+        if name in _ON_NUMBERS and not _is_of_numpy(call):
             return self.leaves(call)
         function = self.source.functions.get(name)
         parameter = function and _parameter(function, call, argument)
@@ -342,7 +342,11 @@ class _Flow:
         if any(isinstance(x, (ast.Yield, ast.YieldFrom)) for x in ast.walk(scope)):
             return False
         if self._calls:
-            return self.leaves(self._calls[-1])
+            call = self._calls.pop()  # the value is outside of the function now
+            try:
+                return self.leaves(call)
+            finally:
+                self._calls.append(call)
         return not self.callers or _leaves(tuple(self.callers))
 
 
@@ -393,6 +397,12 @@ def _is_plain(node: ast.AST) -> bool:
             return _name_of(node) in _NUMBERS_OF
         case _:
             return False
+
+
+def _is_of_numpy(call: ast.Call) -> bool:
+    """Whether a call is of a function of NumPy, whose result may be an array."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id in ("np", "numpy")
 
 
 def _name_of(call: ast.AST) -> str:
