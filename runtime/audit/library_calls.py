@@ -60,6 +60,11 @@ class LibraryCall:
         return False
 
     @property
+    def keeps_integers(self) -> bool:
+        """Whether no integer of the results can wrap: they are those of operands, or checked."""
+        return False
+
+    @property
     def data_of(self) -> tuple[int, ...] | None:
         """The positions of the operands that tell the results, which are data of the run.
 
@@ -302,7 +307,8 @@ class CallRun:
         beyond = [i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x)]
         if dtype.is_inexact and any(map(call.is_number, beyond)):
             raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
-        if dtype.is_integer and not is_choice(symbol) and self._may_wrap(symbol, operands, result):
+        may_wrap = dtype.is_integer and not is_choice(symbol) and not call.keeps_integers
+        if may_wrap and self._may_wrap(symbol, operands, result):
             raise ExecutionError("may exceed int64 inside")
         family = "int" if dtype.is_integer else dtype.family
         return np.ascontiguousarray(result, _STORAGE[family]).reshape(result.shape)

@@ -103,11 +103,17 @@ class _Calendar(LibraryCall):
     def __init__(self, source: np.dtype[Any], to: np.dtype[Any]) -> None:
         self._source, self._to = source, to
 
+    @property
+    def keeps_integers(self) -> bool:
+        """Whether no count wraps: `widened` refuses those that may."""
+        return True
+
     def widened(self, operands: Sequence[Array]) -> Sequence[Any]:
         """Return the counts of the other unit."""
         (counts,) = operands
-        if counts.dtype != np.int64:
-            raise ExecutionError("its dates are beyond int64")
+        is_long = _in_months(self._source) and np.abs(counts).max(initial=0) >= 2**31
+        if counts.dtype != np.int64 or is_long:
+            raise ExecutionError("its dates may be beyond int64")
         return [integers(counts.view(self._source).astype(self._to))]
 
 

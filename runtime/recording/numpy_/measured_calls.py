@@ -22,6 +22,8 @@ _UNMEASURED = frozenset(
      "savez_compressed", "may_share_memory", "shares_memory")
 )  # fmt: skip
 _ORDERS = frozenset(("partition", "sort", "sort_complex"))
+_CHOOSING = _ORDERS | frozenset(("unique", "unique_all", "unique_counts", "unique_values"))
+"""The functions whose integers are those of operands, positions and counts."""
 _SIMPLE = (str, bytes, bool, int, float, complex, type(None), np.dtype, type)
 
 
@@ -46,6 +48,11 @@ class RecordedCall(LibraryCall):
     def keeps_order(self) -> bool:
         """Whether the results are in an order, beside which no choice counts."""
         return getattr(self.function, "__name__", "") in _ORDERS
+
+    @property
+    def keeps_integers(self) -> bool:
+        """Whether the integers are those of operands, positions or counts."""
+        return getattr(self.function, "__name__", "") in _CHOOSING
 
     def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
         """Return the results on copies of wide operands."""

@@ -229,7 +229,7 @@ def bool_that_decides(x: Any) -> Any:
 
 
 GOING_ON = [
-    *(stored_in_an_array, added_to_an_array, bool_in_an_array, bool_that_decides),
+    *(bool_in_an_array, bool_that_decides),
     *(chosen_element, chosen_elements),
     *(chosen_by, parsed_text, compared_text, unpickled),
 ]
@@ -256,6 +256,7 @@ def truncated(x: Any) -> Any:
 
 FOLLOWED = [setting, scaled_by, kept_in_an_object, collected]
 FOLLOWED += [of_a_function, decided_by_a_float, stored, truncated]
+FOLLOWED += [stored_in_an_array, added_to_an_array]
 
 
 @every("program", FOLLOWED)
