@@ -30,7 +30,7 @@ WRITERS = _names(
     "print write write_text write_bytes writelines writerow writerows dump debug info warning "
     "warn error critical exception log save savez savez_compressed savetxt tofile to_csv "
     "to_string to_json to_excel to_pickle to_html to_markdown to_latex to_parquet to_feather "
-    "to_hdf to_sql"
+    "to_hdf to_sql writeframes writeframesraw writestr sendall sendto"
 )
 """Functions and methods that write what they get, by name."""
 _COLLECTING = _names("append extend add insert update setdefault appendleft")

@@ -206,6 +206,8 @@ class Recorder(NotingBuilder):
         integers = array.dtype.kind in "iumM" and whole.dtype.kind in "iumM"
         if symbol is not None and same and integers and array.itemsize == whole.itemsize:
             return self.cast(symbol, self.dtype(array.dtype))
+        if symbol is None and is_text(whole.dtype):  # the bytes of texts are data, as these are
+            return self._data_input(array, None)
         return self.given(array, symbol)
 
     def taken(self, array: Array, name: str | None) -> Symbol:

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import pickle
+import wave
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,12 @@ def test_a_file_has_what_was_written(tmp_path: Path) -> None:
         np.savetxt(tmp_path / "values.txt", values[2:5])
         values[5:9].tofile(tmp_path / "values.bin")
         (tmp_path / "values.pickle").write_bytes(pickle.dumps({"values": values[9:]}))
+        with wave.open(str(tmp_path / "values.wav"), "wb") as file:
+            file.setparams((1, 2, 8000, 0, "NONE", ""))
+            file.writeframes(values[9:].tobytes())
 
     report = record(program, X).audit()
-    assert [x.elements for x in report.outputs] == [20, 2, 1, 3, 4, 11]
+    assert [x.elements for x in report.outputs] == [20, 2, 1, 3, 4, 11, 11]
     assert all(x.differing for x in report.outputs) and not report.hidden
 
 

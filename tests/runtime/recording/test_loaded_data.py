@@ -49,6 +49,18 @@ def test_fields_of_structured_arrays_are_data(function: Any, argument: Any) -> N
     assert report.sentences[0].startswith("the result is wrong ")
 
 
+def test_bytes_of_texts_are_data() -> None:
+    def sums(names: Any) -> Any:
+        codes = names.astype("S4").view(np.uint8).reshape(len(names), 4)
+        return codes.sum(axis=1, dtype=np.uint8)
+
+    names = np.array(["spam", "eggs"])
+    recording = record(sums, names)
+    assert recording.result.tolist() == sums(names).tolist()
+    report = recording.audit()
+    assert report.outputs[0].differing == 2 and not report.hidden
+
+
 def test_rows_of_a_structured_array_are_its_memory() -> None:
     def written(header: Any) -> Any:
         header["lines"][0] = 7
