@@ -305,7 +305,9 @@ class _Flow:
     def _container_leaves(self, node: ast.AST) -> bool:
         """Whether what a container of a name has leaves, also where other functions read it."""
         name = _base(node)
-        scope = self._owner(name) if isinstance(name, ast.Name) else None
+        if not isinstance(name, ast.Name):
+            return False
+        scope = self._owner(name)
         return scope is not None and self._reads_leave(scope, name.id)
 
     def _owner(self, name: ast.Name) -> ast.AST | None:
