@@ -288,7 +288,7 @@ class _Flow:
     def _is_always(self, name: ast.Name, test: Callable[[ast.expr], bool]) -> bool:
         """Whether all that a function assigns to a name, at least once, passes a test."""
         scope, values = self._scope(name), list[ast.expr]()
-        if isinstance(scope, ast.FunctionDef) and name.id in map(_argument, ast.walk(scope.args)):
+        if _has_parameter(scope, name.id):
             return False
         for node in ast.walk(scope):
             if not isinstance(node, ast.Name) or node.id != name.id or self._is_loaded(node):
@@ -303,8 +303,25 @@ class _Flow:
         return bool(values) and all(map(test, values))
 
     def _container_leaves(self, node: ast.AST) -> bool:
-        node = _base(node)
-        return isinstance(node, ast.Name) and self._name_leaves(node)
+        """Whether what a container of a name has leaves, also where other functions read it."""
+        name = _base(node)
+        if not isinstance(name, ast.Name):
+            return False
+        scope = self._owner(name)
+        return scope is not None and self._reads_leave(scope, name.id)
+
+    def _owner(self, name: ast.Name) -> ast.AST | None:
+        """Return the function, or the module, that assigns a name; None of a parameter."""
+        scope = self._scope(name)
+        while True:
+            if _has_parameter(scope, name.id):
+                return None
+            names = (x for x in ast.walk(scope) if isinstance(x, ast.Name) and x.id == name.id)
+            if not all(map(self._is_loaded, names)):
+                return scope
+            if isinstance(scope, ast.Module):
+                return None
+            scope = self._scope(scope)
 
     def _name_leaves(self, name: ast.Name) -> bool:
         """Whether a value that has a name only leaves: at each place that reads the name."""
@@ -362,8 +379,10 @@ def _parameter(function: ast.FunctionDef, call: ast.Call, argument: ast.AST) -> 
     return names[position] if position < len(names) and not starred else None
 
 
-def _argument(node: ast.AST) -> str:
-    return node.arg if isinstance(node, ast.arg) else ""
+def _has_parameter(scope: ast.AST, name: str) -> bool:
+    """Whether a scope is a function with a parameter of a name."""
+    parts = ast.walk(scope.args) if isinstance(scope, ast.FunctionDef) else ()
+    return any(isinstance(part, ast.arg) and part.arg == name for part in parts)
 
 
 def _base(node: ast.AST) -> ast.AST:

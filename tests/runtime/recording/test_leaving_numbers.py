@@ -232,6 +232,39 @@ def bool_that_decides(x: Any) -> Any:
     return x * ((computed(x)[1] < 300) and x[0])
 
 
+def collected_by_a_closure(x: Any) -> Any:
+    rows = []
+
+    def add(value: Any) -> None:
+        rows.append(float(value))
+
+    add(computed(x)[1])
+    return x * np.array(rows)
+
+
+def fill(rows: list[float], value: Any) -> None:
+    rows.append(float(value))
+
+
+def collected_by_a_function(x: Any) -> Any:
+    rows: list[float] = []
+    fill(rows, computed(x)[1])
+    return x * np.array(rows)
+
+
+ROWS: list[float] = []
+
+
+def collected_in_a_global(x: Any) -> Any:
+    ROWS.clear()
+    ROWS.append(float(computed(x)[1]))
+    return scaled_by_rows(x)
+
+
+def scaled_by_rows(x: Any) -> Any:
+    return x * np.array(ROWS)
+
+
 GOING_ON = [
     *(bool_in_an_array, bool_that_decides),
     *(chosen_element, chosen_elements),
@@ -261,6 +294,7 @@ def truncated(x: Any) -> Any:
 FOLLOWED = [setting, scaled_by, kept_in_an_object, collected]
 FOLLOWED += [of_a_function, decided_by_a_float, stored, truncated]
 FOLLOWED += [stored_in_an_array, added_to_an_array]
+FOLLOWED += [collected_by_a_closure, collected_by_a_function, collected_in_a_global]
 
 
 @every("program", FOLLOWED)
