@@ -364,7 +364,9 @@ class WideRun(BlockedRun):
     def _whole(self, x: Array) -> Array:
         """Return a value with a low part as int64, if all its elements are integers."""
         low = self.low_of(x)
-        if low is None or not _surely_fits_int64(x) or not bool((x == np.trunc(x)).all()):
+        if low is None or x.dtype != np.float64 or not _surely_fits_int64(x):
+            return x
+        if not bool((x == np.trunc(x)).all()):
             return x
         return x.astype(np.int64) + low.astype(np.int64)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+from runtime import record
 from runtime.audit import regions
 from tests.runtime.audit.fuzz_audits import score
 
@@ -18,6 +22,16 @@ def check(first: int, count: int) -> None:
 
 def test_no_figure_of_forty_drawn_programs_is_too_small() -> None:
     check(0, 40)
+
+
+def test_the_size_of_integers_that_became_complex_is_computed() -> None:
+    def program(x: Any) -> Any:
+        values = np.ones(3, complex)
+        np.copyto(values, x, casting="unsafe")
+        return values, abs(values)
+
+    report = record(program, np.array([2**53 + 1, -(2**60) - 1, 3])).audit()
+    assert [output.differing for output in report.outputs] == [2, 0]
 
 
 @pytest.mark.exhaustive
