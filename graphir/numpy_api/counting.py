@@ -36,7 +36,7 @@ def counts(places: Symbol, size: int) -> Symbol:
     return ops.index_add(none, 1, places)[:size]
 
 
-def _joined(x: Symbol, places: Symbol, values: Symbol, op: Op) -> Symbol:
+def _reduction_at(x: Symbol, places: Symbol, values: Symbol, op: Op) -> Symbol:
     """Return x with values joined, one after another, to the slices that a vector of places names.
 
     `op` is the reduction that joins them: prod, max or min.
@@ -89,7 +89,7 @@ def joined_at(ufunc: np.ufunc, x: Symbol, places: Symbol, values: Symbol) -> Sym
     values = ops.broadcast_to(values, (*places.shape, *x.shape[1:]))
     values = ops.reshape(values, (places.size, *x.shape[1:]))
     line = ops.gather(x.graph.range(x.shape[0], dtype="int64"), flat(places), axis=0)
-    return _joined(x, line, values, op)
+    return _reduction_at(x, line, values, op)
 
 
 def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:

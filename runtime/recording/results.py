@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
@@ -45,12 +45,9 @@ def _walk(
             leaves_by_id.setdefault(id(leaf), leaf)
     elif isinstance(value, TracedFloat):
         leaves_by_id.setdefault(id(value), value.scalar)
-    elif type(value) is np.ma.MaskedArray:
-        if id(value) not in visited and recorder.has(value.dtype):
-            visited.add(id(value))
-            data = value.filled(value.dtype.type(0))  # of the masked elements, only that they are
-            if isinstance(data, RecordedValue):
-                leaves_by_id.setdefault(id(data), data)
+    elif type(value) is np.ma.MaskedArray and id(value) not in visited:
+        visited.add(id(value))
+        _walk(_unmasked(value, recorder), leaves_by_id, visited, recorder, False)
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
@@ -66,6 +63,11 @@ def _walk(
         visited.add(id(value))
         for part in _parts(value):
             _walk(part, leaves_by_id, visited, recorder, plainly, has_numbers)
+
+
+def _unmasked(value: Any, recorder: Recorder) -> Any:
+    """Return the data of a masked array; of the masked elements, only that they are masked."""
+    return value.filled(value.dtype.type(0)) if recorder.has(value.dtype) else None
 
 
 def _parts(value: Any) -> list[Any]:
@@ -157,8 +159,7 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
     if isinstance(value, FlatIterator):
         return value.plain
     if isinstance(value, FunctionType):
-        for cell in value.__closure__ or ():
-            _make_cell_plain(cell, visited)
+        _make_cells_plain(value.__closure__ or (), visited)
         return value
     if isinstance(value, _ATOMS):
         return value
@@ -213,15 +214,16 @@ def _make_keys_plain(mapping: dict[Any, Any], visited: dict[int, Any]) -> None:
         mapping.update(items)
 
 
-def _make_cell_plain(cell: CellType, visited: dict[int, Any]) -> None:
-    if id(cell) in visited:
-        return
-    visited[id(cell)] = cell
-    with contextlib.suppress(ValueError):  # the cell has no value yet
-        item = cell.cell_contents
-        new = _plain(item, visited)
-        if new is not item:
-            cell.cell_contents = new
+def _make_cells_plain(cells: Iterable[CellType], visited: dict[int, Any]) -> None:
+    for cell in cells:
+        if id(cell) in visited:
+            continue
+        visited[id(cell)] = cell
+        with contextlib.suppress(ValueError):  # the cell has no value yet
+            item = cell.cell_contents
+            new = _plain(item, visited)
+            if new is not item:
+                cell.cell_contents = new
 
 
 def _make_slots_plain(value: Any, visited: dict[int, Any]) -> None:

@@ -140,8 +140,8 @@ class FunctionWatch:
         self._spent, self._affords = 0.0, True
         """The seconds of shadows so far, and whether they leave some for further recordings."""
         self._claimed: set[str] = set()
-        """The functions whose first recording is claimed or made, and in `_seen` made."""
-        self._seen: set[str] = set()
+        """The functions whose first recording is claimed or made, and in `_with_facts` made."""
+        self._with_facts: set[str] = set()
         self._kinds: set[tuple[str, frozenset[str]]] = set()
         """The kinds of signatures of which a recording is claimed or made."""
         self._last_claim = 0.0
@@ -476,7 +476,7 @@ class FunctionWatch:
             for call in calls:
                 self.ledger.add_call(call)
                 if call.recordings:
-                    self._seen.add(call.function)
+                    self._with_facts.add(call.function)
             covered = {(call.function, call.arguments) for call in calls if call.recordings}
             claims[:] = [x for x in claims if (x.call.function, x.call.arguments) not in covered]
             differences = (Difference(*x) for x in message["differences"])
@@ -496,7 +496,7 @@ class FunctionWatch:
             self.ledger.lost_calls[function] = reason
             signature.misses += 1
             self._kinds.discard(signature.kind)
-            if function not in self._seen:
+            if function not in self._with_facts:
                 self._claimed.discard(function)
                 most = MOST_MISSES
             if signature.misses < most:

@@ -61,7 +61,7 @@ def _added(
     return e(ops.index_add, x, updates, places, axis=axis)
 
 
-def _summed(
+def _sums(
     e: RowCall, x: Symbol, axis: int, index: Symbol, updates: Symbol, way: str, own: bool
 ) -> Symbol | None:
     """Return x with the sums, or means, of the updates that name each place along an axis."""
@@ -72,8 +72,8 @@ def _summed(
     start = x if own else e(ops.index_update, x, zero, places, axis=None)
     result = _added(e, start, updates, places, None, True)
     if way == "mean":
-        none, one = e.graph.full(int(own), x.shape, x.dtype), e.graph.full(1, (), x.dtype)
-        count = _added(e, none, one, places, None, True)
+        start, ones = e.graph.full(int(own), x.shape, x.dtype), e.graph.full(1, (), x.dtype)
+        count = _added(e, start, ones, places, None, True)
         result = e(ops.divide, result, count if own else e(ops.maximum, count, 1))
     return e(ops.permute, result, dims=order)
 
@@ -91,7 +91,7 @@ def _scatter_reduce(
         return None
     axis: int = dim % x.rank
     updates = cut_like(e, updates, index)
-    reduce = _reduced if way in _REDUCTIONS else _summed
+    reduce = _reduced if way in _REDUCTIONS else _sums
     return reduce(e, x, axis, index, updates, way, include_self)
 
 
