@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import dis
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import NamedTuple, TypeAlias
@@ -49,6 +49,13 @@ _GIVE_BOOLS = _names(
     "greater greater_equal logical_and logical_or logical_not"
 )
 """Functions and methods of NumPy that give a bool to the program, and do nothing by it."""
+_METHODS_OF_TEXT = _names("format join get dumps")
+"""The methods of Python's values whose results are made of their arguments."""
+_NUMERIC_MODULES = _names("math cmath json dataclasses pickle struct decimal fractions")
+_ARITHMETIC = _names("divmod pow round sum")
+"""Builtin functions that compute with arrays too, if an array is among their arguments."""
+_FRAME_READERS = _names("eval exec locals vars globals _getframe currentframe")
+"""Functions that reach the variables of a function without their names."""
 
 
 class _Source(NamedTuple):
@@ -58,11 +65,15 @@ class _Source(NamedTuple):
     expressions: dict[tuple[int, int, int, int], list[ast.expr]]
     functions: dict[str, ast.FunctionDef]
     """The functions and methods whose names are those of no others."""
+    modules: dict[str, str]
+    """The names that the file imports, each with the module that it is, or that it is from."""
 
 
 def writes(site: CallSite) -> bool:
     """Whether the program calls a function that writes its arguments."""
-    return any(_name_of(node) in WRITERS for node in _nodes(site) if isinstance(node, ast.Call))
+    source = _source(site[0].co_filename)
+    calls = [node for node in _nodes(site) if isinstance(node, ast.Call)]
+    return source is not None and any(_is_writer(call, source) for call in calls)
 
 
 def leaves(chain: Sequence[CallSite]) -> bool:
@@ -161,7 +172,18 @@ def _source_of(tree: ast.Module) -> _Source:
             expressions.setdefault(key, []).append(node)
     functions = [node for node in parents if isinstance(node, ast.FunctionDef)]
     counts = Counter(function.name for function in functions)
-    return _Source(parents, expressions, {x.name: x for x in functions if counts[x.name] == 1})
+    by_name = {x.name: x for x in functions if counts[x.name] == 1}
+    return _Source(parents, expressions, by_name, _imported_names(parents))
+
+
+def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    modules: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            modules |= {(x.asname or x.name).partition(".")[0]: x.name for x in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules |= {x.asname or x.name: node.module or "." for x in node.names}
+    return modules
 
 
 def _nodes(site: CallSite) -> Sequence[ast.expr]:
@@ -241,12 +263,12 @@ class _Flow:
 
     def _call_leaves(self, call: ast.Call, argument: ast.AST) -> bool:
         """Whether an argument leaves by a call: of a writer, or of a function of this file."""
-        name = _name_of(call)
-        if name in WRITERS:
+        name, module = _name_of(call), _module_of(call, self.source)
+        if _is_writer(call, self.source):
             return True
-        if name in _COLLECTING and isinstance(call.func, ast.Attribute):
+        if name in _COLLECTING and isinstance(call.func, ast.Attribute) and module is None:
             return self._container_leaves(call.func.value)
-        if name in _ON_NUMBERS and not _is_of_numpy(call):
+        if name in _ON_NUMBERS and self._is_made_of_numbers(call, argument, module):
             return self.leaves(call)
         function = self.source.functions.get(name)
         parameter = function and _parameter(function, call, argument)
@@ -257,6 +279,16 @@ class _Flow:
             return self._reads_leave(function, parameter)
         finally:
             self._calls.pop()
+
+    def _is_made_of_numbers(self, call: ast.Call, argument: ast.AST, module: str | None) -> bool:
+        """Whether a call of `_ON_NUMBERS` makes no array of an argument, which is a number."""
+        name = _name_of(call)
+        if module is not None:
+            return module.partition(".")[0] in _NUMERIC_MODULES
+        if isinstance(call.func, ast.Attribute):
+            return name in _METHODS_OF_TEXT
+        others = [x for x in call.args if x is not argument]
+        return name not in _ARITHMETIC or all(map(_is_plain, others))
 
     def _method_leaves(self, call: ast.Call, name: str) -> bool:
         """Whether a container, or a number, leaves whose method the program calls."""
@@ -336,6 +368,8 @@ class _Flow:
         for node in ast.walk(scope):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 return False
+            if _name_of(node) in _FRAME_READERS:
+                return False
             if isinstance(node, ast.Name) and node.id == name and self._is_loaded(node):
                 attribute = self.source.parents.get(node)
                 is_written = isinstance(attribute, ast.Attribute) and not self._is_loaded(attribute)
@@ -403,6 +437,18 @@ def _is_new(node: ast.AST) -> bool:
             return _name_of(node) in _CONTAINERS
 
 
+def _is_writer(call: ast.Call, source: _Source) -> bool:
+    """Whether a call writes what it gets; the function log of a module computes logarithms."""
+    name = _name_of(call)
+    return name in WRITERS and (name != "log" or _module_of(call, source) in (None, "logging"))
+
+
+def _module_of(call: ast.Call, source: _Source) -> str | None:
+    """Return the module whose function a call names; None for methods and builtins."""
+    function = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    return source.modules.get(function.id) if isinstance(function, ast.Name) else None
+
+
 def _is_plain(node: ast.AST) -> bool:
     """Whether an expression is surely a number or a text of Python."""
     match node:
@@ -412,16 +458,12 @@ def _is_plain(node: ast.AST) -> bool:
             return _is_plain(node.operand)
         case ast.BinOp():
             return _is_plain(node.left) and _is_plain(node.right)
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name == "item"
         case ast.Call():
             return _name_of(node) in _NUMBERS_OF
         case _:
             return False
-
-
-def _is_of_numpy(call: ast.Call) -> bool:
-    """Whether a call is of a function of NumPy, whose result may be an array."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and owner.id in ("np", "numpy")
 
 
 def _name_of(call: ast.AST) -> str:

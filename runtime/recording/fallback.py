@@ -17,10 +17,14 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
+from passes.analysis.value_flows import WRITERS
+from runtime.recording.leaving import AS_NUMBER
 from runtime.recording.numpy_.measured_calls import known_call
+from runtime.recording.operands import traced_leaves
 from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.values import (
     RecordedValue,
+    TracedScalar,
     UnrecordedError,
     active,
     recording_with,
@@ -46,9 +50,13 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
                 return plainly(*args, **kwargs)
             outer, recorder.call_result, recorder.error = recorder.call_result, UNDONE, None
             recorder.arguments.append((args, kwargs))
+            since, steps = len(recorder.graph.symbols), len(recorder.steps)
             try:
                 try:
-                    return handle(*args, **kwargs)
+                    result = handle(*args, **kwargs)
+                    if recorder.has_scalars:
+                        note_untaken(recorder, result, since, steps)
+                    return result
                 except Exception as error:
                     if error is cast("Any", recorder).error:
                         raise
@@ -69,6 +77,30 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
         return call
 
     return wrap
+
+
+def note_untaken(recorder: Recorder, result: Any, since: int, steps: int) -> None:
+    """Note each recorded number of the current call that no op of the call has taken: as read.
+
+    `since` and `steps` are the numbers of symbols and of opaque steps before the call.
+    """
+    args, kwargs = recorder.arguments[-1]
+    is_call = type(args[0]) is np.ufunc and args[1] == "__call__" and not args[3]
+    if is_call or (len(args) == 3 and type(args[1]) is np.ufunc and hasattr(result, "dtype")):
+        return  # all operands are those of the op, or of the step
+    scalars = [x for x in traced_leaves((args, kwargs)) if isinstance(x, TracedScalar)]
+    scalars = [x for x in scalars if x.recorder is recorder]
+    name = getattr(args[0], "__name__", "a call")
+    if not scalars or isinstance(result, (np.dtype, type)) or name in WRITERS:
+        return
+    arrays = [*traced_leaves(result), *arrays_of((args, kwargs))]
+    # The symbol of a view is made here, if nothing has read the view.
+    operands = {x.index for x in map(recorder.before, arrays) if x is not None}
+    operands.update(x.index for symbol in recorder.graph.symbols[since:] for x in symbol.args)
+    operands.update(x.index for step in recorder.steps[steps:] for x in step.operands or ())
+    for scalar in scalars:
+        if scalar.symbol.index not in operands:
+            recorder.read(name, scalar, AS_NUMBER)
 
 
 def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: Any) -> Any:

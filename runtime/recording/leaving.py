@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache, partial
 from math import isnan
+from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
 
 from graphir import DType
-from runtime.recording.values import TracedFloat, TracedScalar, active, plain, plains
+from runtime.recording.values import (
+    RecordedValue,
+    TracedFloat,
+    TracedScalar,
+    active,
+    plain,
+    plains,
+)
 
 _SHORT = 1000
 """The most elements of a list of recorded floats."""
@@ -109,6 +118,7 @@ def _with(number: float, scalar: Any) -> Any:
     if value != number and not isnan(value):
         recorder.observed[scalar.symbol] = np.array(number)
         scalar = recorder.wrapped(np.float64(number), scalar.symbol)
+    recorder.has_floats = True
     result = float.__new__(RecordedFloat, number)
     result.plain, result.scalar = number, scalar
     return result
@@ -182,6 +192,15 @@ class RecordedFloat(Texts, TracedFloat):
     def __bool__(self) -> bool:
         return bool(self.scalar != 0.0)
 
+    @property
+    def real(self) -> Any:
+        """The float itself."""
+        return self
+
+    def conjugate(self) -> Any:
+        """Return the float itself."""
+        return self
+
     def __round__(self, *digits: Any) -> Any:
         return number_of("round", self.scalar, round(self.plain, *plains(digits)))
 
@@ -200,17 +219,21 @@ def _float_operator(name: str) -> Callable[..., Any]:
 
     def method(self: RecordedFloat, *others: Any) -> Any:
         if not all(type(x) in (int, float, bool, RecordedFloat) for x in others):
+            if any(map(reads_floats, others)):
+                read_float(name, self)
             return NotImplemented
         number = compute(self.plain, *map(plain, others))
         recorder = active()
         if recorder is None or number is NotImplemented:
             return number
+        if type(number) not in (float, bool):  # a complex power, or a pair
+            for x in (self, *others):
+                read_float(name, x)
+            return number
         operands = [x.scalar if type(x) is RecordedFloat else float(x) for x in others]
         with np.errstate(all="ignore"):
             scalar = getattr(self.scalar, name)(*operands)
-        if type(number) is bool or type(number) is not float:
-            if type(number) is not bool:
-                number_of(name, [self.scalar, *operands], number)
+        if type(number) is bool:
             return number
         return _with(number, scalar)
 
@@ -218,25 +241,60 @@ def _float_operator(name: str) -> Callable[..., Any]:
     return method
 
 
-def _reading_method(name: str) -> Callable[..., Any]:
+def reads_floats(operand: Any) -> bool:
+    """Whether an operator of a value reads the memory of a float: it is compiled, unrecorded code.
+
+    Operators that are written in Python compute with the recorded float.
+    """
+    return _kind_reads_floats(cast("Any", type(operand)))
+
+
+@lru_cache(maxsize=1024)
+def _kind_reads_floats(kind: type[Any]) -> bool:
+    is_recorded = issubclass(kind, (RecordedValue, TracedScalar, TracedFloat))
+    operator = None if is_recorded or kind in ASKING else getattr(kind, "__rmul__", None)
+    return operator is not None and not isinstance(operator, FunctionType)
+
+
+ASKING = frozenset((int, bool, float, str, bytes, bytearray, list, tuple))
+"""The types of Python whose operators leave those with a recorded float to the float."""
+
+
+def read_float(name: str, value: Any) -> None:
+    """Note that the program may go on by a recorded float; other values need no note.
+
+    Compiled code reads the memory of NumPy's float64 too, as that is a float of Python.
+    """
+    recorder, value = active(), value.scalar if isinstance(value, TracedFloat) else value
+    if recorder is not None and isinstance(value, TracedScalar) and isinstance(value, float):
+        recorder.locate()
+        recorder.read(name, value, AS_NUMBER)
+
+
+def _reading_method(name: str) -> Any:
+    own = getattr(float, name)
+    if not callable(own):
+        return property(lambda self: getattr(_read(name, self), name))
+
     def method(self: RecordedFloat, *args: Any) -> Any:
-        recorder = active()
-        if recorder is not None:
-            recorder.locate()
-            recorder.read(name, self.scalar, AS_NUMBER)
-        return getattr(self.plain, name)(*plains(args))
+        return getattr(_read(name, self), name)(*map(partial(_read, name), args))
 
     method.__name__ = name
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+def _read(name: str, value: Any) -> Any:
+    read_float(name, value)
+    return plain(value)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod"):
     setattr(RecordedFloat, f"__{_name}__", _float_operator(f"__{_name}__"))
     setattr(RecordedFloat, f"__r{_name}__", _float_operator(f"__r{_name}__"))
 for _name in ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne"):
     setattr(RecordedFloat, f"__{_name}__", _float_operator(f"__{_name}__"))
-for _name in (
-    *("__hash__", "__trunc__", "__floor__", "__ceil__", "__divmod__", "__rdivmod__"),
-    *("as_integer_ratio", "hex", "is_integer", "conjugate"),
-):
-    setattr(RecordedFloat, _name, _reading_method(_name))
+_OF_OBJECTS = frozenset(("__class_getitem__", "__getformat__", "fromhex", "imag", *dir(object)))
+"""The attributes of floats that do not depend on the value."""
+for _name in (*(x for x in dir(float) if x not in _OF_OBJECTS), "__hash__"):
+    if _name not in vars(RecordedFloat):
+        setattr(RecordedFloat, _name, _reading_method(_name))

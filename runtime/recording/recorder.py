@@ -104,6 +104,8 @@ class Recorder(NotingBuilder):
         The values of one key are the rounds of a place: a name, whether they surely leave, the
         dtype and the shape.
         """
+        self.has_floats = False
+        """Whether the program has got recorded Python floats."""
         self.has_read_bools = False
         """Whether the program has got NumPy bools of recorded values."""
         self.object_makers: list[str] = []
@@ -121,6 +123,11 @@ class Recorder(NotingBuilder):
         self._fields: dict[int, tuple[RecordedValue, Sequence[RecordedValue]]] = {}
         """The used fields of structured results, by the id of the array."""
         self._owners: dict[int, ref[RecordingTrace]] = {}
+
+    @property
+    def has_scalars(self) -> bool:
+        """Whether the program has got recorded numbers, of NumPy or of Python."""
+        return self.has_floats or self.last_scalar is not None
 
     # -- locations and faults
 

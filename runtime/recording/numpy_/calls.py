@@ -11,12 +11,20 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
+import operator
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, reduce
 from importlib.machinery import SourceFileLoader
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from itertools import accumulate
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodType,
+)
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +33,15 @@ from graphir.numpy_api.arrays.operands import leaves
 from graphir.promotion.scalars import identity_key
 from graphir.source_text import displayed_path, is_cell
 from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT, traced_float
+from runtime.recording.leaving import (
+    AS_BYTES,
+    AS_NUMBER,
+    AS_TEXT,
+    ASKING,
+    read_float,
+    reads_floats,
+    traced_float,
+)
 from runtime.recording.numpy_ import functions, ufuncs
 from runtime.recording.numpy_.creation import (
     array_symbol,
@@ -47,6 +63,8 @@ from runtime.recording.values import (
 
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
 OWNER = "__graphir_owner__"
+METHOD, LEFT, RIGHT = "__graphir_method__", "__graphir_left__", "__graphir_right__"
+INTO = "__graphir_into__"
 """The names of `callee`, `formatted` and `from_attribute` in the code of a recorded program."""
 READERS = frozenset(("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal"))
 """Compiled modules of Python's library whose functions and types read numbers from memory."""
@@ -67,6 +85,12 @@ BYTE_READERS = frozenset(
     )
 )
 """Modules whose functions and types read bytes from memory."""
+_FOLLOWING = frozenset(
+    ("builtins", "itertools", "functools", "_functools", "_operator", "operator", "_collections",
+     "collections", "_heapq", "_bisect", "copy", "math", "cmath", "_io", "io", "sys", "gc",
+     "numpy", "graphir", "passes", "runtime")
+)  # fmt: skip
+"""Modules whose compiled functions keep recorded floats, or ask for their methods and operators."""
 _BYTE_TYPES = (memoryview, np.nditer, np.broadcast)
 PYTHON_READERS = frozenset(("ctypes", "fractions", "json"))
 """Modules of Python's library that call such functions."""
@@ -88,6 +112,11 @@ def callee(function: Any) -> Any:
     reason = reading_reason(function)
     if reason:
         return _reader(function, reason)
+    if function is eval or function is exec:
+        _note_unseen(function)
+        return function
+    if not isinstance(function, (FunctionType, MethodType)):
+        function = _float_reader(function)
     if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
         return function
     module = _module_of(function)
@@ -184,7 +213,8 @@ def reading_reason(function: Any) -> str:
 
 def _module_of(function: Any) -> str:
     owner: Any = getattr(function, "__self__", None)
-    return str(getattr(function, "__module__", None) or cast("Any", type(owner)).__module__)
+    kind: Any = cast("Any", owner if isinstance(owner, type) else type(owner))
+    return str(getattr(function, "__module__", None) or kind.__module__)
 
 
 def from_attribute(value: Any) -> Any:
@@ -267,6 +297,141 @@ def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
     return call
 
 
+def _float_reader(function: Any) -> Any:
+    """Return a compiled function that notes the recorded floats whose memory it reads.
+
+    Other functions return as they are.
+    """
+    recorder = active()
+    if recorder is None or not recorder.has_scalars:
+        return function
+    mixed = any(function is x for x in _ARITHMETIC) or (
+        isinstance(function, BuiltinFunctionType) and function.__module__ == "_operator"
+    )
+    if not mixed and not _reads_memory(function):
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = [*leaves([args, kwargs])]
+        if not mixed or any(map(reads_floats, values)):
+            for value in values:
+                read_float(getattr(function, "__name__", "a call"), value)
+        return function(*args, **kwargs)
+
+    return call
+
+
+_ARITHMETIC = sum, pow, divmod, reduce, accumulate
+"""Functions that ask for the operators of their operands, as those of the module operator do."""
+
+
+def _reads_memory(function: Any) -> bool:
+    """Whether a compiled function may read the memory of a recorded float."""
+    if isinstance(function, (FunctionType, MethodType)):
+        return False
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, (RecordedValue, TracedScalar, TracedFloat)):
+        return False
+    owner = getattr(function if owner is None else owner, "__objclass__", owner)
+    kind: Any = cast("Any", owner if isinstance(owner, type) else type(owner))
+    if function is complex or kind in (float, complex) or issubclass(kind, np.generic):
+        return True
+    if not isinstance(function, BuiltinFunctionType):
+        return False
+    return _module_of(function).partition(".")[0] not in _FOLLOWING
+
+
+def _note_unseen(function: Any) -> None:
+    """Note that `eval` or `exec` runs code that may read all recorded values in other ways."""
+    recorder = active()
+    if recorder is not None and recorder.has_scalars and recorder.locate():
+        recorder.read(function.__name__, object(), "runs code whose source is not recorded")
+
+
+def called_method(function: Any) -> Any:
+    """Return what the program calls in place of an attribute whose calls are not watched."""
+    is_of_python = type(function) is FunctionType or type(function) is MethodType
+    return function if is_of_python else _float_reader(function)
+
+
+def _read_right(name: str, left: Any, right: Any) -> None:
+    """Note a recorded right operand as read; NumPy asks its own scalars for their operators."""
+    if isinstance(right, TracedFloat) or not isinstance(left, (np.ndarray, np.generic)):
+        read_float(name, right)
+
+
+class _Left:
+    """A left operand whose compiled operators note a recorded float on the right as read."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+
+def _noting(name: str) -> Callable[..., Any]:
+    compute = getattr(operator, name)
+
+    def method(self: Any, other: Any) -> Any:
+        _read_right(name, self._value, other)
+        return compute(self._value, other)
+
+    return method
+
+
+for _name in (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor"),
+    *("lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge"),
+):
+    setattr(_Left, f"__{_name.rstrip('_')}__", _noting(_name))
+
+
+class _Memory:
+    """A container of compiled code that notes a recorded float which the program stores in it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        for leaf in leaves(value):
+            read_float("__setitem__", leaf)
+        self._value[key] = value
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._value[key]
+
+
+def left_operand(value: Any) -> Any:
+    """Return the left operand of an operator of the program."""
+    if type(value) in ASKING or not reads_floats(value):
+        return value
+    recorder = active()
+    return _Left(value) if recorder is not None and recorder.has_scalars else value
+
+
+def right_operand(left: Any, value: Any) -> Any:
+    """Return the right operand of an assignment such as `x *= value`."""
+    if type(left) not in ASKING and reads_floats(left):
+        _read_right("an operator", left, value)
+    return value
+
+
+def container(value: Any) -> Any:
+    """Return the container in which the program stores an item."""
+    recorder = active()
+    kind: Any = cast("Any", type(value))
+    if recorder is None or not recorder.has_scalars or issubclass(kind, _KEEPING):
+        return value
+    is_python = isinstance(getattr(kind, "__setitem__", None), FunctionType)
+    return value if is_python or isinstance(value, RecordedValue) else _Memory(value)
+
+
+_KEEPING = (list, dict, deque)
+"""The compiled containers of Python that keep the values themselves."""
+
+
 # -- code
 
 
@@ -290,11 +455,13 @@ _OWN = frozenset(("plain", "source", "recording_trace", "recorder", "symbol"))
 class _Calls(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        function = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-        is_watched = isinstance(function, ast.Name) or name in _ATTRIBUTES
-        if is_watched:
+        method = node.func if isinstance(node.func, ast.Attribute) else None
+        name = "" if method is None else method.attr
+        is_function = method is None or isinstance(method.value, ast.Name)
+        if is_function or name in _ATTRIBUTES:
             node.func = _call(CALLEE, node.func)
+        elif node.args and node.lineno == node.func.end_lineno:
+            node.func = _call(METHOD, node.func)  # the columns of the call remain the same
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -309,15 +476,46 @@ class _Calls(ast.NodeTransformer):
         is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
         if isinstance(node.op, ast.Mod) and is_text:
             node.right = _call(TEXT, node.right)
+        elif _may_read(node.left, node.right):
+            node.left = _call(LEFT, node.left)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        is_identity = isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))
+        if len(node.ops) == 1 and not is_identity and _may_read(node.left, node.comparators[0]):
+            node.left = _call(LEFT, node.left)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.target, ast.Name) and not isinstance(node.value, ast.Constant):
+            target = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.value)
+            node.value = _call(RIGHT, target, node.value)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Store):
+            node.value = _call(INTO, node.value)
         return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         return node  # Python has no columns of their own for the calls in it before 3.12
 
 
-def _call(name: str, node: ast.expr) -> ast.expr:
-    function = ast.copy_location(ast.Name(name, ast.Load()), node)
-    return ast.copy_location(ast.Call(function, [node], []), node)
+def _call(name: str, *nodes: ast.expr) -> ast.expr:
+    function = ast.copy_location(ast.Name(name, ast.Load()), nodes[-1])
+    return ast.copy_location(ast.Call(function, [*nodes], []), nodes[-1])
+
+
+def _may_read(left: ast.expr, right: ast.expr) -> bool:
+    """Whether an operator of compiled code on the left may read a float on the right."""
+    is_number = isinstance(left, ast.Constant) and not isinstance(left.value, complex)
+    return not is_number and not isinstance(right, ast.Constant)
+
+
+_HOOKS = {METHOD: called_method, LEFT: left_operand, RIGHT: right_operand, INTO: container}
 
 
 def watched_code(source: str | bytes | ast.Module, file: str) -> CodeType:
@@ -332,6 +530,8 @@ def watch_calls(tree: ast.Module) -> ast.Module:
     setattr(builtins, TEXT, formatted)
     setattr(builtins, ATTRIBUTE, from_attribute)
     setattr(builtins, OWNER, plain)
+    for name, function in _HOOKS.items():
+        setattr(builtins, name, function)
     return _Calls().visit(tree)
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce, wraps
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
@@ -432,7 +432,7 @@ def _iterated(
     dtype: Any,
     count: Any = -1,
 ) -> Any:
-    values: list[Any] = list(islice(iter, count) if count >= 0 else iter)
+    values: list[Any] = _listed(recorder, islice(iter, count) if count >= 0 else chain(iter))
     with recording_with(None):
         real = recorder.call(original, (plains(values), dtype, count), {})
     if not recorder.has(real.dtype):
@@ -441,9 +441,13 @@ def _iterated(
     return recorder.outcome("fromiter", real, lambda: array_symbol(recorder, values, real))
 
 
-def _listed(value: Any) -> Any:
+def _listed(recorder: Recorder, value: Any) -> Any:
     """Return a list in place of an iterator, which allows one pass; other values as they are."""
-    return list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
+    if not isinstance(value, Iterator):
+        return value
+    values = recorder.call(list, (cast("Iterator[Any]", value),), {})  # the iterator is the user's
+    recorder.call_result = UNDONE
+    return values
 
 
 _FUNCTIONS = [
@@ -456,7 +460,7 @@ _FUNCTIONS = [
 
 def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function of Python's math modules, which reads recorded values as Python numbers."""
-    args = tuple(_listed(arg) for arg in args)
+    args = tuple(_listed(recorder, arg) for arg in args)
     is_of_one = len(args) == 1 and original in _FUNCTIONS and traced_leaves(args)
     if is_of_one and np.ndim(plain(args[0])) == 0:
         number = recorder.call(original, plains(args), {})
@@ -613,6 +617,13 @@ def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) 
     return tuple(place.reshape(()) for place in places)
 
 
+def _array_converter(recorder: Recorder, original: Any, *args: Any) -> Any:
+    """Call the class by which np.linspace and others read scalars as plain arrays."""
+    for scalar in [x for x in args if isinstance(x, TracedScalar)]:
+        recorder.setting("a scalar", scalar)
+    return recorder.call(original, args, {})
+
+
 _LOADERS = frozenset(("load", "loadtxt", "genfromtxt", "fromfile", "memmap"))
 """NumPy's functions that read files."""
 _RECORDERS: dict[str, Callable[..., Any]] = {
@@ -638,6 +649,7 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     "_core.fromnumeric._wrapit": _method_of_list,
     "_core._multiarray_umath._unique_hash": _compiled,
     "_core._multiarray_umath._vec_string": _compiled,
+    "lib._function_base_impl._array_converter": _array_converter,
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }

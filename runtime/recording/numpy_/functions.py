@@ -19,6 +19,7 @@ from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
+from graphir.semantics.library_calls import mapped
 from runtime.recording.fallback import (
     arrays_of,
     given,
@@ -28,6 +29,7 @@ from runtime.recording.fallback import (
     repeatable,
     rescued,
 )
+from runtime.recording.leaving import read_float
 from runtime.recording.numpy_.dates import in_unit
 from runtime.recording.numpy_.method_ops import filled, in_ops
 from runtime.recording.numpy_.outs import stored
@@ -35,6 +37,7 @@ from runtime.recording.numpy_.products import product
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
+    TracedFloat,
     UnrecordedError,
     plain,
     plains,
@@ -83,6 +86,8 @@ def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
+    if function in _ASKING_TYPES and recorder.has_floats and _has_narrow_floats((args, kwargs)):
+        args, kwargs = mapped(_float_of_python, (tuple(args), dict(kwargs)))
     recorder.calls.append(_name(function))
     before, since, steps = recorder.writes, len(recorder.graph.symbols), len(recorder.steps)
     try:
@@ -100,6 +105,20 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
         recorder.calls.pop()
     # The function may have failed on a recorded array alone: if not, it fails again here.
     return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+
+
+def _has_narrow_floats(values: Any) -> bool:
+    return any(array.plain.dtype.char in "efF" for array in arrays_of(values))
+
+
+def _float_of_python(value: Any) -> Any:
+    """Return a recorded float as one of Python, and note the read; other values as they are."""
+    read_float("a function of NumPy", value)
+    return plain(value) if isinstance(value, TracedFloat) else value
+
+
+_ASKING_TYPES = {np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.select}
+"""Functions that ask for the type of a number: they promote a float of Python as a weak one."""
 
 
 def _name(function: Any) -> str:
