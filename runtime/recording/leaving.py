@@ -118,7 +118,7 @@ def _with(number: float, scalar: Any) -> Any:
     if value != number and not isnan(value):
         recorder.observed[scalar.symbol] = np.array(number)
         scalar = recorder.wrapped(np.float64(number), scalar.symbol)
-    recorder.has_floats = True
+    recorder.float_count += 1
     result = float.__new__(RecordedFloat, number)
     result.plain, result.scalar = number, scalar
     return result

@@ -104,8 +104,8 @@ class Recorder(NotingBuilder):
         The values of one key are the rounds of a place: a name, whether they surely leave, the
         dtype and the shape.
         """
-        self.has_floats = False
-        """Whether the program has got recorded Python floats."""
+        self.float_count = 0
+        """The number of recorded Python floats that the program has got."""
         self.has_read_bools = False
         """Whether the program has got NumPy bools of recorded values."""
         self.object_makers: list[str] = []
@@ -127,7 +127,7 @@ class Recorder(NotingBuilder):
     @property
     def has_scalars(self) -> bool:
         """Whether the program has got recorded numbers, of NumPy or of Python."""
-        return self.has_floats or self.last_scalar is not None
+        return self.float_count > 0 or self.last_scalar is not None
 
     # -- locations and faults
 

@@ -239,7 +239,7 @@ def _from_outside(function: Any) -> Callable[..., Any]:
             or traced_leaves(values)
             or any(callable(leaf) for leaf in leaves(values))
         ):
-            return function(*args, **kwargs)
+            return _calling_back(function)(*args, **kwargs)
         with recording_with(None):
             real = function(*args, **kwargs)
         if type(real) is not np.ndarray or not recorder.locate() or recorder.owner(real):
@@ -350,8 +350,31 @@ def _note_unseen(function: Any) -> None:
 
 def called_method(function: Any) -> Any:
     """Return what the program calls in place of an attribute whose calls are not watched."""
-    is_of_python = type(function) is FunctionType or type(function) is MethodType
-    return function if is_of_python else _float_reader(function)
+    if type(function) is FunctionType:
+        return _calling_back(function) if _is_foreign(_module_of(function)) else function
+    return function if type(function) is MethodType else _float_reader(function)
+
+
+@lru_cache(maxsize=1024)
+def _is_foreign(module: str) -> bool:
+    """Whether a module is of an installed package, whose compiled code may read numbers."""
+    return module.partition(".")[0] not in LIBRARIES and not is_user(module)
+
+
+def _calling_back(function: Any) -> Callable[..., Any]:
+    """Return a function of a library that notes the recorded floats of functions that it calls."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        before = 0 if recorder is None else recorder.float_count
+        result = function(*args, **kwargs)
+        is_called = recorder is not None and recorder.float_count > before
+        if is_called and any(callable(leaf) for leaf in leaves([args, kwargs])):
+            reason = "calls a function of the program, whose numbers it may read"
+            cast("Any", recorder).read(function.__name__, object(), reason)
+        return result
+
+    return call
 
 
 def _read_right(name: str, left: Any, right: Any) -> None:

@@ -86,7 +86,7 @@ def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
-    if function in _ASKING_TYPES and recorder.has_floats and _has_narrow_floats((args, kwargs)):
+    if function in _ASKING_TYPES and recorder.float_count and _has_narrow_floats((args, kwargs)):
         args, kwargs = mapped(_float_of_python, (tuple(args), dict(kwargs)))
     recorder.calls.append(_name(function))
     before, since, steps = recorder.writes, len(recorder.graph.symbols), len(recorder.steps)

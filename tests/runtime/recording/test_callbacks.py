@@ -202,3 +202,15 @@ def test_a_written_argument_is_said_to_be_written(name: str) -> None:
     assert "made by" not in str(report) and "as an argument" not in str(report)
     names = [output.name for output in report.outputs if not output.is_known]
     assert names == ["output0", "output1"]  # the result, and the written argument
+
+
+def test_a_library_may_read_the_numbers_of_a_function_that_it_calls() -> None:
+    integrate = pytest.importorskip("scipy.integrate")
+
+    def program(x: Any) -> Any:
+        total = float(x.sum() / 3)
+        return integrate.quad(lambda t: t * total, 0, 1)[0] * np.ones(3)
+
+    x = (np.arange(40) * 0.37).astype(np.float32)
+    output = record(program, x).audit().outputs[0]
+    assert not output.is_known
