@@ -16,10 +16,9 @@ from types import ModuleType
 from typing import Any
 
 import graphir
-import passes
-import runtime.array_api
-import runtime.targets
-from graphir import ops
+import graphir.runtime.array_api
+import graphir.runtime.targets
+from graphir import ops, passes
 
 PUBLIC: list[ModuleType] = [graphir, ops, passes, runtime, runtime.array_api, runtime.targets]
 

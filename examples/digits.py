@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from graphir import DType, Graph, Symbol, ops
-from passes import cast_report
-from runtime import execute
+from graphir.passes import cast_report
+from graphir.runtime import execute
 
 DATA = Path(__file__).parent / "data" / "digits.npz"
 HIDDEN, CLASSES, INK = 32, 10, 16  # a pixel counts the inked ones of a 4x4 block

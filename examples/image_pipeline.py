@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphir import DType, Graph, ops
-from passes import cast_report
-from runtime import execute
+from graphir.passes import cast_report
+from graphir.runtime import execute
 
 SIZE = 256
 GAMMA = 2.2

@@ -1,8 +1,8 @@
 """What dtype does `x + y` have? Asked, answered, made explicit, run, explained."""
 
 from graphir import DType, Graph, rules
-from passes import cast_report, implicit_cast
-from runtime import execute
+from graphir.passes import cast_report, implicit_cast
+from graphir.runtime import execute
 
 
 def main() -> None:

@@ -44,13 +44,13 @@ sys.modules[__name__].__class__ = _Package
 
 def load_ipython_extension(shell: Any) -> None:
     """Load the magics of notebooks: IPython calls this function for `%load_ext graphir`."""
-    from runtime.notebook import load
+    from graphir.runtime.notebook import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Remove the magics of notebooks: IPython calls this function for `%unload_ext graphir`."""
-    from runtime.notebook import unload
+    from graphir.runtime.notebook import unload
 
     unload(shell)

@@ -11,7 +11,7 @@ import sys
 
 def main() -> int:
     """Run the command line on sys.argv and return its exit status."""
-    from runtime.cli.main import main as run
+    from graphir.runtime.cli.main import main as run
 
     return run()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from runtime.testing.run import CastsRun
+    from graphir.runtime.testing.run import CastsRun
 
 _SETTINGS = ("casts", "casts_fail", "casts_baseline", "casts_against")
 _NAME = "graphir-casts"
@@ -93,7 +93,7 @@ class CastsPlugin:
         """The run, which imports the rest of graphir."""
         if self._run is None:
             from graphir.errors import GraphirError
-            from runtime.testing.run import CastsRun
+            from graphir.runtime.testing.run import CastsRun
 
             settings = self._settings
             file = settings["casts_baseline"]
@@ -205,6 +205,6 @@ class CastsPlugin:
 @pytest.fixture
 def casts() -> Any:
     """The function `casts(function, *arguments)`, which gives the report of casts of a call."""
-    from runtime.testing import casts_of
+    from graphir.runtime.testing import casts_of
 
     return casts_of

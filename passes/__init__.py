@@ -1,21 +1,21 @@
 """Passes (functions Graph -> Graph) and analyses of a graph; none of them changes its argument."""
 
-from passes.analysis.casts import CastReport, CastRow, cast_report
-from passes.analysis.diff import diff
-from passes.analysis.graph_diff import GraphDiff
-from passes.analysis.policies import Policy
-from passes.analysis.rebuild import rebuild
-from passes.analysis.rules_diff import RulesDiff
-from passes.common_subexpressions import common_subexpressions
-from passes.dead_code import dead_code
-from passes.decompose import decompose
-from passes.fold_constants import fold_constants
-from passes.implicit_cast import implicit_cast
-from passes.legalize import legalize
-from passes.pipeline import Pipeline, lower
-from passes.reports.picture import draw
-from passes.simplify_casts import simplify_casts
-from passes.weak_types import weak_types
+from graphir.passes.analysis.casts import CastReport, CastRow, cast_report
+from graphir.passes.analysis.diff import diff
+from graphir.passes.analysis.graph_diff import GraphDiff
+from graphir.passes.analysis.policies import Policy
+from graphir.passes.analysis.rebuild import rebuild
+from graphir.passes.analysis.rules_diff import RulesDiff
+from graphir.passes.common_subexpressions import common_subexpressions
+from graphir.passes.dead_code import dead_code
+from graphir.passes.decompose import decompose
+from graphir.passes.fold_constants import fold_constants
+from graphir.passes.implicit_cast import implicit_cast
+from graphir.passes.legalize import legalize
+from graphir.passes.pipeline import Pipeline, lower
+from graphir.passes.reports.picture import draw
+from graphir.passes.simplify_casts import simplify_casts
+from graphir.passes.weak_types import weak_types
 
 __all__ = [
     "CastReport",

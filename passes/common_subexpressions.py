@@ -7,7 +7,7 @@ from typing import Any
 from graphir import Graph, Symbol, ops
 from graphir.gc_pause import uncollected
 from graphir.ops.attribute_record import AttributeRecord
-from passes.rewriter import Rewriter, entering_bodies, merged_origins
+from graphir.passes.rewriter import Rewriter, entering_bodies, merged_origins
 
 
 @uncollected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphir import Graph
 from graphir.gc_pause import uncollected
 from graphir.ir.liveness import live_mask
-from passes.rewriter import Rewriter, entering_bodies
+from graphir.passes.rewriter import Rewriter, entering_bodies
 
 
 @uncollected

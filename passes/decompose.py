@@ -9,8 +9,8 @@ from typing import Any
 from graphir import DType, Graph, GraphError, Op, Symbol, ops
 from graphir.gc_pause import uncollected
 from graphir.ops.dims import product
+from graphir.passes.rewriter import Rewriter, entering_bodies
 from graphir.semantics.evaluation import machine
-from passes.rewriter import Rewriter, entering_bodies
 
 
 @uncollected

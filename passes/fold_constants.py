@@ -9,8 +9,8 @@ import numpy as np
 from graphir import ExecutionError, Graph, Op, ShapeError, Symbol, ops
 from graphir.gc_pause import uncollected
 from graphir.ops.attributes import constant
+from graphir.passes.rewriter import Rewriter, entering_bodies, merged_origins
 from graphir.semantics.evaluation import apply
-from passes.rewriter import Rewriter, entering_bodies, merged_origins
 
 LIMIT = 4096
 """The most elements of a folded result; larger results stay computed, so that graphs stay small."""

@@ -16,7 +16,7 @@ from graphir.gc_pause import uncollected
 from graphir.ir.implied_casts import Implied, implied
 from graphir.location import new_origin
 from graphir.ops.control import with_bodies
-from passes.rewriter import Casts, Rewriter, bodies_of
+from graphir.passes.rewriter import Casts, Rewriter, bodies_of
 
 
 @uncollected

@@ -9,8 +9,8 @@ from graphir.gc_pause import uncollected
 from graphir.ir.inference_cache import infer
 from graphir.location import LEGALIZE
 from graphir.ops.attributes import with_dtypes
+from graphir.passes.rewriter import Casts, Rewriter, entering_bodies, require_explicit
 from graphir.semantics.evaluation import computes_narrowly, machine, machine_of
-from passes.rewriter import Casts, Rewriter, entering_bodies, require_explicit
 
 
 @entering_bodies

@@ -9,13 +9,13 @@ from typing import TypeAlias
 from graphir import Graph, GraphError, GraphirError
 from graphir.gc_pause import uncollected
 from graphir.ir.verifier import verify
-from passes.common_subexpressions import common_subexpressions
-from passes.dead_code import dead_code
-from passes.fold_constants import fold_constants
-from passes.implicit_cast import implicit_cast
-from passes.legalize import legalize, without_loops
-from passes.simplify_casts import simplify_casts
-from passes.weak_types import weak_types
+from graphir.passes.common_subexpressions import common_subexpressions
+from graphir.passes.dead_code import dead_code
+from graphir.passes.fold_constants import fold_constants
+from graphir.passes.implicit_cast import implicit_cast
+from graphir.passes.legalize import legalize, without_loops
+from graphir.passes.simplify_casts import simplify_casts
+from graphir.passes.weak_types import weak_types
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 

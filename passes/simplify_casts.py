@@ -6,7 +6,7 @@ from typing import Any
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.gc_pause import uncollected
-from passes.rewriter import Rewriter, entering_bodies, merged_origins
+from graphir.passes.rewriter import Rewriter, entering_bodies, merged_origins
 
 
 @uncollected

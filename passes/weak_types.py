@@ -8,7 +8,7 @@ from graphir.gc_pause import uncollected
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import constant, with_dtypes
 from graphir.ops.control import with_bodies
-from passes.rewriter import Rewriter, bodies_of, origins_of, require_explicit
+from graphir.passes.rewriter import Rewriter, bodies_of, origins_of, require_explicit
 
 
 @uncollected

@@ -1,13 +1,13 @@
 """Execution of graphs: interpreter, compiled programs, jit, recordings, audits, targets, CLI."""
 
-import runtime.native  # noqa: F401  # pyright: ignore[reportUnusedImport] -- provides the tier
-from runtime.audit import audit
-from runtime.execution import execute
-from runtime.interpreter import interpret
-from runtime.jit.jit import jit
-from runtime.program import Program
-from runtime.recording import Recording, record
-from runtime.sources import from_jax, from_onnx, from_torch
+import graphir.runtime.native  # noqa: F401  # pyright: ignore[reportUnusedImport] -- provides the tier
+from graphir.runtime.audit import audit
+from graphir.runtime.execution import execute
+from graphir.runtime.interpreter import interpret
+from graphir.runtime.jit.jit import jit
+from graphir.runtime.program import Program
+from graphir.runtime.recording import Recording, record
+from graphir.runtime.sources import from_jax, from_onnx, from_torch
 
 __all__ = [
     "Program",

@@ -6,9 +6,9 @@ from typing import Any, overload
 
 from graphir import Graph
 from graphir.hints import ArrayOrNumber
-from runtime.program import Program
-from runtime.progress import Watch, watcher
-from runtime.results import Out, require_outputs
+from graphir.runtime.program import Program
+from graphir.runtime.progress import Watch, watcher
+from graphir.runtime.results import Out, require_outputs
 
 
 @overload

@@ -22,10 +22,10 @@ from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
 from graphir.ops.control import bodies
 from graphir.ops.op import Inference
+from graphir.runtime.binding import bind
+from graphir.runtime.results import refused, require_outputs, results
 from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import Evaluation
-from runtime.binding import bind
-from runtime.results import refused, require_outputs, results
 
 
 def interpret(graph: Graph, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Any:

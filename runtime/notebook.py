@@ -20,17 +20,17 @@ from typing import Any, NoReturn
 
 from graphir import DType, Graph, GraphError, GraphirError
 from graphir.escape import printable
+from graphir.passes import CastReport, cast_report
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.runtime.cli.casts import add_filters, add_run_options, selected
+from graphir.runtime.cli.inputs import path
+from graphir.runtime.cli.output import output_format, user_frames, write_text
+from graphir.runtime.cli.rule_sets import add_rule_set, read_rule_files
+from graphir.runtime.recording import Recording, record
+from graphir.runtime.recording.cells import CodeCell
+from graphir.runtime.recording.values import plains
 from graphir.source_text import displayed_path, is_cell
-from passes import CastReport, cast_report
-from passes.reports import REPORT_FORMATS
-from passes.reports.dtypes import DTYPE_FORMATS
-from runtime.cli.casts import add_filters, add_run_options, selected
-from runtime.cli.inputs import path
-from runtime.cli.output import output_format, user_frames, write_text
-from runtime.cli.rule_sets import add_rule_set, read_rule_files
-from runtime.recording import Recording, record
-from runtime.recording.cells import CodeCell
-from runtime.recording.values import plains
 
 NAMES = ("audit", "casts")
 

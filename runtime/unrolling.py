@@ -32,10 +32,10 @@ from graphir.location import Origin, Source
 from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
 from graphir.ops.dims import evaluate, with_sizes
 from graphir.ops.op import Op
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime.interpreter import ReferenceRun
+from graphir.runtime.results import refused
 from graphir.semantics.control import ControlCall
-from passes.rewriter import bodies_of
-from runtime.interpreter import ReferenceRun
-from runtime.results import refused
 
 MOST = 50_000
 """The most symbols of an unrolled graph."""

@@ -107,7 +107,7 @@ def _registry_as_it_was() -> Iterator[None]:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The tier as in a process of its own: not yet tried, with no kernels."""
-    from runtime.native import engine, probe
+    from graphir.runtime.native import engine, probe
 
     monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
     monkeypatch.setattr(probe, "_logged", [])
@@ -129,7 +129,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True, scope="session")
 def _checked_reports() -> Iterator[None]:
     """Every report that an audit in a test makes agrees with itself (see report_checks)."""
-    module: Any = import_module("runtime.audit.audit")
+    module: Any = import_module("graphir.runtime.audit.audit")
     from tests.support.report_checks import faults
 
     audited = module._audited

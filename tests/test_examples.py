@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 
 from graphir import DType, Graph
-from passes import CastReport, cast_report, lower
-from runtime import execute, interpret
+from graphir.passes import CastReport, cast_report, lower
+from graphir.runtime import execute, interpret
 from tests.support.loading import EXAMPLES
 from tests.support.loading import example as module
 from tests.support.tables import every

@@ -51,9 +51,9 @@ ROOMS = """
 """The rooms and single modules of each floor, in order: each imports from those before it alone."""
 
 FACADES = {
-    "graphir.__main__": "runtime.cli.main",
-    "graphir": "runtime.notebook",  # %load_ext graphir
-    "graphir.pytest_plugin": "runtime.testing runtime.testing.run",
+    "graphir.__main__": "graphir.runtime.cli.main",
+    "graphir": "graphir.runtime.notebook",  # %load_ext graphir
+    "graphir.pytest_plugin": "graphir.runtime.testing runtime.testing.run",
     "graphir.lattice.order": "graphir.lattice.files graphir.rule_reports.findings "
     "graphir.rule_reports.fragments graphir.drawing.lattices",
     "graphir.promotion.rules": "graphir.rule_reports.explanation graphir.rule_reports.laws "
@@ -64,16 +64,16 @@ FACADES = {
     "graphir.ir.symbol": "graphir.text.printer graphir.numpy_api.dispatch "
     "graphir.ir.operators.clipping",
     "graphir.numpy_api.traced_numbers": "graphir.numpy_api.dispatch",  # as Symbol
-    "passes.analysis.casts.report": "passes.reports.json_ passes.reports.notebook "
-    "passes.reports.sentences passes.reports.text",
-    "passes.analysis.graph_diff": "passes.reports.notebook passes.reports.sentences",
-    "passes.analysis.rules_diff": "passes.reports.notebook",
+    "graphir.passes.analysis.casts.report": "graphir.passes.reports.json_ passes.reports.notebook "
+    "graphir.passes.reports.sentences passes.reports.text",
+    "graphir.passes.analysis.graph_diff": "graphir.passes.reports.notebook passes.reports.sentences",
+    "graphir.passes.analysis.rules_diff": "graphir.passes.reports.notebook",
     "graphir.rule_reports.explanation": "graphir.rule_reports.fragments",
-    "passes.analysis.casts.rows": "passes.analysis.casts.sites",  # CastRow.to_json
-    "runtime.audit.audit": "runtime.recording",  # audit of a function
-    "runtime.array_api.array": "runtime.array_api runtime.array_api.indexing "
-    "runtime.array_api.views",
-    "runtime.array_api.wording": "runtime.array_api",  # the names to suggest
+    "graphir.passes.analysis.casts.rows": "graphir.passes.analysis.casts.sites",  # CastRow.to_json
+    "graphir.runtime.audit.audit": "graphir.runtime.recording",  # audit of a function
+    "graphir.runtime.array_api.array": "graphir.runtime.array_api runtime.array_api.indexing "
+    "graphir.runtime.array_api.views",
+    "graphir.runtime.array_api.wording": "graphir.runtime.array_api",  # the names to suggest
 }
 """Modules that hand over to modules after them, a line a method, and what they reach there."""
 

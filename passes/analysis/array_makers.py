@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from graphir import DType
 from graphir.location import Location
+from graphir.passes.analysis.cast_syntax import CastSyntax
+from graphir.passes.analysis.expressions import with_dtype
 from graphir.source_text import source_tree
-from passes.analysis.cast_syntax import CastSyntax
-from passes.analysis.expressions import with_dtype
 
 _CONSTRUCTORS = ("zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace")
 

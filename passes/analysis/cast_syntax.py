@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphir import DType, Graph
-from passes.analysis.expressions import primary
+from graphir.passes.analysis.expressions import primary
 
 
 class CastSyntax(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import overload
 
 from graphir import Graph, GraphError
+from graphir.passes.analysis.graph_diff import GraphDiff
+from graphir.passes.analysis.rules_diff import RulesDiff
 from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
-from passes.analysis.graph_diff import GraphDiff
-from passes.analysis.rules_diff import RulesDiff
 
 
 @overload

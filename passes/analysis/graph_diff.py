@@ -14,11 +14,11 @@ from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
 from graphir.escape import brief, printable
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import Junction, inlined, original_of
+from graphir.passes.analysis.rebuild import Rebuilt, rebuilt
+from graphir.passes.analysis.written_literals import Literals
+from graphir.passes.rewriter import bodies_of
 from graphir.rule_reports.tables import VERSION, aligned
 from graphir.text.printer import names_of
-from passes.analysis.rebuild import Rebuilt, rebuilt
-from passes.analysis.written_literals import Literals
-from passes.rewriter import bodies_of
 
 End: TypeAlias = "DType | GraphirError"
 """The outcome of a symbol under a rule set: its dtype, or the error that the rule set raises."""
@@ -84,7 +84,7 @@ class GraphDiff(Sequence[Change]):
     @property
     def sentences(self) -> list[str]:
         """The sentences that explain why outputs have other dtypes."""
-        from passes.reports.sentences import differences
+        from graphir.passes.reports.sentences import differences
 
         return differences(self)
 
@@ -122,7 +122,7 @@ class GraphDiff(Sequence[Change]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from passes.reports.notebook import difference_fragment
+        from graphir.passes.reports.notebook import difference_fragment
 
         return difference_fragment(self)
 

@@ -29,10 +29,10 @@ from graphir.ir.operands import operand_infos, symbols_of
 from graphir.ir.operators.in_place import assigned
 from graphir.location import ASSIGN
 from graphir.ops.control import with_bodies
+from graphir.passes.analysis.written_literals import Literals, is_literal, own_dtype
+from graphir.passes.rewriter import bodies_of
 from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
-from passes.analysis.written_literals import Literals, is_literal, own_dtype
-from passes.rewriter import bodies_of
 
 MAX_SHOWN = 100
 """The most refusals that one error lists."""

@@ -17,8 +17,8 @@ from graphir import rules as rules_named
 from graphir.dtypes import DTypeLike
 from graphir.location import INTERMEDIATE
 from graphir.ops.attribute_record import TO_DTYPE
+from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt, refusal_error
 from graphir.promotion import RulesLike
-from passes.analysis.rebuild import Rebuilding, Rebuilt, refusal_error
 
 
 def retyped(graph: Graph, dtype: DTypeLike, rules: RulesLike | None = None) -> Rebuilt:

@@ -6,43 +6,43 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport
+    from graphir.passes.analysis.casts import CastReport
 
 # Each writer is imported at its first use: a run of the command line uses one of the formats.
 
 
 def _text(report: CastReport) -> str:
-    from passes.reports.text import report_text
+    from graphir.passes.reports.text import report_text
 
     return report_text(report)
 
 
 def _details(report: CastReport) -> str:
-    from passes.reports.text import report_details
+    from graphir.passes.reports.text import report_details
 
     return report_details(report)
 
 
 def _markdown(report: CastReport) -> str:
-    from passes.reports.markdown import report_markdown
+    from graphir.passes.reports.markdown import report_markdown
 
     return report_markdown(report)
 
 
 def _html(report: CastReport) -> str:
-    from passes.reports.html import report_html
+    from graphir.passes.reports.html import report_html
 
     return report_html(report)
 
 
 def _json(report: CastReport) -> str:
-    from passes.reports.json_ import report_json
+    from graphir.passes.reports.json_ import report_json
 
     return report_json(report)
 
 
 def _sarif(report: CastReport) -> str:
-    from passes.reports.sarif import report_sarif
+    from graphir.passes.reports.sarif import report_sarif
 
     return report_sarif(report)
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from graphir.escape import printable
-from passes.reports import words
-from passes.reports.fitting import fitted, terminal_width, wrapped
-from passes.reports.json_ import report_json, text
+from graphir.passes.reports import words
+from graphir.passes.reports.fitting import fitted, terminal_width, wrapped
+from graphir.passes.reports.json_ import report_json, text
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, OutputError
-    from passes.analysis.casts.layers import LayerTotals
+    from graphir.passes.analysis.casts import CastReport, OutputError
+    from graphir.passes.analysis.casts.layers import LayerTotals
 
 Reports: TypeAlias = "Mapping[str, CastReport]"
 """The audits of one program, by the name of the dtype of all its floats."""

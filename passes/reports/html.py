@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.markup import tag, text
-from passes.reports import words
-from passes.reports.listing import Listing
-from passes.reports.rows_html import RowsTable
+from graphir.passes.reports import words
+from graphir.passes.reports.listing import Listing
+from graphir.passes.reports.rows_html import RowsTable
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, OutputError
-    from passes.analysis.graph_diff import GraphDiff
+    from graphir.passes.analysis.casts import CastReport, OutputError
+    from graphir.passes.analysis.graph_diff import GraphDiff
 
 ROWS = 2000
 """The most rows in the table of a page."""
@@ -50,7 +50,7 @@ def report_html(report: CastReport, most: int = ROWS) -> str:
 
 
 def _part(name: str) -> str:
-    return files("passes.reports").joinpath(name).read_text("utf-8")
+    return files("graphir.passes.reports").joinpath(name).read_text("utf-8")
 
 
 def _policy(script: str) -> str:
@@ -203,6 +203,6 @@ def _toolbar(report: CastReport, most: int) -> str:
 
 def _drawing(report: CastReport) -> str:
     """Return the drawing of the graph, with its casts coloured by loss."""
-    from passes.reports.picture import draw
+    from graphir.passes.reports.picture import draw
 
     return draw(report)

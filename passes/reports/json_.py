@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphir.gc_pause import uncollected
-from passes.analysis.casts.measured import plain
-from passes.reports import words
+from graphir.passes.analysis.casts.measured import plain
+from graphir.passes.reports import words
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport
-    from passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.casts import CastReport
+    from graphir.passes.analysis.casts.sites import CastSite
 
 VERSION = 3
 """The version of the format; an incompatible change increments it."""
@@ -93,4 +93,6 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of the documents of `report_json`."""
     from importlib.resources import files
 
-    return json.loads(files("passes.reports").joinpath("casts.schema.json").read_text("utf-8"))
+    return json.loads(
+        files("graphir.passes.reports").joinpath("casts.schema.json").read_text("utf-8")
+    )

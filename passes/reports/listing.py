@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from graphir.escape import printable
 from graphir.markup import tag, text
-from passes.reports import words
-from passes.reports.markup import chip, reason
-from passes.reports.places import SourceRegion, line_at, region
+from graphir.passes.reports import words
+from graphir.passes.reports.markup import chip, reason
+from graphir.passes.reports.places import SourceRegion, line_at, region
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport
-    from passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.casts import CastReport
+    from graphir.passes.analysis.casts.sites import CastSite
 
 CONTEXT = 2
 """The number of context lines before and after a line with casts."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
-from passes.reports import words
-from passes.reports.places import line_of, region
+from graphir.passes.reports import words
+from graphir.passes.reports.places import line_of, region
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, CastRow, OutputError
-    from passes.analysis.casts.sites import Cascade, CastSite
+    from graphir.passes.analysis.casts import CastReport, CastRow, OutputError
+    from graphir.passes.analysis.casts.sites import Cascade, CastSite
 
 ROWS = 50
 DETAILS = 10

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from graphir.escape import printable
 from graphir.markup import tag, text
-from passes.reports import words
+from graphir.passes.reports import words
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastRow
-    from passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.casts import CastRow
+    from graphir.passes.analysis.casts.sites import CastSite
 
 
 def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphir.markup import ROWS, code, folded, fragment, paragraphs, table, tag, text
-from passes.reports import words
-from passes.reports.markup import reason
+from graphir.passes.reports import words
+from graphir.passes.reports.markup import reason
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, CastRow
-    from passes.analysis.casts.sites import CastSite
-    from passes.analysis.graph_diff import GraphDiff
-    from passes.analysis.rules_diff import RulesDiff
+    from graphir.passes.analysis.casts import CastReport, CastRow
+    from graphir.passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.graph_diff import GraphDiff
+    from graphir.passes.analysis.rules_diff import RulesDiff
 
 LINES = 8
 """The most lines above a table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphir import Graph, GraphError
 from graphir.drawing.graphs import GRAPH_FORMATS, Mark, gravest, mark
-from passes.analysis.casts import CastReport, cast_report
+from graphir.passes.analysis.casts import CastReport, cast_report
 
 
 def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002 -- as elsewhere

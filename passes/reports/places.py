@@ -8,7 +8,7 @@ from graphir.location import Location
 from graphir.source_text import source_line
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastRow
+    from graphir.passes.analysis.casts import CastRow
 
 
 class SourceRegion(NamedTuple):

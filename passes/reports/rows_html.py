@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.markup import code, entries, tag, text
 from graphir.ops.dims import Dim, Size
-from passes.reports import words
-from passes.reports.listing import Listing
-from passes.reports.markup import chip
+from graphir.passes.reports import words
+from graphir.passes.reports.listing import Listing
+from graphir.passes.reports.markup import chip
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, CastRow
-    from passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.casts import CastReport, CastRow
+    from graphir.passes.analysis.casts.sites import CastSite
 
 FOLLOWING = 5
 """The most consequences of a cast that its details list."""

@@ -14,15 +14,15 @@ from urllib.parse import quote
 from graphir.drawing.graphs.levels import Level
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
-from passes.analysis.casts.conversion import SILENT
-from passes.analysis.casts.fixes import replacement
-from passes.reports import words
-from passes.reports.json_ import VERSION, json_array, text
-from passes.reports.places import SourceRegion, region, whole
+from graphir.passes.analysis.casts.conversion import SILENT
+from graphir.passes.analysis.casts.fixes import replacement
+from graphir.passes.reports import words
+from graphir.passes.reports.json_ import VERSION, json_array, text
+from graphir.passes.reports.places import SourceRegion, region, whole
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, CastRow, Unseen
-    from passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.casts import CastReport, CastRow, Unseen
+    from graphir.passes.analysis.casts.sites import CastSite
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

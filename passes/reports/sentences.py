@@ -13,13 +13,11 @@ from graphir import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.escape import printable
 from graphir.ir.inference_cache import infer
 from graphir.location import NUMPY
-from graphir.rule_reports.findings import count_text
-from graphir.source_text import is_cell
-from passes.analysis.cast_syntax import CastSyntax, syntax_of
-from passes.analysis.casts.layers import overflows
-from passes.analysis.casts.loss_fixes import number_fix, source_fix
-from passes.analysis.casts.ranking import is_cause, is_modular
-from passes.analysis.casts.widening import (
+from graphir.passes.analysis.cast_syntax import CastSyntax, syntax_of
+from graphir.passes.analysis.casts.layers import overflows
+from graphir.passes.analysis.casts.loss_fixes import number_fix, source_fix
+from graphir.passes.analysis.casts.ranking import is_cause, is_modular
+from graphir.passes.analysis.casts.widening import (
     InnerWidening,
     Widening,
     in_call,
@@ -27,22 +25,24 @@ from passes.analysis.casts.widening import (
     next_values,
     uncast,
 )
-from passes.analysis.expressions import (
+from graphir.passes.analysis.expressions import (
     call_argument,
     default_dtype,
     expression,
     whole_expression,
     with_dtype,
 )
-from passes.analysis.suggestions import UncastOp, operand_name, rewritten
-from passes.analysis.written_literals import is_literal
-from passes.reports import words
+from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
+from graphir.passes.analysis.written_literals import is_literal
+from graphir.passes.reports import words
+from graphir.rule_reports.findings import count_text
+from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.report import CastReport
-    from passes.analysis.casts.rows import CastRow
-    from passes.analysis.casts.sites import CastSite
-    from passes.analysis.graph_diff import Change, GraphDiff
+    from graphir.passes.analysis.casts.report import CastReport
+    from graphir.passes.analysis.casts.rows import CastRow
+    from graphir.passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.graph_diff import Change, GraphDiff
 
 
 def sentences(report: CastReport) -> list[str]:

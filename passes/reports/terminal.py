@@ -7,11 +7,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
-from passes.reports.fitting import on_screen
-from passes.reports.text import DETAILS, Role, detailed, report_details
+from graphir.passes.reports.fitting import on_screen
+from graphir.passes.reports.text import DETAILS, Role, detailed, report_details
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport
+    from graphir.passes.analysis.casts import CastReport
 
 STYLES: dict[Role, str] = {
     "value": "bold magenta",

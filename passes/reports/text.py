@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphir.drawing.graphs.levels import Level
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
-from passes.reports import words
-from passes.reports.fitting import fitted, terminal_width, wrapped
-from passes.reports.places import line_of, region
+from graphir.passes.reports import words
+from graphir.passes.reports.fitting import fitted, terminal_width, wrapped
+from graphir.passes.reports.places import line_of, region
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, CastRow
-    from passes.analysis.casts.sites import Cascade, CastSite
+    from graphir.passes.analysis.casts import CastReport, CastRow
+    from graphir.passes.analysis.casts.sites import Cascade, CastSite
 
 DETAILS = 20
 """The default number of cascades in the detailed report."""

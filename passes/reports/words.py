@@ -10,14 +10,14 @@ from graphir.drawing.graphs.levels import Level
 from graphir.drawing.graphs.levels import level as gravity
 from graphir.escape import printable
 from graphir.ops.dims import Size, total
+from graphir.passes.analysis.casts.conversion import Kind
+from graphir.passes.analysis.casts.sites import counted_types
 from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
-from passes.analysis.casts.conversion import Kind
-from passes.analysis.casts.sites import counted_types
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, CastRow, OutputError, Unseen
-    from passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.casts import CastReport, CastRow, OutputError, Unseen
+    from graphir.passes.analysis.casts.sites import CastSite
 
 MEANINGS: dict[Level, str] = {
     "value": "values wrap, or lose their sign or fraction",

@@ -1,6 +1,6 @@
 """The Array API standard 2025.12 as a namespace of lazy arrays.
 
-`from runtime import array_api as xp`. The functions record ops, and infer dtypes and shapes at
+`from graphir.runtime import array_api as xp`. The functions record ops, and infer dtypes and shapes at
 once; the arrays compute when the program asks for a value. A combination of dtypes that the
 standard leaves undefined raises TypeError.
 """
@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphir import DType
-from runtime.array_api import dtypes, functions, wording
-from runtime.array_api.array import Array
-from runtime.array_api.devices import Device
-from runtime.array_api.dtypes import *  # noqa: F403
-from runtime.array_api.functions import *  # noqa: F403
-from runtime.array_api.functions import fft, linalg
-from runtime.array_api.info import __array_namespace_info__
+from graphir.runtime.array_api import dtypes, functions, wording
+from graphir.runtime.array_api.array import Array
+from graphir.runtime.array_api.devices import Device
+from graphir.runtime.array_api.dtypes import *  # noqa: F403
+from graphir.runtime.array_api.functions import *  # noqa: F403
+from graphir.runtime.array_api.functions import fft, linalg
+from graphir.runtime.array_api.info import __array_namespace_info__
 
 __array_api_version__ = "2025.12"
 

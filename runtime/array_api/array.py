@@ -14,14 +14,14 @@ from graphir.ir.operators.in_place import check_writable
 from graphir.ir.operators.powers import shortcut
 from graphir.ops.op import Op
 from graphir.promotion.scalars import WEAK
-from runtime.array_api.devices import CPU, device_of
-from runtime.array_api.evaluation.forcing import bounded, value_of
-from runtime.array_api.evaluation.lazy import TAPE, Lazy
-from runtime.array_api.operators import ArrayOperators
-from runtime.array_api.wording import no_method
+from graphir.runtime.array_api.devices import CPU, device_of
+from graphir.runtime.array_api.evaluation.forcing import bounded, value_of
+from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
+from graphir.runtime.array_api.operators import ArrayOperators
+from graphir.runtime.array_api.wording import no_method
 
 if TYPE_CHECKING:
-    from runtime.array_api.views import ArrayView
+    from graphir.runtime.array_api.views import ArrayView
 
 SCALARS = tuple(WEAK)
 """The types of Python scalars, which take the dtype of an array beside them."""
@@ -57,7 +57,7 @@ class Array(ArrayOperators):
     @symbol.setter
     def symbol(self, symbol: Lazy) -> None:
         if self.part is not None:
-            from runtime.array_api.views import write
+            from graphir.runtime.array_api.views import write
 
             write(self, ..., value_of(symbol))
         else:
@@ -113,13 +113,13 @@ class Array(ArrayOperators):
         return self._transpose()
 
     def _transpose(self) -> Array:
-        from runtime.array_api.views import view
+        from graphir.runtime.array_api.views import view
 
         return view(ops.transpose, self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """Return the namespace; raise ValueError for an unsupported version of the standard."""
-        from runtime import array_api
+        from graphir.runtime import array_api
 
         if api_version not in (None, *_VERSIONS):
             raise GraphError(
@@ -140,12 +140,12 @@ class Array(ArrayOperators):
     # -- items
 
     def __getitem__(self, key: Any, /) -> Array:
-        from runtime.array_api.indexing import item
+        from graphir.runtime.array_api.indexing import item
 
         return item(self, key)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        from runtime.array_api.indexing import assign
+        from graphir.runtime.array_api.indexing import assign
 
         assign(self, key, value)
 

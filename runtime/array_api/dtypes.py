@@ -9,10 +9,10 @@ import numpy as np
 
 from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.promotion.scalars import WEAK
-from runtime.array_api.array import Array, array_of, record
-from runtime.array_api.devices import device_of
-from runtime.array_api.evaluation.lazy import TAPE
-from runtime.array_api.wording import ARRAYS
+from graphir.runtime.array_api.array import Array, array_of, record
+from graphir.runtime.array_api.devices import device_of
+from graphir.runtime.array_api.evaluation.lazy import TAPE
+from graphir.runtime.array_api.wording import ARRAYS
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 

@@ -21,12 +21,12 @@ from graphir.ir.operators.indexing import index
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.pieces import unstack
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
-from runtime.array_api.array import Array
-from runtime.array_api.evaluation.forcing import bounded
-from runtime.array_api.evaluation.lazy import TAPE, Lazy
-from runtime.array_api.views import MOVES, Steps, step_of, viewed
-from runtime.array_api.wording import ARRAYS
-from runtime.recording.sites import is_ours
+from graphir.runtime.array_api.array import Array
+from graphir.runtime.array_api.evaluation.forcing import bounded
+from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
+from graphir.runtime.array_api.views import MOVES, Steps, step_of, viewed
+from graphir.runtime.array_api.wording import ARRAYS
+from graphir.runtime.recording.sites import is_ours
 
 _MANY = 1 << 12
 """The most expansions in the cache; a further expansion clears the cache."""

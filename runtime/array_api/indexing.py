@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.ir.operators.indexing import index
 from graphir.promotion.scalars import WEAK
-from runtime.array_api.array import Array, array_of_values, eager, record, values
-from runtime.array_api.evaluation.lazy import TAPE
-from runtime.array_api.expansions import recorded
-from runtime.array_api.views import write
+from graphir.runtime.array_api.array import Array, array_of_values, eager, record, values
+from graphir.runtime.array_api.evaluation.lazy import TAPE
+from graphir.runtime.array_api.expansions import recorded
+from graphir.runtime.array_api.views import write
 
 
 class IndexingError(GraphError, IndexError):

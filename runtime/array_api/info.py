@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from graphir import DType
-from runtime.array_api.devices import CPU, device_of
-from runtime.array_api.dtypes import ALL, DEFAULTS, kind_of
+from graphir.runtime.array_api.devices import CPU, device_of
+from graphir.runtime.array_api.dtypes import ALL, DEFAULTS, kind_of
 
 
 class Info:

@@ -9,7 +9,7 @@ from graphir import ops
 from graphir.ops.op import Op
 
 if TYPE_CHECKING:
-    from runtime.array_api.array import Array
+    from graphir.runtime.array_api.array import Array
 
 Unary: TypeAlias = "Callable[[Any], Array]"
 Binary: TypeAlias = "Callable[[Any, Any], Array]"

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from graphir import GraphError, Symbol, ops
 from graphir.ops.op import Op
+from graphir.runtime.array_api.array import Array, record
+from graphir.runtime.array_api.evaluation.forcing import value_of
+from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
+from graphir.runtime.references import counts_references
 from graphir.semantics.kernels import KERNELS
-from runtime.array_api.array import Array, record
-from runtime.array_api.evaluation.forcing import value_of
-from runtime.array_api.evaluation.lazy import TAPE, Lazy
-from runtime.references import counts_references
 
 Move: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 Moves: TypeAlias = tuple[Move, ...]

@@ -42,7 +42,7 @@ _OTHERS = {
 @lru_cache  # libraries call hasattr(...) often
 def _ours(name: str) -> str | None:
     """Return the standard's name of a NumPy function, or the nearest name, or None."""
-    from runtime import array_api
+    from graphir.runtime import array_api
 
     names = array_api.__all__
     if name in names or name in _OTHERS:

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
+from graphir.passes.decompose import decompose
+from graphir.runtime.audit.library_calls import CallResult
+from graphir.runtime.audit.wide import OF_RUN
+from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics import data_movement as movement
 from graphir.semantics.evaluation import apply
-from passes.decompose import decompose
-from runtime.audit.library_calls import CallResult
-from runtime.audit.wide import OF_RUN
-from runtime.interpreter import ReferenceRun
 
 Array: TypeAlias = NDArray[Any]
 

@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
+from graphir.passes.analysis.casts import CastReport, Measured, report_with_kernels
+from graphir.passes.analysis.casts.unseen import parts_unseen, unique_parts
+from graphir.passes.analysis.retype import retyped
+from graphir.runtime.audit.blame import Blame
+from graphir.runtime.audit.comparing import Output
+from graphir.runtime.audit.exactness import moduli
+from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall, with_calls
+from graphir.runtime.audit.losses import LossySteps
+from graphir.runtime.audit.measuring import measure, merge
+from graphir.runtime.audit.opaque import NO_VALUE, Beyond, OpaqueStep, Unknown
+from graphir.runtime.audit.regions import Regions
+from graphir.runtime.audit.subject import Subject, refuted
+from graphir.runtime.audit.wide import WideRun
+from graphir.runtime.binding import bind
+from graphir.runtime.progress import Count, Watch, watcher
+from graphir.runtime.results import owned, require_outputs
+from graphir.runtime.unrolling import StepBeside, Unrolled, unrolled
 from graphir.semantics.library_calls import NumPyCall
-from passes.analysis.casts import CastReport, Measured, report_with_kernels
-from passes.analysis.casts.unseen import parts_unseen, unique_parts
-from passes.analysis.retype import retyped
-from runtime.audit.blame import Blame
-from runtime.audit.comparing import Output
-from runtime.audit.exactness import moduli
-from runtime.audit.library_calls import CallResult, LibraryCall, TracedCall, with_calls
-from runtime.audit.losses import LossySteps
-from runtime.audit.measuring import measure, merge
-from runtime.audit.opaque import NO_VALUE, Beyond, OpaqueStep, Unknown
-from runtime.audit.regions import Regions
-from runtime.audit.subject import Subject, refuted
-from runtime.audit.wide import WideRun
-from runtime.binding import bind
-from runtime.progress import Count, Watch, watcher
-from runtime.results import owned, require_outputs
-from runtime.unrolling import StepBeside, Unrolled, unrolled
 
 
 def audit(
@@ -67,7 +67,7 @@ def audit(
     ExecutionError, and PromotionError if the rules refuse the program in the dtype.
     """
     if not isinstance(program, Graph) and callable(program):
-        from runtime.recording import audit_function
+        from graphir.runtime.recording import audit_function
 
         return audit_function(program, inputs, keywords, blame, progress, memory, as_dtype)
     require_outputs(program)

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from graphir import GraphirError, Symbol
-from passes.analysis.casts import Measured, OutputError
-from runtime.audit.comparing import Output
-from runtime.audit.regions import Regions
-from runtime.audit.subject import Subject
-from runtime.audit.sweep import Sweep
-from runtime.audit.wide import Array, WideRun
-from runtime.progress import Count
+from graphir.passes.analysis.casts import Measured, OutputError
+from graphir.runtime.audit.comparing import Output
+from graphir.runtime.audit.regions import Regions
+from graphir.runtime.audit.subject import Subject
+from graphir.runtime.audit.sweep import Sweep
+from graphir.runtime.audit.wide import Array, WideRun
+from graphir.runtime.progress import Count
 
 LEAST = 30_000_000
 """The work of runs, in elements, that an audit may do besides its sweep: about 0.2 s."""

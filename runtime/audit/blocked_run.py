@@ -20,8 +20,8 @@ from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Inference
+from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics.evaluation import Evaluation
-from runtime.interpreter import ReferenceRun
 
 if TYPE_CHECKING:
     from typing import Self

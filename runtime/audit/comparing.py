@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType
-from passes.analysis.casts import OutputError
-from runtime.audit.blocked_run import as_floats, inner, norm
-from runtime.audit.exact import Flags, Numbers, numbers
-from runtime.audit.measuring import blocks
-from runtime.audit.mixed import WideValue
+from graphir.passes.analysis.casts import OutputError
+from graphir.runtime.audit.blocked_run import as_floats, inner, norm
+from graphir.runtime.audit.exact import Flags, Numbers, numbers
+from graphir.runtime.audit.measuring import blocks
+from graphir.runtime.audit.mixed import WideValue
 
 _Fault: TypeAlias = Callable[[Numbers, Numbers], Flags]
 

@@ -18,8 +18,8 @@ from collections.abc import Set
 
 from graphir import DType, Graph, Op, Symbol, ops
 from graphir.ops import dtype_rules as signatures
-from passes.rewriter import is_conversion
-from runtime.audit.blocked_run import BlockedRun
+from graphir.passes.rewriter import is_conversion
+from graphir.runtime.audit.blocked_run import BlockedRun
 
 EXACT_OPS = {
     *(ops.where, ops.maximum, ops.minimum, ops.negative, ops.positive, ops.abs, ops.sign, ops.relu),

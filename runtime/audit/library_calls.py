@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
+from graphir.passes.rewriter import Rewriter
+from graphir.runtime.audit.mixed import fits_float64
+from graphir.runtime.audit.opaque import Beyond, OpaqueStep
 from graphir.semantics.library_calls import (
     NewArrayPlace,
     NumPyCall,
@@ -33,9 +36,6 @@ from graphir.semantics.library_calls import (
     mapped,
     new_leaves,
 )
-from passes.rewriter import Rewriter
-from runtime.audit.mixed import fits_float64
-from runtime.audit.opaque import Beyond, OpaqueStep
 
 Array: TypeAlias = NDArray[Any]
 

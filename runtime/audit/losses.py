@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 
 from graphir import DType, Symbol, ops
 from graphir.ops import dtype_rules as signatures
-from passes.analysis.casts import Measured, StepLoss
-from runtime.audit.adjoints import is_finite
-from runtime.audit.blocked_run import as_floats, inner, norm
-from runtime.audit.exact import Flags, numbers
-from runtime.audit.exactness import is_exact, is_wide
-from runtime.audit.measuring import beyond
-from runtime.audit.mixed import wide_dtype
-from runtime.audit.wide import Array, Effect, WideRun
+from graphir.passes.analysis.casts import Measured, StepLoss
+from graphir.runtime.audit.adjoints import is_finite
+from graphir.runtime.audit.blocked_run import as_floats, inner, norm
+from graphir.runtime.audit.exact import Flags, numbers
+from graphir.runtime.audit.exactness import is_exact, is_wide
+from graphir.runtime.audit.measuring import beyond
+from graphir.runtime.audit.mixed import wide_dtype
+from graphir.runtime.audit.wide import Array, Effect, WideRun
 
 Floats: TypeAlias = NDArray[Any]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from graphir import DType
 from graphir.conversions import convert
 from graphir.dtypes import Float
-from passes.analysis.casts.measured import Measured
-from runtime.audit.exact import NO_LOW, ExactPart, Flags, Floats, Numbers, numbers
+from graphir.passes.analysis.casts.measured import Measured
+from graphir.runtime.audit.exact import NO_LOW, ExactPart, Flags, Floats, Numbers, numbers
 
 BLOCK = 1 << 15
 """The elements of a block, which bounds the size of temporaries."""

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Op, Symbol, ops
-from passes.rewriter import is_conversion
-from runtime.audit.exact import Numbers, numbers
+from graphir.passes.rewriter import is_conversion
+from graphir.runtime.audit.exact import Numbers, numbers
 
 Array: TypeAlias = NDArray[Any]
 Pair: TypeAlias = tuple[Array, Array]

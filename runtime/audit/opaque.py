@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, Location, Symbol
-from passes.analysis.casts import Unseen
-from passes.analysis.casts.unseen import conversion_inside, unique_parts
+from graphir.passes.analysis.casts import Unseen
+from graphir.passes.analysis.casts.unseen import conversion_inside, unique_parts
 
 if TYPE_CHECKING:
-    from runtime.audit.library_calls import CallResult
+    from graphir.runtime.audit.library_calls import CallResult
 
 
 @dataclass(frozen=True, slots=True, eq=False)

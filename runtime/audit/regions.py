@@ -21,12 +21,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from passes.rewriter import is_conversion
-from runtime.audit.blocked_run import Array, View, keep_freed_memory
-from runtime.audit.mixed import takes_low_parts
-from runtime.audit.subject import Subject
-from runtime.audit.sweep import Sweep, views
-from runtime.audit.wide import WideRun
+from graphir.passes.rewriter import is_conversion
+from graphir.runtime.audit.blocked_run import Array, View, keep_freed_memory
+from graphir.runtime.audit.mixed import takes_low_parts
+from graphir.runtime.audit.subject import Subject
+from graphir.runtime.audit.sweep import Sweep, views
+from graphir.runtime.audit.wide import WideRun
 
 LEAST = 1 << 16
 """The elements of a step from which a region is worth its blocks."""

@@ -11,13 +11,13 @@ from graphir import DType, ExecutionError, Graph, ShapeError, Symbol, TensorType
 from graphir.conversions import convert
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
-from passes.analysis.casts import CastReport, StepLoss
-from passes.rewriter import is_conversion
-from runtime.audit.blocked_run import BlockedRun
-from runtime.audit.library_calls import CallRun, disagreement, is_choice
-from runtime.audit.opaque import NOTHING, Beyond
-from runtime.audit.wide import Array, WideRun, wide_dtype, wide_operands, widen
-from runtime.binding import bind
+from graphir.passes.analysis.casts import CastReport, StepLoss
+from graphir.passes.rewriter import is_conversion
+from graphir.runtime.audit.blocked_run import BlockedRun
+from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice
+from graphir.runtime.audit.opaque import NOTHING, Beyond
+from graphir.runtime.audit.wide import Array, WideRun, wide_dtype, wide_operands, widen
+from graphir.runtime.binding import bind
 
 
 class Subject:

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, GraphirError, Symbol
-from graphir.semantics.evaluation import settings_of
-from passes.analysis.casts import Measured
-from passes.rewriter import is_conversion
-from runtime.audit.adjoints import (
+from graphir.passes.analysis.casts import Measured
+from graphir.passes.rewriter import is_conversion
+from graphir.runtime.audit.adjoints import (
     Array,
     StepValues,
     finite,
@@ -32,10 +31,11 @@ from runtime.audit.adjoints import (
     unbroadcast,
     unit_slope,
 )
-from runtime.audit.blocked_run import View, as_floats, inner
-from runtime.audit.exact import numbers
-from runtime.audit.exactness import is_exact, is_wide
-from runtime.audit.wide import TOTAL, WideRun, is_written
+from graphir.runtime.audit.blocked_run import View, as_floats, inner
+from graphir.runtime.audit.exact import numbers
+from graphir.runtime.audit.exactness import is_exact, is_wide
+from graphir.runtime.audit.wide import TOTAL, WideRun, is_written
+from graphir.semantics.evaluation import settings_of
 
 BLOCK = 1 << 16
 """The elements of a block: Python's time for a step is small beside that of the block."""

@@ -28,15 +28,14 @@ from graphir.ir.inference_cache import infer
 from graphir.location import CAST, INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.op import Inference
-from graphir.semantics.evaluation import Evaluation, settings_of
-from passes.analysis.casts import StepLoss
-from passes.rewriter import is_conversion, origins_of
-from runtime.audit.blocked_run import BlockedRun, View
-from runtime.audit.exact import numbers
-from runtime.audit.exactness import is_wide, keeps_equal, modulus
-from runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
-from runtime.audit.measuring import blocks
-from runtime.audit.mixed import (
+from graphir.passes.analysis.casts import StepLoss
+from graphir.passes.rewriter import is_conversion, origins_of
+from graphir.runtime.audit.blocked_run import BlockedRun, View
+from graphir.runtime.audit.exact import numbers
+from graphir.runtime.audit.exactness import is_wide, keeps_equal, modulus
+from graphir.runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
+from graphir.runtime.audit.measuring import blocks
+from graphir.runtime.audit.mixed import (
     WIDE_DTYPES,
     Pair,
     WideValue,
@@ -50,7 +49,8 @@ from runtime.audit.mixed import (
     takes_low_parts,
     wide_dtype,
 )
-from runtime.audit.opaque import NO_VALUE
+from graphir.runtime.audit.opaque import NO_VALUE
+from graphir.semantics.evaluation import Evaluation, settings_of
 
 if TYPE_CHECKING:
     from typing import Self

@@ -10,16 +10,15 @@ from typing import Any, get_args
 
 from graphir import DType, ExecutionError, Graph
 from graphir.loss import LOSS_KINDS
-from graphir.source_text import displayed_path
-from passes import CastReport, cast_report, lower
-from passes.analysis.casts import Kind, StepLoss
-from passes.reports import REPORT_FORMATS
-from passes.reports.dtypes import DTYPE_FORMATS
-from passes.reports.terminal import show
-from runtime.audit import audit
-from runtime.cli.draws import Draws
-from runtime.cli.graphs import ProgramCall, load_call, load_run
-from runtime.cli.output import (
+from graphir.passes import CastReport, cast_report, lower
+from graphir.passes.analysis.casts import Kind, StepLoss
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.passes.reports.terminal import show
+from graphir.runtime.audit import audit
+from graphir.runtime.cli.draws import Draws
+from graphir.runtime.cli.graphs import ProgramCall, load_call, load_run
+from graphir.runtime.cli.output import (
     UsageError,
     add_fail_on,
     add_only,
@@ -29,10 +28,11 @@ from runtime.cli.output import (
     status,
     write_text,
 )
-from runtime.cli.programs import file_of
-from runtime.cli.reports import load_recording, load_report
-from runtime.cli.rule_sets import rule_set
-from runtime.recording.blocks import Script
+from graphir.runtime.cli.programs import file_of
+from graphir.runtime.cli.reports import load_recording, load_report
+from graphir.runtime.cli.rule_sets import rule_set
+from graphir.runtime.recording.blocks import Script
+from graphir.source_text import displayed_path
 
 
 def add_casts(command: Callable[..., Any]) -> None:

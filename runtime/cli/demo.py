@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets, rules
+from graphir.passes import CastReport, cast_report, implicit_cast
 from graphir.promotion import RulesLike
 from graphir.rule_reports.explanation import reason
 from graphir.rule_reports.tables import aligned
-from passes import CastReport, cast_report, implicit_cast
-from runtime.execution import execute
+from graphir.runtime.execution import execute
 
 Array = NDArray[Any]
 Build = TypeVar("Build", bound=Callable[..., Graph])

@@ -25,13 +25,13 @@ from graphir import Graph, GraphError, PromotionRules, explain, ops, rule_sets, 
 from graphir.entry_points import Group, declared_names, load_declared
 from graphir.promotion.rules import minor_version
 from graphir.rule_reports.tables import aligned
-from runtime.cli.output import add_output, output_format, write_text
-from runtime.cli.statuses import Status
-from runtime.interpreter import interpret
-from runtime.native.cache import directory, open_folder
-from runtime.native.probe import UnusableError, engine
-from runtime.program import Program
-from runtime.program.tier import tier
+from graphir.runtime.cli.output import add_output, output_format, write_text
+from graphir.runtime.cli.statuses import Status
+from graphir.runtime.interpreter import interpret
+from graphir.runtime.native.cache import directory, open_folder
+from graphir.runtime.native.probe import UnusableError, engine
+from graphir.runtime.program import Program
+from graphir.runtime.program.tier import tier
 
 Verdict: TypeAlias = Literal["ok", "note", "fails"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from graphir.drawing.graphs import GRAPH_FORMATS
-from passes import draw
-from runtime.cli.output import (
+from graphir.passes import draw
+from graphir.runtime.cli.output import (
     add_fail_on,
     add_output,
     add_program,
@@ -16,7 +16,7 @@ from runtime.cli.output import (
     status,
     write_text,
 )
-from runtime.cli.reports import load_report
+from graphir.runtime.cli.reports import load_report
 
 
 def add_draw(command: Callable[..., Any]) -> None:

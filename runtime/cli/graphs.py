@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
-from runtime.cli.draws import Draws
-from runtime.cli.inputs import of_function, of_graph, of_model
-from runtime.cli.programs import is_model, load_program, require_arguments
-from runtime.recording.blocks import Script
-from runtime.sources.libraries import Library, library_of
-from runtime.sources.programs import ImportedProgram, import_program, module_instance
+from graphir.runtime.cli.draws import Draws
+from graphir.runtime.cli.inputs import of_function, of_graph, of_model
+from graphir.runtime.cli.programs import is_model, load_program, require_arguments
+from graphir.runtime.recording.blocks import Script
+from graphir.runtime.sources.libraries import Library, library_of
+from graphir.runtime.sources.programs import ImportedProgram, import_program, module_instance
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,14 +12,14 @@ from typing import Any
 
 from graphir import ExecutionError, Graph, TensorType
 from graphir.ops.grammar import read_type
-from runtime.binding import match_inputs
-from runtime.cli.draws import Draws
-from runtime.cli.programs import find_object
-from runtime.sources import from_onnx
-from runtime.sources.libraries import LIBRARIES
-from runtime.sources.names import identifier
-from runtime.sources.onnx_.model import input_names, read_model
-from runtime.value_files import number, read_input
+from graphir.runtime.binding import match_inputs
+from graphir.runtime.cli.draws import Draws
+from graphir.runtime.cli.programs import find_object
+from graphir.runtime.sources import from_onnx
+from graphir.runtime.sources.libraries import LIBRARIES
+from graphir.runtime.sources.names import identifier
+from graphir.runtime.sources.onnx_.model import input_names, read_model
+from graphir.runtime.value_files import number, read_input
 
 
 def path(text: str) -> str:

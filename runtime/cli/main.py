@@ -15,16 +15,15 @@ import numpy as np
 
 from graphir import Graph, GraphirError
 from graphir.escape import printable
-from graphir.text.printer import large_constants
-from passes import lower
-from passes.reports.fitting import terminal_width
-from runtime.cli.casts import add_casts
-from runtime.cli.doctor import add_doctor
-from runtime.cli.draw import add_draw
-from runtime.cli.export import add_export
-from runtime.cli.graphs import load_graph, load_run
-from runtime.cli.inputs import path
-from runtime.cli.output import (
+from graphir.passes import lower
+from graphir.passes.reports.fitting import terminal_width
+from graphir.runtime.cli.casts import add_casts
+from graphir.runtime.cli.doctor import add_doctor
+from graphir.runtime.cli.draw import add_draw
+from graphir.runtime.cli.export import add_export
+from graphir.runtime.cli.graphs import load_graph, load_run
+from graphir.runtime.cli.inputs import path
+from graphir.runtime.cli.output import (
     UsageError,
     add_output,
     add_program,
@@ -32,14 +31,15 @@ from runtime.cli.output import (
     user_traceback,
     write_text,
 )
-from runtime.cli.rule_sets import read_rule_files
-from runtime.cli.rules_and_lattices import add_rules_and_lattices
-from runtime.cli.statuses import Status
-from runtime.execution import execute
-from runtime.program import Program
-from runtime.program.tier import Mode
-from runtime.progress import Pulse
-from runtime.value_files import write_outputs
+from graphir.runtime.cli.rule_sets import read_rule_files
+from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
+from graphir.runtime.cli.statuses import Status
+from graphir.runtime.execution import execute
+from graphir.runtime.program import Program
+from graphir.runtime.program.tier import Mode
+from graphir.runtime.progress import Pulse
+from graphir.runtime.value_files import write_outputs
+from graphir.text.printer import large_constants
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -129,7 +129,7 @@ def _note(text: str) -> None:
 
 
 def _demo(args: argparse.Namespace) -> None:
-    from runtime.cli.demo import demo
+    from graphir.runtime.cli.demo import demo
 
     write_text(demo(), args)
 

@@ -11,17 +11,17 @@ from types import TracebackType
 from typing import Any
 
 from graphir import ExecutionError, GraphError
+from graphir.passes import CastReport
+from graphir.passes.analysis.policies.gate import forbidden_rows, gate_word
+from graphir.passes.analysis.policies.patterns import policy_word
+from graphir.passes.reports import words
+from graphir.passes.reports.fitting import on_screen
+from graphir.runtime.cli.inputs import add_inputs, path
+from graphir.runtime.cli.rule_sets import add_rule_set
+from graphir.runtime.cli.statuses import Status
+from graphir.runtime.recording.sites import is_call_site
+from graphir.runtime.sources.libraries import INSTALLED, PROJECT
 from graphir.text.atomic_files import replace_file
-from passes import CastReport
-from passes.analysis.policies.gate import forbidden_rows, gate_word
-from passes.analysis.policies.patterns import policy_word
-from passes.reports import words
-from passes.reports.fitting import on_screen
-from runtime.cli.inputs import add_inputs, path
-from runtime.cli.rule_sets import add_rule_set
-from runtime.cli.statuses import Status
-from runtime.recording.sites import is_call_site
-from runtime.sources.libraries import INSTALLED, PROJECT
 
 
 def add_program(

@@ -9,13 +9,13 @@ from contextlib import redirect_stdout, suppress
 from typing import Any, cast
 
 from graphir import Graph, TensorType
-from passes import CastReport, cast_report
-from runtime.cli.draws import Draws
-from runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph
-from runtime.cli.programs import require_arguments
-from runtime.recording import record
-from runtime.recording.blocks import Script
-from runtime.recording.recording import Recording
+from graphir.passes import CastReport, cast_report
+from graphir.runtime.cli.draws import Draws
+from graphir.runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph
+from graphir.runtime.cli.programs import require_arguments
+from graphir.runtime.recording import record
+from graphir.runtime.recording.blocks import Script
+from graphir.runtime.recording.recording import Recording
 
 
 def load_report(args: argparse.Namespace) -> CastReport:

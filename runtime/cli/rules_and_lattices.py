@@ -25,20 +25,26 @@ from graphir.entry_points import declared_names
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Cyclic, Lattice
 from graphir.lattice.published import element, lattices
+from graphir.passes import GraphDiff, RulesDiff, diff
+from graphir.passes.reports.fitting import terminal_width
 from graphir.promotion.lattices import lattice, lattice_of
 from graphir.promotion.registry import find_rules
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
-from passes import GraphDiff, RulesDiff, diff
-from passes.reports.fitting import terminal_width
-from runtime.cli.inputs import add_inputs
-from runtime.cli.output import add_output, add_unseen, gate_status, output_format, write_text
-from runtime.cli.reports import load_report
-from runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
-from runtime.cli.statuses import Status
-from runtime.value_files import number
+from graphir.runtime.cli.inputs import add_inputs
+from graphir.runtime.cli.output import (
+    add_output,
+    add_unseen,
+    gate_status,
+    output_format,
+    write_text,
+)
+from graphir.runtime.cli.reports import load_report
+from graphir.runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
+from graphir.runtime.cli.statuses import Status
+from graphir.runtime.value_files import number
 
 
 def _promote(args: argparse.Namespace) -> None:

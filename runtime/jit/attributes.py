@@ -8,8 +8,8 @@ from functools import cached_property
 from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, cast
 
-from runtime.jit.guards import Way
-from runtime.jit.loads import Loads, is_library_module
+from graphir.runtime.jit.guards import Way
+from graphir.runtime.jit.loads import Loads, is_library_module
 
 Lookup = tuple[Way, str, Any]
 """(way of loading an attribute, its name, its value or its descriptor)."""

@@ -17,8 +17,8 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.op import GraphValue
 from graphir.promotion.scalars import WEAK
 from graphir.promotion.scalars import identity_key as number_key
-from runtime.jit.guards import as_numpy
-from runtime.jit.statics import Fixed, identity_key
+from graphir.runtime.jit.guards import as_numpy
+from graphir.runtime.jit.statics import Fixed, identity_key
 
 
 class Reader:

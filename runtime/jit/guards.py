@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.ir.foreign_arrays import to_numpy_array
-from runtime.jit.loads import is_library_module
-from runtime.jit.statics import identity_key
+from graphir.runtime.jit.loads import is_library_module
+from graphir.runtime.jit.statics import identity_key
 
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 

@@ -28,8 +28,7 @@ from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.defaults import default
-from graphir.semantics.library_calls import HandledError, NumPyCall
-from runtime.jit.call_signatures import (
+from graphir.runtime.jit.call_signatures import (
     NUMBERS,
     Reader,
     as_input,
@@ -39,8 +38,8 @@ from runtime.jit.call_signatures import (
     types_of,
     unhashable,
 )
-from runtime.jit.guards import Guards, Variants
-from runtime.jit.layouts import (
+from graphir.runtime.jit.guards import Guards, Variants
+from graphir.runtime.jit.layouts import (
     USUAL,
     MemoryGroup,
     argument_layouts,
@@ -48,14 +47,15 @@ from runtime.jit.layouts import (
     memory_groups,
     strides_key,
 )
-from runtime.jit.names import name_of
-from runtime.jit.number_calls import NumberCalls, Places
-from runtime.jit.specialization import Specializations
-from runtime.jit.statics import Fixed, Statics, identity_key
-from runtime.jit.watch import WATCHING, unwatched
-from runtime.jit.watched_graph import WatchedGraph, same_graph
-from runtime.program import Program
-from runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
+from graphir.runtime.jit.names import name_of
+from graphir.runtime.jit.number_calls import NumberCalls, Places
+from graphir.runtime.jit.specialization import Specializations
+from graphir.runtime.jit.statics import Fixed, Statics, identity_key
+from graphir.runtime.jit.watch import WATCHING, unwatched
+from graphir.runtime.jit.watched_graph import WatchedGraph, same_graph
+from graphir.runtime.program import Program
+from graphir.runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
+from graphir.semantics.library_calls import HandledError, NumPyCall
 
 CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphir import GraphError
 from graphir.numpy_api.trace import Static, children
-from runtime.jit.loads import is_library_module, is_ours
+from graphir.runtime.jit.loads import is_library_module, is_ours
 
 
 class Fixed(Static):

@@ -36,8 +36,8 @@ from graphir.location import CALLERS
 from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, SymbolicSelection
 from graphir.numpy_api.arrays.makers import is_added, original_of, replace_makers
 from graphir.numpy_api.traced_numbers import TracedNumber
-from runtime.jit.attributes import lookups, own_variables
-from runtime.jit.guards import (
+from graphir.runtime.jit.attributes import lookups, own_variables
+from graphir.runtime.jit.guards import (
     CONTAINERS,
     ArrayContent,
     Contents,
@@ -49,8 +49,8 @@ from runtime.jit.guards import (
     is_scalar,
     reader_of,
 )
-from runtime.jit.loads import Loads, is_library, is_library_module, is_ours, loads_of
-from runtime.jit.randomness import (
+from graphir.runtime.jit.loads import Loads, is_library, is_library_module, is_ours, loads_of
+from graphir.runtime.jit.randomness import (
     GENERATORS,
     Randomness,
     count_draws,

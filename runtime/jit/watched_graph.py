@@ -15,9 +15,9 @@ from graphir.ir.literals import array_of
 from graphir.location import CALLERS
 from graphir.numpy_api.trace import name_of
 from graphir.ops.op import Op
-from runtime.jit.guards import ArrayContent, Guards
-from runtime.jit.watch import Watch
-from runtime.references import is_held
+from graphir.runtime.jit.guards import ArrayContent, Guards
+from graphir.runtime.jit.watch import Watch
+from graphir.runtime.references import is_held
 
 CALLERS.add(__name__)  # so that ops have the location of the user's line
 

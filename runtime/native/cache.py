@@ -25,7 +25,7 @@ from itertools import count
 from pathlib import Path
 from types import TracebackType
 
-from runtime.program.cost_model import DISK, DISK_WRITES
+from graphir.runtime.program.cost_model import DISK, DISK_WRITES
 
 _BLOCK, _DIGEST = 4096, 32
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH

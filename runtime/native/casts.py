@@ -24,9 +24,9 @@ from graphir.conversions import (
     same_value,
     upper_half,
 )
-from runtime.native.code import NarrowFunction, NativeConversion
-from runtime.native.vectors import ConstantTable, where
-from runtime.program.codegen.casting import (
+from graphir.runtime.native.code import NarrowFunction, NativeConversion
+from graphir.runtime.native.vectors import ConstantTable, where
+from graphir.runtime.program.codegen.casting import (
     STORES,
     halves,
     register,

@@ -10,6 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Op, Symbol, ops
+from graphir.runtime.native.rows import PLACES
+from graphir.runtime.native.vectors import ConstantTable, where
+from graphir.runtime.program.codegen.casting import register
+from graphir.runtime.program.codegen.instructions import Attributes, RegionCode, entering, scalar_of
+from graphir.runtime.program.codegen.tracing import (
+    KernelTrace,
+    Storage,
+    TracedKernel,
+    UfuncStep,
+    UntraceableError,
+)
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Region, row_axes, source_of
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernel_table import KernelTable
@@ -22,19 +35,6 @@ from graphir.semantics.kernels import (
     rounded_table,
 )
 from graphir.semantics.rounded_functions import rounded_erf
-from runtime.native.rows import PLACES
-from runtime.native.vectors import ConstantTable, where
-from runtime.program.codegen.casting import register
-from runtime.program.codegen.instructions import Attributes, RegionCode, entering, scalar_of
-from runtime.program.codegen.tracing import (
-    KernelTrace,
-    Storage,
-    TracedKernel,
-    UfuncStep,
-    UntraceableError,
-)
-from runtime.program.cost_model import COST
-from runtime.program.cutting import Region, row_axes, source_of
 
 
 class NativeConversion(NamedTuple):
@@ -288,7 +288,7 @@ steps around them: native, W2 in bfloat16 and float16."""
 
 
 def is_reduced(symbol: Symbol) -> bool:
-    """Whether machine code reduces the rows of a symbol: see `runtime.native.rows`."""
+    """Whether machine code reduces the rows of a symbol: see `graphir.runtime.native.rows`."""
     name, dtype = symbol.op.name, symbol.args[0].dtype
     if not row_axes(symbol):
         return False

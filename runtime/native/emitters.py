@@ -14,16 +14,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from runtime.native.casts import emit_conversion, emit_narrow
-from runtime.native.code import (
+from graphir.runtime.native.casts import emit_conversion, emit_narrow
+from graphir.runtime.native.code import (
     NarrowFunction,
     NativeConversion,
     as_complex,
     fused_multiply_add,
 )
-from runtime.native.functions import INLINE, inline
-from runtime.native.vectors import ConstantTable, Vectors, lane, splat, where
-from runtime.program.codegen.tracing import Storage, assign, select
+from graphir.runtime.native.functions import INLINE, inline
+from graphir.runtime.native.vectors import ConstantTable, Vectors, lane, splat, where
+from graphir.runtime.program.codegen.tracing import Storage, assign, select
 
 UnaryEmitter: TypeAlias = Callable[[Any], Any]
 BinaryEmitter: TypeAlias = Callable[[Any, Any], Any]

@@ -15,12 +15,12 @@ from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from runtime.native import PROCESSORS
-from runtime.native import cache as disk
-from runtime.native.abi.entry import built_in
-from runtime.native.background import locks
-from runtime.native.regions import Kernel
-from runtime.program.cost_model import COST, LINKED_PIECES, LLVM_LEVEL
+from graphir.runtime.native import PROCESSORS
+from graphir.runtime.native import cache as disk
+from graphir.runtime.native.abi.entry import built_in
+from graphir.runtime.native.background import locks
+from graphir.runtime.native.regions import Kernel
+from graphir.runtime.program.cost_model import COST, LINKED_PIECES, LLVM_LEVEL
 
 llvmlite: Any = import_module("llvmlite")
 llvm: Any = import_module("llvmlite.binding")

@@ -17,26 +17,26 @@ from numpy.typing import NDArray
 
 from graphir import Symbol
 from graphir.lazy import lazy
-from runtime.native.abi.entry import Spec
-from runtime.native.abi.jobs import NOT_SHARED, SharedRanges
-from runtime.native.background import LOCK, submit
-from runtime.native.code import NativeCode, is_reduced, structure
-from runtime.native.columns.reductions import column_fold, columns_together
-from runtime.native.columns.regions import (
+from graphir.runtime.native.abi.entry import Spec
+from graphir.runtime.native.abi.jobs import NOT_SHARED, SharedRanges
+from graphir.runtime.native.background import LOCK, submit
+from graphir.runtime.native.code import NativeCode, is_reduced, structure
+from graphir.runtime.native.columns.reductions import column_fold, columns_together
+from graphir.runtime.native.columns.regions import (
     ColumnKinds,
     ColumnWriter,
     kinds_of,
     records_of,
     steps_of,
 )
-from runtime.native.columns.tiles import tile_job, tiles_of
-from runtime.native.emitters import EMITTERS
-from runtime.native.functions import INLINE
-from runtime.native.layout import Kinds, StrideLayout, stride_layout
-from runtime.native.layout import Operand as StridedOperand
-from runtime.native.phases import PhaseTable, PlacedKernel
-from runtime.native.probe import engine, extensions, failure_reason
-from runtime.native.regions import (
+from graphir.runtime.native.columns.tiles import tile_job, tiles_of
+from graphir.runtime.native.emitters import EMITTERS
+from graphir.runtime.native.functions import INLINE
+from graphir.runtime.native.layout import Kinds, StrideLayout, stride_layout
+from graphir.runtime.native.layout import Operand as StridedOperand
+from graphir.runtime.native.phases import PhaseTable, PlacedKernel
+from graphir.runtime.native.probe import engine, extensions, failure_reason
+from graphir.runtime.native.regions import (
     Kernel,
     Kind,
     ModuleWriter,
@@ -45,18 +45,18 @@ from runtime.native.regions import (
     rows_side_by_side,
     segments_of,
 )
-from runtime.native.threads import Job, job_of_calls, share, share_calls, shared_ranges
-from runtime.program.blocks import Operand, Range, aligned, laid_out
-from runtime.program.cost_model import COST
-from runtime.program.cutting import Region
-from runtime.program.memory import Lane, lookup
-from runtime.program.rows import ColumnSpace, Tree
-from runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
-from runtime.program.tier import Product, SequencePart
-from runtime.workers import IMPORTS
+from graphir.runtime.native.threads import Job, job_of_calls, share, share_calls, shared_ranges
+from graphir.runtime.program.blocks import Operand, Range, aligned, laid_out
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Region
+from graphir.runtime.program.memory import Lane, lookup
+from graphir.runtime.program.rows import ColumnSpace, Tree
+from graphir.runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
+from graphir.runtime.program.tier import Product, SequencePart
+from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
-    from runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
+    from graphir.runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
@@ -326,7 +326,7 @@ class Kernels:
     def matrices(self, product: Product, cells: Sequence[int]) -> PlacedKernel | None:
         """Return a product of a batch as a kernel whose elements are matrices (see `Tier`)."""
         with IMPORTS:
-            from runtime.native.sequences import are_ready, matrices_kernel
+            from graphir.runtime.native.sequences import are_ready, matrices_kernel
 
         if not are_ready([SequencePart(product, ())], self.now):
             return None

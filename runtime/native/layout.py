@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.regions import KINDS, OTHER_KINDS, Kind, ShortAxis
-from runtime.program.cost_model import COST, KEPT_LAYOUTS, NATIVE_VECTOR
+from graphir.runtime.native.regions import KINDS, OTHER_KINDS, Kind, ShortAxis
+from graphir.runtime.program.cost_model import COST, KEPT_LAYOUTS, NATIVE_VECTOR
 
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]

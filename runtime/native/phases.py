@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.native.abi.jobs import SharedRanges
-from runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
-from runtime.program.cost_model import PAGE
-from runtime.program.tier import RangeCall, RowKernel, RowMove
+from graphir.runtime.native.abi.jobs import SharedRanges
+from graphir.runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
+from graphir.runtime.program.cost_model import PAGE
+from graphir.runtime.program.tier import RangeCall, RowKernel, RowMove
 
 _TEXT = """
 define internal void @copy(ptr %record, ptr %context, i64 %first, i64 %end) {

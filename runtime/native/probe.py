@@ -1,7 +1,7 @@
 """The probe of the native tier: on first use it verifies the tier's assumptions on this machine.
 
 The probe compiles a small kernel with vectors and a NumPy inner loop, runs it, and compares its
-results with NumPy's. Another kernel does the same for each function of `runtime.native.functions`
+results with NumPy's. Another kernel does the same for each function of `graphir.runtime.native.functions`
 that a region or a loop calls.
 """
 
@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.gc_pause import uncollected
-from runtime.native.abi.entry import Spec, assembly
-from runtime.native.abi.loops import loop_of
-from runtime.native.abi.structs import arrays_are_as_declared, ufuncs_are_as_declared
-from runtime.native.background import LOCK
-from runtime.native.emitters import LlvmValue
-from runtime.native.functions import INLINE, extension_of, inline
-from runtime.native.regions import Kernel
-from runtime.native.vectors import Vectors, words_of
-from runtime.program.cost_model import NATIVE_VECTOR
-from runtime.workers import IMPORTS
+from graphir.runtime.native.abi.entry import Spec, assembly
+from graphir.runtime.native.abi.loops import loop_of
+from graphir.runtime.native.abi.structs import arrays_are_as_declared, ufuncs_are_as_declared
+from graphir.runtime.native.background import LOCK
+from graphir.runtime.native.emitters import LlvmValue
+from graphir.runtime.native.functions import INLINE, extension_of, inline
+from graphir.runtime.native.regions import Kernel
+from graphir.runtime.native.vectors import Vectors, words_of
+from graphir.runtime.program.cost_model import NATIVE_VECTOR
+from graphir.runtime.workers import IMPORTS
 
 _TEXT = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
@@ -84,7 +84,7 @@ def _start() -> tuple[Any, str]:
     """
     try:
         with IMPORTS:
-            module = import_module("runtime.native.engine")
+            module = import_module("graphir.runtime.native.engine")
         return module, _problem(module)
     except Exception as error:  # any failure: NumPy is the fallback
         return None, f"llvmlite fails, {type(error).__name__}: {error}"

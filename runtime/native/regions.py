@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from runtime.native.abi.loops import loop_of
-from runtime.native.code import NativeCode
-from runtime.native.emitters import LlvmValue, emitted, has_code
-from runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, offsets, rows
-from runtime.native.vectors import Vectors, lane, splat, stored_type, words_of
-from runtime.program.codegen.instructions import Instruction
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import (
+from graphir.runtime.native.abi.loops import loop_of
+from graphir.runtime.native.code import NativeCode
+from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
+from graphir.runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, offsets, rows
+from graphir.runtime.native.vectors import Vectors, lane, splat, stored_type, words_of
+from graphir.runtime.program.codegen.instructions import Instruction
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import (
     COST,
     NATIVE_BLOCK_LEAST,
     NATIVE_SIDE,

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runtime.native.vectors import lane
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import NATIVE_SIDE, NATIVE_VECTOR
+from graphir.runtime.native.vectors import lane
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import NATIVE_SIDE, NATIVE_VECTOR
 
 ARGS = "ptr %now, ptr %strides, ptr %context"
 

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from runtime.native.abi.entry import Spec, built_in
-from runtime.native.abi.loops import loop_of
-from runtime.native.background import LOCK, submit
-from runtime.native.calls.accumulations import accumulations, kind_of
-from runtime.native.calls.float_products import FloatProduct, FloatProducts, float_products
-from runtime.native.calls.operations import (
+from graphir.runtime.native.abi.entry import Spec, built_in
+from graphir.runtime.native.abi.loops import loop_of
+from graphir.runtime.native.background import LOCK, submit
+from graphir.runtime.native.calls.accumulations import accumulations, kind_of
+from graphir.runtime.native.calls.float_products import FloatProduct, FloatProducts, float_products
+from graphir.runtime.native.calls.operations import (
     Operation,
     can_fold,
     can_move,
@@ -43,11 +43,11 @@ from runtime.native.calls.operations import (
     start_operation,
     take_turns,
 )
-from runtime.native.probe import compiled_code, engine, failure_reason
-from runtime.native.threads import Job, shared_ranges
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import COST, PAGE
-from runtime.program.tier import (
+from graphir.runtime.native.probe import compiled_code, engine, failure_reason
+from graphir.runtime.native.threads import Job, shared_ranges
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import COST, PAGE
+from graphir.runtime.program.tier import (
     Accumulation,
     ColumnFold,
     ColumnMean,

@@ -38,11 +38,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.abi.jobs import BACKWARD, HEAD, RECORDS, SharedRanges, job
-from runtime.native.probe import compiled_code
-from runtime.program.blocks import Range
-from runtime.program.cost_model import KEPT_LAYOUTS, LINE, PAGE
-from runtime.program.tier import RangeCall
+from graphir.runtime.native.abi.jobs import BACKWARD, HEAD, RECORDS, SharedRanges, job
+from graphir.runtime.native.probe import compiled_code
+from graphir.runtime.program.blocks import Range
+from graphir.runtime.program.cost_model import KEPT_LAYOUTS, LINE, PAGE
+from graphir.runtime.program.tier import RangeCall
 
 POLLED = 50e-6
 """Seconds for which a worker polls."""

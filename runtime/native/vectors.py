@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.codegen.tracing import Storage
 
 where: Callable[..., Any] = np.where
 """np.where with the type of a function of any operands, because the operands are LlvmValues."""

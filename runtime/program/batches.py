@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.lazy import lazy
+from graphir.runtime.program.blocks import in_order, share, strided
+from graphir.runtime.program.codegen.straight import alone
+from graphir.runtime.program.cost_model import COST, LINE
+from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.phases import FusedStep
+from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
+from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
+from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import products
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.products import Layout
-from runtime.program.blocks import in_order, share, strided
-from runtime.program.codegen.straight import alone
-from runtime.program.cost_model import COST, LINE
-from runtime.program.memory import Lane, Need, ScratchView, lookup
-from runtime.program.phases import FusedStep
-from runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
-from runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
-from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"

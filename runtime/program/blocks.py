@@ -19,9 +19,9 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir import ExecutionError
-from runtime.program.cost_model import COST
-from runtime.program.memory import Lane, take
-from runtime.workers import run_aside
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import Lane, take
+from graphir.runtime.workers import run_aside
 
 Array: TypeAlias = NDArray[Any]
 Range: TypeAlias = tuple[int, int]

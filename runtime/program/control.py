@@ -20,18 +20,18 @@ import numpy as np
 
 from graphir import Symbol, TensorType, ops
 from graphir.ir.liveness import dim_names
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime.program.codegen.turns import Statements, scan_turns, while_turns
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import Lane, take
+from graphir.runtime.program.steps import CallStep, shape_of
+from graphir.runtime.program.tier import CompiledLoop
+from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.control import ControlCall
 from graphir.semantics.evaluation import contiguous
-from passes.rewriter import bodies_of
-from runtime.program.codegen.turns import Statements, scan_turns, while_turns
-from runtime.program.cost_model import COST
-from runtime.program.memory import Lane, take
-from runtime.program.steps import CallStep, shape_of
-from runtime.program.tier import CompiledLoop
-from runtime.results import REFUSAL_ERRORS, refused
 
 if TYPE_CHECKING:
-    from runtime.program.program import Program
+    from graphir.runtime.program.program import Program
 
 Values: TypeAlias = Sequence[Any]
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.program.cost_model import COST, LINE
-from runtime.references import counts_references
+from graphir.runtime.program.cost_model import COST, LINE
+from graphir.runtime.references import counts_references
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"

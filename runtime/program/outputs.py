@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError
-from runtime.binding import numpy_name
-from runtime.program.cost_model import COST
+from graphir.runtime.binding import numpy_name
+from graphir.runtime.program.cost_model import COST
 
 Array: TypeAlias = NDArray[Any]
 

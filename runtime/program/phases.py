@@ -17,8 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.semantics.evaluation import contiguous
-from runtime.program.blocks import (
+from graphir.runtime.program.blocks import (
     Entering,
     FlatSpace,
     Operand,
@@ -28,10 +27,10 @@ from runtime.program.blocks import (
     laid_out,
     share,
 )
-from runtime.program.cost_model import COST, LINE, NATIVE_SIDE
-from runtime.program.memory import Lane, Need, ScratchView, lookup
-from runtime.program.rows import Rows
-from runtime.program.steps import (
+from graphir.runtime.program.cost_model import COST, LINE, NATIVE_SIDE
+from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.rows import Rows
+from graphir.runtime.program.steps import (
     CallStep,
     PlanRun,
     RegionStep,
@@ -39,7 +38,8 @@ from runtime.program.steps import (
     native_threads_of,
     threads_of,
 )
-from runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
+from graphir.runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
+from graphir.semantics.evaluation import contiguous
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]

@@ -18,8 +18,8 @@ import numpy as np
 from graphir import ExecutionError, ops
 from graphir.ir.liveness import dim_names
 from graphir.lazy import lazy
-from runtime.program.batches import BatchStep
-from runtime.program.codegen.sequences import (
+from graphir.runtime.program.batches import BatchStep
+from graphir.runtime.program.codegen.sequences import (
     ArrayCell,
     View,
     has_long_rows,
@@ -27,22 +27,22 @@ from runtime.program.codegen.sequences import (
     is_sort,
     sequence_of,
 )
-from runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
-from runtime.program.control import ControlStep
-from runtime.program.cost_model import COST
-from runtime.program.cutting import UPDATES
-from runtime.program.phases import PhasesStep
-from runtime.program.rewrites.batches import fuse_batches
-from runtime.program.rewrites.columns import fuse_columns
-from runtime.program.rewrites.copies import limit_copies, read_inputs
-from runtime.program.rewrites.flattening import Flattener
-from runtime.program.rewrites.operands import read_narrow
-from runtime.program.rewrites.ownership import donated_carries, mark_updates
-from runtime.program.rewrites.phases import fuse_phases
-from runtime.program.rewrites.stores import merge_stores
-from runtime.program.rewrites.views import merge_views
-from runtime.program.rewrites.wavefronts import fuse_wavefronts
-from runtime.program.steps import (
+from graphir.runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
+from graphir.runtime.program.control import ControlStep
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import UPDATES
+from graphir.runtime.program.phases import PhasesStep
+from graphir.runtime.program.rewrites.batches import fuse_batches
+from graphir.runtime.program.rewrites.columns import fuse_columns
+from graphir.runtime.program.rewrites.copies import limit_copies, read_inputs
+from graphir.runtime.program.rewrites.flattening import Flattener
+from graphir.runtime.program.rewrites.operands import read_narrow
+from graphir.runtime.program.rewrites.ownership import donated_carries, mark_updates
+from graphir.runtime.program.rewrites.phases import fuse_phases
+from graphir.runtime.program.rewrites.stores import merge_stores
+from graphir.runtime.program.rewrites.views import merge_views
+from graphir.runtime.program.rewrites.wavefronts import fuse_wavefronts
+from graphir.runtime.program.steps import (
     CallStep,
     PlanRun,
     RegionStep,
@@ -51,12 +51,12 @@ from runtime.program.steps import (
     is_view,
     shape_of,
 )
-from runtime.program.wavefronts import WavefrontStep
-from runtime.results import require_declared
+from graphir.runtime.program.wavefronts import WavefrontStep
+from graphir.runtime.results import require_declared
 
 if TYPE_CHECKING:
-    from runtime.program.memory import Lane, Recycler
-    from runtime.program.program import Program
+    from graphir.runtime.program.memory import Lane, Recycler
+    from graphir.runtime.program.program import Program
 
 
 class Plan:

@@ -24,38 +24,38 @@ from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
 from graphir.ir.liveness import binders_of
-from graphir.semantics.evaluation import contiguous
-from passes import lower
-from passes.rewriter import bodies_of
-from runtime.binding import bind
-from runtime.program.blocks import cores, require_count
-from runtime.program.codegen.assembly import RegionBody, assemble
-from runtime.program.codegen.instructions import RegionCode, entering, materialized
-from runtime.program.codegen.scalars import Scalars
-from runtime.program.codegen.tracing import Storage
-from runtime.program.control import BoundBody, ControlStep, carries_of
-from runtime.program.cost_model import COST
-from runtime.program.cutting import Call, Region, cut
-from runtime.program.graph_rewrites.early_slices import slice_operands
-from runtime.program.graph_rewrites.expansion import (
+from graphir.passes import lower
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime.binding import bind
+from graphir.runtime.program.blocks import cores, require_count
+from graphir.runtime.program.codegen.assembly import RegionBody, assemble
+from graphir.runtime.program.codegen.instructions import RegionCode, entering, materialized
+from graphir.runtime.program.codegen.scalars import Scalars
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.control import BoundBody, ControlStep, carries_of
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Call, Region, cut
+from graphir.runtime.program.graph_rewrites.early_slices import slice_operands
+from graphir.runtime.program.graph_rewrites.expansion import (
     call_loops,
     expanded,
     multiply_squares,
     update_pads,
 )
-from runtime.program.graph_rewrites.hoisting import hoisted
-from runtime.program.graph_rewrites.recomputation import recompute_cheap_values
-from runtime.program.graph_rewrites.reduction_axes import split_reductions
-from runtime.program.graph_rewrites.short_axes import split_short_axes
-from runtime.program.graph_rewrites.vector_products import sum_vector_products
-from runtime.program.memory import Lane, Recycler, take
-from runtime.program.outputs import check_outputs, writable_at_once
-from runtime.program.plans import LateRuns, Plan, Step
-from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
-from runtime.program.rewrites.ownership import FRESH
-from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
-from runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
-from runtime.results import Out, owned, require_outputs
+from graphir.runtime.program.graph_rewrites.hoisting import hoisted
+from graphir.runtime.program.graph_rewrites.recomputation import recompute_cheap_values
+from graphir.runtime.program.graph_rewrites.reduction_axes import split_reductions
+from graphir.runtime.program.graph_rewrites.short_axes import split_short_axes
+from graphir.runtime.program.graph_rewrites.vector_products import sum_vector_products
+from graphir.runtime.program.memory import Lane, Recycler, take
+from graphir.runtime.program.outputs import check_outputs, writable_at_once
+from graphir.runtime.program.plans import LateRuns, Plan, Step
+from graphir.runtime.program.report import MachineCode, Profile, explain, machine_code, profile
+from graphir.runtime.program.rewrites.ownership import FRESH
+from graphir.runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
+from graphir.runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
+from graphir.runtime.results import Out, owned, require_outputs
+from graphir.semantics.evaluation import contiguous
 
 Progress: TypeAlias = Callable[[int, int], None]
 

@@ -12,23 +12,23 @@ import numpy as np
 from graphir import ExecutionError, Symbol, TensorType, ops
 from graphir.escape import brief, printable
 from graphir.markup import fragment, paragraphs, verbatim
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime.binding import bind
+from graphir.runtime.program.batches import BatchStep
+from graphir.runtime.program.codegen.assembly import RegionBody, prepared
+from graphir.runtime.program.codegen.straight import alone
+from graphir.runtime.program.cutting import UPDATES, Call, Region
+from graphir.runtime.program.memory import Lane, Recycler
+from graphir.runtime.program.phases import PhasesStep
+from graphir.runtime.program.plans import Plan
+from graphir.runtime.program.rewrites.columns import ColumnsStep
+from graphir.runtime.program.steps import CallStep, PlanRun, RegionStep, is_view, shape_of
+from graphir.runtime.program.unfused import unfused_steps
+from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.semantics.products import uses_blas
-from passes.rewriter import bodies_of
-from runtime.binding import bind
-from runtime.program.batches import BatchStep
-from runtime.program.codegen.assembly import RegionBody, prepared
-from runtime.program.codegen.straight import alone
-from runtime.program.cutting import UPDATES, Call, Region
-from runtime.program.memory import Lane, Recycler
-from runtime.program.phases import PhasesStep
-from runtime.program.plans import Plan
-from runtime.program.rewrites.columns import ColumnsStep
-from runtime.program.steps import CallStep, PlanRun, RegionStep, is_view, shape_of
-from runtime.program.unfused import unfused_steps
-from runtime.program.wavefronts import WavefrontStep
 
 if TYPE_CHECKING:
-    from runtime.program.program import Program
+    from graphir.runtime.program.program import Program
 
 Binding: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
 """The inputs of a call as arrays, and the sizes of the symbolic dims."""

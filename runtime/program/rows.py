@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from graphir import DType, Symbol, ops
 from graphir.conversions import convert
+from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.kernels import KERNELS, kernel_of
 from graphir.semantics.sorting import sort_into
-from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"

@@ -19,11 +19,7 @@ from graphir import DType, GraphirError, Op, Symbol, TensorType, ops
 from graphir.lazy import lazy
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
-from graphir.semantics import data_movement as movement
-from graphir.semantics import integer_products, products
-from graphir.semantics.evaluation import contiguous, settings_of
-from graphir.semantics.sums import layout_of_sum
-from runtime.program.blocks import (
+from graphir.runtime.program.blocks import (
     Entering,
     FlatSpace,
     Operand,
@@ -34,14 +30,14 @@ from runtime.program.blocks import (
     laid_out,
     share,
 )
-from runtime.program.codegen.assembly import RegionBody
-from runtime.program.codegen.instructions import entering
-from runtime.program.codegen.scalars import Scalars
-from runtime.program.codegen.tracing import Storage, assign, select
-from runtime.program.cost_model import COST
-from runtime.program.cutting import ACCUMULATIONS, VIEWS, Region
-from runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
-from runtime.program.rows import (
+from graphir.runtime.program.codegen.assembly import RegionBody
+from graphir.runtime.program.codegen.instructions import entering
+from graphir.runtime.program.codegen.scalars import Scalars
+from graphir.runtime.program.codegen.tracing import Storage, assign, select
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import ACCUMULATIONS, VIEWS, Region
+from graphir.runtime.program.memory import Box, Lane, Need, Recycler, ScratchView, Store
+from graphir.runtime.program.rows import (
     LEAF,
     ColumnSpace,
     Parts,
@@ -52,11 +48,15 @@ from runtime.program.rows import (
     halves,
     in_parts,
 )
-from runtime.program.tier import Accumulation, Multiply, Tier
-from runtime.results import REFUSAL_ERRORS, refused
+from graphir.runtime.program.tier import Accumulation, Multiply, Tier
+from graphir.runtime.results import REFUSAL_ERRORS, refused
+from graphir.semantics import data_movement as movement
+from graphir.semantics import integer_products, products
+from graphir.semantics.evaluation import contiguous, settings_of
+from graphir.semantics.sums import layout_of_sum
 
 if TYPE_CHECKING:
-    from runtime.program.wavefronts import WavefrontStep
+    from graphir.runtime.program.wavefronts import WavefrontStep
 
 Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]

@@ -13,11 +13,18 @@ if TYPE_CHECKING:
     import numpy as np
 
     from graphir import DType, Symbol
-    from runtime.program.blocks import Range
-    from runtime.program.cutting import Region
-    from runtime.program.program import Program
-    from runtime.program.rows import ColumnSpace, Tree
-    from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
+    from graphir.runtime.program.blocks import Range
+    from graphir.runtime.program.cutting import Region
+    from graphir.runtime.program.program import Program
+    from graphir.runtime.program.rows import ColumnSpace, Tree
+    from graphir.runtime.program.steps import (
+        Partition,
+        PlanRun,
+        RegionStep,
+        ScalarStep,
+        Taker,
+        Work,
+    )
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
 """When the tier compiles regions: "auto" once compilation pays, "now" at once, "off" never."""

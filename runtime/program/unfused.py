@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graphir import TensorType
-from runtime.program.cost_model import COST
-from runtime.program.steps import CallStep, RegionStep, is_view
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.steps import CallStep, RegionStep, is_view
 
 
 def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:

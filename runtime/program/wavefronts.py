@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.lazy import lazy
-from runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
-from runtime.program.cost_model import COST, LINE
-from runtime.program.memory import Lane, Need, ScratchView, lookup
-from runtime.program.steps import (
+from graphir.runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
+from graphir.runtime.program.cost_model import COST, LINE
+from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.steps import (
     PlanRun,
     RegionStep,
     contiguous_slots,
     native_threads_of,
     threads_of,
 )
-from runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
+from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"

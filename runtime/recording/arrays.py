@@ -9,7 +9,7 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
-from runtime.recording.leaving import (
+from graphir.runtime.recording.leaving import (
     AS_BYTES,
     AS_NUMBER,
     AS_TRUTH,
@@ -18,12 +18,12 @@ from runtime.recording.leaving import (
     number_of,
     reading,
 )
-from runtime.recording.numpy_ import functions, ufuncs
-from runtime.recording.numpy_.calls import callee
-from runtime.recording.numpy_.methods import Methods
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, TracedScalar, active, plains
-from runtime.recording.views.rows import row
+from graphir.runtime.recording.numpy_ import functions, ufuncs
+from graphir.runtime.recording.numpy_.calls import callee
+from graphir.runtime.recording.numpy_.methods import Methods
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import RecordedValue, TracedScalar, active, plains
+from graphir.runtime.recording.views.rows import row
 
 MEMMAP: type[Any] = np.memmap
 """NumPy's own class: a recording has another one in its place."""

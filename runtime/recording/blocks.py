@@ -14,13 +14,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
+from graphir.runtime.recording.numpy_.calls import is_scalar_type, reading_reason, watched_code
+from graphir.runtime.recording.operands import traced_leaves
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.results import leaves
+from graphir.runtime.recording.values import RecordedValue, TracedScalar
 from graphir.source_text import source_tree
-from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
-from runtime.recording.numpy_.calls import is_scalar_type, reading_reason, watched_code
-from runtime.recording.operands import traced_leaves
-from runtime.recording.recorder import Recorder
-from runtime.recording.results import leaves
-from runtime.recording.values import RecordedValue, TracedScalar
 
 
 class BlockFrame(SlotOwner):

@@ -16,8 +16,8 @@ from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
-from runtime.recording.numpy_.dates import integers, is_dated
-from runtime.recording.values import TracedScalar, plains
+from graphir.runtime.recording.numpy_.dates import integers, is_dated
+from graphir.runtime.recording.values import TracedScalar, plains
 
 Array: TypeAlias = NDArray[Any]
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from runtime.recording.values import TracedFloat
+from graphir.runtime.recording.values import TracedFloat
 
 MOST = 100_000
 """The most objects that the search visits."""

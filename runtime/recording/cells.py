@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
-from runtime.recording.blocks import is_result
-from runtime.recording.captured import ITEM, ArraySlot, SlotOwner, names_of, slots
-from runtime.recording.numpy_.calls import restore_code, watched_code
+from graphir.runtime.recording.blocks import is_result
+from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, names_of, slots
+from graphir.runtime.recording.numpy_.calls import restore_code, watched_code
 
 _VALUE = "__graphir_value__"
 """The variable that holds the value of a cell's last expression while the cell runs."""

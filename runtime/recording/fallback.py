@@ -17,12 +17,12 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
-from passes.analysis.value_flows import WRITERS
-from runtime.recording.leaving import AS_NUMBER
-from runtime.recording.numpy_.measured_calls import known_call
-from runtime.recording.operands import traced_leaves
-from runtime.recording.recorder import UNDONE, Recorder
-from runtime.recording.values import (
+from graphir.passes.analysis.value_flows import WRITERS
+from graphir.runtime.recording.leaving import AS_NUMBER
+from graphir.runtime.recording.numpy_.measured_calls import known_call
+from graphir.runtime.recording.operands import traced_leaves
+from graphir.runtime.recording.recorder import UNDONE, Recorder
+from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
     UnrecordedError,

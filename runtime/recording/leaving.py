@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType
-from runtime.recording.values import (
+from graphir.runtime.recording.values import (
     RecordedValue,
     TracedFloat,
     TracedScalar,

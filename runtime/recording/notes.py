@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph, Location, Symbol
-from runtime.audit.library_calls import CallResult
-from runtime.audit.opaque import OpaqueStep
-from runtime.recording.builder import RecordingBuilder
-from runtime.recording.numpy_.dates import integers
-from runtime.recording.operands import operands as operands_of
-from runtime.recording.operands import traced_leaves
-from runtime.recording.values import Array, RecordedValue, RecordingTrace, TracedScalar, plains
+from graphir.runtime.audit.library_calls import CallResult
+from graphir.runtime.audit.opaque import OpaqueStep
+from graphir.runtime.recording.builder import RecordingBuilder
+from graphir.runtime.recording.numpy_.dates import integers
+from graphir.runtime.recording.operands import operands as operands_of
+from graphir.runtime.recording.operands import traced_leaves
+from graphir.runtime.recording.values import (
+    Array,
+    RecordedValue,
+    RecordingTrace,
+    TracedScalar,
+    plains,
+)
 
 _LATELY = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""

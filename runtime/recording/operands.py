@@ -10,11 +10,16 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
-from runtime.recording.structured import structured_trace
-from runtime.recording.values import RecordedValue, RecordingTrace, TracedFloat, TracedScalar
+from graphir.runtime.recording.structured import structured_trace
+from graphir.runtime.recording.values import (
+    RecordedValue,
+    RecordingTrace,
+    TracedFloat,
+    TracedScalar,
+)
 
 if TYPE_CHECKING:
-    from runtime.recording.notes import NotingBuilder
+    from graphir.runtime.recording.notes import NotingBuilder
 
 _DISPATCHER = cast("type[Any]", type(np.sum))
 _SIMPLE = (str, bytes, bool, int, float, complex, type(None), type, np.dtype, np.generic)

@@ -23,20 +23,24 @@ from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.dispatch import origin_in_call
 from graphir.ops.grammar import is_foreign
-from graphir.semantics.library_calls import mapped
-from graphir.semantics.sums import rounds_each_sum
-from runtime.audit.library_calls import CallResult
-from runtime.audit.opaque import OpaqueStep
-from runtime.recording.builder import beyond_range, is_truncation
-from runtime.recording.captured import Brought, arrays_of_numpy
-from runtime.recording.notes import NotingBuilder
-from runtime.recording.numpy_ import dates
-from runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
-from runtime.recording.operands import is_text, is_wide, traced_leaves
-from runtime.recording.operands import operands as operands_of
-from runtime.recording.sites import CallSites
-from runtime.recording.structured import StructuredTrace, Take, leaf_fields, moved, used_fields
-from runtime.recording.values import (
+from graphir.runtime.audit.library_calls import CallResult
+from graphir.runtime.audit.opaque import OpaqueStep
+from graphir.runtime.recording.builder import beyond_range, is_truncation
+from graphir.runtime.recording.captured import Brought, arrays_of_numpy
+from graphir.runtime.recording.notes import NotingBuilder
+from graphir.runtime.recording.numpy_ import dates
+from graphir.runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
+from graphir.runtime.recording.operands import is_text, is_wide, traced_leaves
+from graphir.runtime.recording.operands import operands as operands_of
+from graphir.runtime.recording.sites import CallSites
+from graphir.runtime.recording.structured import (
+    StructuredTrace,
+    Take,
+    leaf_fields,
+    moved,
+    used_fields,
+)
+from graphir.runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
     TracedFloat,
@@ -49,6 +53,8 @@ from runtime.recording.values import (
     trace_of,
     view_trace,
 )
+from graphir.semantics.library_calls import mapped
+from graphir.semantics.sums import rounds_each_sum
 
 Array: TypeAlias = NDArray[Any]
 _ROUNDED_AT_EACH_STEP = ("reduction", "contraction", "rowwise")

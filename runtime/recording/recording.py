@@ -28,24 +28,30 @@ from graphir.dtypes import DTypeLike
 from graphir.escape import printable
 from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
+from graphir.passes import CastReport, cast_report
+from graphir.passes.analysis.casts import Unseen
+from graphir.passes.analysis.casts.unseen import unique_parts
 from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.rule_reports.findings import count_text
-from passes import CastReport, cast_report
-from passes.analysis.casts import Unseen
-from passes.analysis.casts.unseen import unique_parts
-from runtime.audit.audit import audit_recorded
-from runtime.audit.opaque import Beyond, OpaqueStep
-from runtime.progress import Watch
-from runtime.recording.arrays import ArrayRecorder
-from runtime.recording.blocks import BlockFrame, Script, is_computed, is_result, variable_outputs
-from runtime.recording.captured import swapped
-from runtime.recording.cells import CodeCell
-from runtime.recording.notes import Note
-from runtime.recording.numpy_.calls import calls_recorded
-from runtime.recording.numpy_.creation import makers_recorded, random_data
-from runtime.recording.recorder import Recorder
-from runtime.recording.results import (
+from graphir.runtime.audit.audit import audit_recorded
+from graphir.runtime.audit.opaque import Beyond, OpaqueStep
+from graphir.runtime.progress import Watch
+from graphir.runtime.recording.arrays import ArrayRecorder
+from graphir.runtime.recording.blocks import (
+    BlockFrame,
+    Script,
+    is_computed,
+    is_result,
+    variable_outputs,
+)
+from graphir.runtime.recording.captured import swapped
+from graphir.runtime.recording.cells import CodeCell
+from graphir.runtime.recording.notes import Note
+from graphir.runtime.recording.numpy_.calls import calls_recorded
+from graphir.runtime.recording.numpy_.creation import makers_recorded, random_data
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.results import (
     as_returned,
     described,
     leaves,
@@ -53,8 +59,8 @@ from runtime.recording.results import (
     plain_result,
     values_leaving,
 )
-from runtime.recording.sites import CallSites
-from runtime.recording.values import Array, active, plain, recording_with
+from graphir.runtime.recording.sites import CallSites
+from graphir.runtime.recording.values import Array, active, plain, recording_with
 
 
 @dataclass(frozen=True, repr=False)

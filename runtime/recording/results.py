@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from graphir import ops
-from runtime.recording.captured import mapped_tuple, slot_names
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, TracedFloat, TracedScalar, plain
-from runtime.recording.views.indexing import FlatIterator
+from graphir.runtime.recording.captured import mapped_tuple, slot_names
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import RecordedValue, TracedFloat, TracedScalar, plain
+from graphir.runtime.recording.views.indexing import FlatIterator
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph
-from runtime.recording.captured import ArraySlot, swapped
-from runtime.recording.numpy_.creation import MakerPlaces
-from runtime.recording.recorder import Recorder
-from runtime.recording.recording import new_recorder, recorded_slot
-from runtime.recording.results import plain_result
-from runtime.recording.values import plain, recording_with
+from graphir.runtime.recording.captured import ArraySlot, swapped
+from graphir.runtime.recording.numpy_.creation import MakerPlaces
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.recording import new_recorder, recorded_slot
+from graphir.runtime.recording.results import plain_result
+from graphir.runtime.recording.values import plain, recording_with
 
 MOST_VISITS = 400
 """The most objects among the arguments of a call in which a session looks for arrays."""

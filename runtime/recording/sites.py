@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from graphir import Location
 from graphir.location import CompoundLocation
-from passes.analysis.value_flows import bool_leaves, expression_text, leaves, writes
-from runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
+from graphir.passes.analysis.value_flows import bool_leaves, expression_text, leaves, writes
+from graphir.runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.numpy_api.views.layouts import steps_between
-from runtime.recording.values import (
+from graphir.runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,
@@ -27,7 +27,7 @@ from runtime.recording.values import (
 )
 
 if TYPE_CHECKING:
-    from runtime.recording.recorder import Recorder
+    from graphir.runtime.recording.recorder import Recorder
 
 Take: TypeAlias = Callable[[Array], Symbol]
 """A function that returns the symbol of a field at its first use, from its values."""

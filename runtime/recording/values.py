@@ -20,7 +20,7 @@ from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
 from graphir.semantics.library_calls import mapped
 
 if TYPE_CHECKING:
-    from runtime.recording.recorder import Recorder
+    from graphir.runtime.recording.recorder import Recorder
 
 Array: TypeAlias = NDArray[Any]
 

@@ -23,8 +23,8 @@ from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import live_mask
 from graphir.location import UnseenPart
-from runtime.recording.captured import slots
-from runtime.sources.libraries import INSTALLED
+from graphir.runtime.recording.captured import slots
+from graphir.runtime.sources.libraries import INSTALLED
 
 
 class Folding:

@@ -12,13 +12,13 @@ import numpy as np
 from graphir import DType, Graph, GraphError, Location, TensorType
 from graphir.numpy_api.trace import trace
 from graphir.promotion import RulesLike
+from graphir.runtime.optional import optional
+from graphir.runtime.sources.folding import Folding
+from graphir.runtime.sources.jax_.source import from_jax
+from graphir.runtime.sources.libraries import PROJECT, Library
+from graphir.runtime.sources.torch_.source import from_torch, tensors_of
+from graphir.runtime.sources.torch_.tensors import array_of, tensor_of
 from graphir.source_text import displayed_path
-from runtime.optional import optional
-from runtime.sources.folding import Folding
-from runtime.sources.jax_.source import from_jax
-from runtime.sources.libraries import PROJECT, Library
-from runtime.sources.torch_.source import from_torch, tensors_of
-from runtime.sources.torch_.tensors import array_of, tensor_of
 
 
 class ImportedProgram(NamedTuple):

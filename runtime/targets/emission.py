@@ -11,11 +11,11 @@ from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.errors import OperandInfo
 from graphir.ir.liveness import live_mask
 from graphir.ops.dims import Dim
+from graphir.passes import decompose
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime.binding import unknown_of
+from graphir.runtime.results import require_outputs
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
-from passes import decompose
-from passes.rewriter import bodies_of
-from runtime.binding import unknown_of
-from runtime.results import require_outputs
 
 T = TypeVar("T")
 

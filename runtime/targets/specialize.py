@@ -8,8 +8,8 @@ from graphir import Graph, Symbol, TensorType
 from graphir.ops.control import with_bodies
 from graphir.ops.dims import Dim, evaluate, with_sizes
 from graphir.ops.types import TupleType
-from passes.rewriter import Rewriter, bodies_of
-from runtime.targets.emission import TargetError, live_symbols
+from graphir.passes.rewriter import Rewriter, bodies_of
+from graphir.runtime.targets.emission import TargetError, live_symbols
 
 
 def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> Graph:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from graphir import DType, Graph
-from passes import CastReport, cast_report
-from passes.reports.text import report_text
-from runtime.recording import record
-from runtime.testing.signatures import dtype_text, library_of, result_leaves
+from graphir.passes import CastReport, cast_report
+from graphir.passes.reports.text import report_text
+from graphir.runtime.recording import record
+from graphir.runtime.testing.signatures import dtype_text, library_of, result_leaves
 
 
 def casts_of(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> CastReport:
@@ -23,7 +23,7 @@ def _run(
     """Return the dtypes of the results of a call, by their paths, and the report of its casts."""
     library = library_of([*args, *keywords.values()])
     if library:
-        from runtime.sources import from_jax, from_torch
+        from graphir.runtime.sources import from_jax, from_torch
 
         graph: Graph = (from_jax if library == "jax" else from_torch)(function, *args, **keywords)
         several = len(graph.outputs) > 1

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphir import DType, GraphError
+from graphir.runtime.testing.ledger import CallRecord, CastFact, Ledger
+from graphir.runtime.testing.watch import BLANK
 from graphir.source_text import source_line
 from graphir.text.atomic_files import replace_file
-from runtime.testing.ledger import CallRecord, CastFact, Ledger
-from runtime.testing.watch import BLANK
 
 VERSION = 1
 """The version of the format: see baseline.schema.json."""

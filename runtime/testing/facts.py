@@ -14,16 +14,16 @@ from itertools import chain
 from typing import Any, cast
 
 from graphir import DType, Graph, Location, Symbol, ops, rules
+from graphir.passes import Policy
+from graphir.passes.analysis.casts.causes import ImpliedUses
+from graphir.passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.casts.sites import CastSite
+from graphir.passes.analysis.casts.walk import CastWalk
+from graphir.passes.analysis.graph_diff import GraphDiff
+from graphir.passes.reports.words import witness
+from graphir.runtime.testing.instrument import WatchedFunction
+from graphir.runtime.testing.ledger import CallRecord, CastFact, Difference, ResultOrigin
 from graphir.source_text import source_line
-from passes import Policy
-from passes.analysis.casts.causes import ImpliedUses
-from passes.analysis.casts.rows import CastRow
-from passes.analysis.casts.sites import CastSite
-from passes.analysis.casts.walk import CastWalk
-from passes.analysis.graph_diff import GraphDiff
-from passes.reports.words import witness
-from runtime.testing.instrument import WatchedFunction
-from runtime.testing.ledger import CallRecord, CastFact, Difference, ResultOrigin
 
 _FIX_LENGTH = 120
 _MOST_ORIGINS = 6

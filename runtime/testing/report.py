@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from graphir.escape import printable
+from graphir.passes.reports.fitting import fitted
 from graphir.rule_reports.findings import count_text
-from passes.reports.fitting import fitted
-from runtime.testing.baseline import Finding
-from runtime.testing.ledger import CastFact, Difference, Ledger
+from graphir.runtime.testing.baseline import Finding
+from graphir.runtime.testing.ledger import CastFact, Difference, Ledger
 
 SHORT = 10
 """The rows of each table without -v."""

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphir import GraphError, rules
-from passes import Policy
-from runtime.testing import baseline
-from runtime.testing.ledger import Ledger
-from runtime.testing.packages import package_under_test
-from runtime.testing.report import (
+from graphir.passes import Policy
+from graphir.runtime.testing import baseline
+from graphir.runtime.testing.ledger import Ledger
+from graphir.runtime.testing.packages import package_under_test
+from graphir.runtime.testing.report import (
     difference_lines,
     finding_lines,
     forbidden_lines,
     report_lines,
     unseen_gate_lines,
 )
-from runtime.testing.shadow import why_no_shadows
-from runtime.testing.watch import FunctionWatch
+from graphir.runtime.testing.shadow import why_no_shadows
+from graphir.runtime.testing.watch import FunctionWatch
 
 
 class CastsRun:

@@ -46,7 +46,7 @@ from threading import active_count
 from time import monotonic, perf_counter, process_time
 from typing import Any, NoReturn, TypeAlias
 
-from runtime.testing.private_files import (
+from graphir.runtime.testing.private_files import (
     enter_private_files,
     is_storage,
     open_file,

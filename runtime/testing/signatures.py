@@ -100,7 +100,7 @@ def _object_key(kind: Any, value: Any, depth: int) -> Any:
     )
 
 
-_RECORDED = "runtime.recording.arrays"
+_RECORDED = "graphir.runtime.recording.arrays"
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:
@@ -146,7 +146,7 @@ def _text(value: Any, depth: int = 0) -> str:
         return f"np.{cast('Any', value).dtype}"
     if isinstance(value, np.ndarray):
         array = cast("Any", value)
-        is_plain = kind is np.ndarray or kind.__module__.startswith("runtime.recording")
+        is_plain = kind is np.ndarray or kind.__module__.startswith("graphir.runtime.recording")
         prefix = "" if is_plain else f"{kind.__name__} "
         return f"{prefix}{array.dtype}[{','.join(':' * array.ndim)}]"
     dtype = _foreign_dtype(value)

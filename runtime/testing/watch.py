@@ -27,19 +27,24 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import Graph
-from graphir.source_text import source_line
-from passes import Policy
-from runtime.recording import record
-from runtime.recording.captured import UNDER_TEST, ArraySlot, mapped_tuple, slots
-from runtime.recording.numpy_.creation import MakerPlaces, maker_places
-from runtime.recording.session import RecordingSession
-from runtime.recording.values import RecordedValue, TracedScalar, active, plain, recording_with
-from runtime.testing import instrument
-from runtime.testing.dtype_names import HiddenDtypes
-from runtime.testing.facts import Facts, PackagePlaces, Span
-from runtime.testing.instrument import WatchedFunction
-from runtime.testing.ledger import CallRecord, Difference, Ledger, call_from_json
-from runtime.testing.shadow import (
+from graphir.passes import Policy
+from graphir.runtime.recording import record
+from graphir.runtime.recording.captured import UNDER_TEST, ArraySlot, mapped_tuple, slots
+from graphir.runtime.recording.numpy_.creation import MakerPlaces, maker_places
+from graphir.runtime.recording.session import RecordingSession
+from graphir.runtime.recording.values import (
+    RecordedValue,
+    TracedScalar,
+    active,
+    plain,
+    recording_with,
+)
+from graphir.runtime.testing import instrument
+from graphir.runtime.testing.dtype_names import HiddenDtypes
+from graphir.runtime.testing.facts import Facts, PackagePlaces, Span
+from graphir.runtime.testing.instrument import WatchedFunction
+from graphir.runtime.testing.ledger import CallRecord, Difference, Ledger, call_from_json
+from graphir.runtime.testing.shadow import (
     Shadow,
     ShadowSide,
     fork,
@@ -48,7 +53,7 @@ from runtime.testing.shadow import (
     visible_act,
     why_visible,
 )
-from runtime.testing.signatures import (
+from graphir.runtime.testing.signatures import (
     arguments_text,
     array_dtypes,
     call_key,
@@ -56,6 +61,7 @@ from runtime.testing.signatures import (
     library_of,
     result_leaves,
 )
+from graphir.source_text import source_line
 
 MOST_RECORDINGS = 3
 """The most recordings of a function for each signature."""
@@ -583,7 +589,7 @@ class FunctionWatch:
         keywords: Mapping[str, Any],
     ) -> None:
         """Send what a function of JAX or torch does with arrays like these."""
-        from runtime.sources import from_jax, from_torch
+        from graphir.runtime.sources import from_jax, from_torch
 
         assert self._root is not None and self._side is not None
         signature.claims += 1
@@ -694,7 +700,7 @@ def _workers() -> int:
 
 def _warm_up() -> None:
     """Record once, so that shadows find modules and caches loaded."""
-    from runtime.recording.numpy_.calls import watched_code
+    from graphir.runtime.recording.numpy_.calls import watched_code
 
     watched_code("", __file__)
 

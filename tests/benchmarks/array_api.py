@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import array_api
+from graphir.runtime import array_api
 
 RECORDED = 25.0
 """Microseconds that recording an op may take."""

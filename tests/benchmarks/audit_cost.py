@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from passes import CastReport
-from passes.reports import REPORT_FORMATS
-from runtime import record
+from graphir.passes import CastReport
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.runtime import record
 from tests.benchmarks.audit_programs import PROGRAMS, inputs_of
 from tests.support.loading import written
 

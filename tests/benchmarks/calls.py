@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from graphir.numpy_api.trace import trace
-from runtime import Program, jit
+from graphir.runtime import Program, jit
 from tests.benchmarks import whole_numpy as whole
 from tests.benchmarks.kernels import best
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FRESH = """
 import numpy as np, time
 from graphir import Graph, ops
-from runtime import execute
+from graphir.runtime import execute
 start = time.perf_counter()
 g = Graph("first")
 x = g.input("float32", (10,))

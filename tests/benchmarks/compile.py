@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Any
 
 from graphir import DType, Graph
-from passes import Policy, implicit_cast, lower
-from runtime import Program
+from graphir.passes import Policy, implicit_cast, lower
+from graphir.runtime import Program
 
 
 def mixed(nodes: int, **policy: Any) -> Graph:

@@ -23,7 +23,7 @@ import numpy as np
 
 from graphir import Graph, trace
 from graphir.control import cond, fori_loop, scan, while_loop
-from runtime import Program, jit
+from graphir.runtime import Program, jit
 
 
 def scalars(turns: int, ops: int) -> tuple[Graph, list[Any]]:

@@ -27,7 +27,7 @@ from numpy.lib.format import open_memmap
 from numpy.random import default_rng
 
 from graphir import Graph, ops
-from runtime.targets import dask as target
+from graphir.runtime.targets import dask as target
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLUMNS, BLOCK = 1024, (2048, 512)

@@ -17,7 +17,7 @@ from tests.benchmarks.workloads import Workload, names
 
 class Graphir(Engine):
     name, module, chooses = "graphir", "graphir", True
-    imports = ("runtime.program",)
+    imports = ("graphir.runtime.program",)
 
     @property
     def version(self) -> str:
@@ -29,7 +29,7 @@ class Graphir(Engine):
             return "this tree"
 
     def function(self, workload: Workload, n: int, threads: int) -> Function:
-        from runtime.program import Program
+        from graphir.runtime.program import Program
 
         return Program(workload.graph(n), threads=threads)
 

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime import interpret
+from graphir.runtime import interpret
 from tests.benchmarks.alone import ask
 from tests.benchmarks.chart import picture
 from tests.benchmarks.engine import Array, Engine, Function, Unable

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphir import TensorType, trace
-from runtime import jit
+from graphir.runtime import jit
 
 CALL, OPERATION = 3.0, 15.0
 _ROUNDS = 7

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import Graph, Symbol, ops
-from runtime import interpret
-from runtime.program import Program
+from graphir.runtime import interpret
+from graphir.runtime.program import Program
 from tests.benchmarks.engine import Array, Engine, Function, Unable
 from tests.benchmarks.engines import BY_NAME as ENGINES
 from tests.benchmarks.engines import TorchCompile
@@ -56,7 +56,7 @@ class Native(Engine):
     """A Program with or without machine code."""
 
     module, chooses = "llvmlite", True
-    imports = ("runtime.program",)
+    imports = ("graphir.runtime.program",)
 
     def __init__(self, name: str, mode: Any) -> None:
         self.name, self.mode = name, mode

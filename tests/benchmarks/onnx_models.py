@@ -16,7 +16,7 @@ import numpy as np
 import onnxruntime
 from onnx import numpy_helper, parser
 
-from runtime import Program, from_onnx
+from graphir.runtime import Program, from_onnx
 
 _RANDOM = np.random.default_rng(0)
 

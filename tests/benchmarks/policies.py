@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from graphir import Graph
-from passes import Policy
+from graphir.passes import Policy
 from tests.benchmarks.compile import mixed
 
 POLICIES: dict[str, dict[str, Any]] = {

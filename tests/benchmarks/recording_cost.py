@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import record
+from graphir.runtime import record
 from tests.support.recorded_programs import PROGRAMS
 
 LIMIT = 20.0

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from passes import cast_report, implicit_cast
-from passes.reports import REPORT_FORMATS
+from graphir.passes import cast_report, implicit_cast
+from graphir.passes.reports import REPORT_FORMATS
 from tests.benchmarks.compile import mixed
 from tests.benchmarks.policies import PROGRAMS
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime import Program, record
+from graphir.runtime import Program, record
 from tests.numpy_kernels import KERNELS
 
 Make = Callable[[np.random.Generator], tuple[Any, ...]]

@@ -221,7 +221,7 @@ def _load_numpy(name: str, arrays: tuple[np.ndarray, ...], threads: int) -> Load
 
 
 def _load_graphir(name: str, arrays: tuple[np.ndarray, ...], threads: int) -> Loaded:
-    from runtime import jit
+    from graphir.runtime import jit
 
     module = importlib.import_module("tests.benchmarks.whole_numpy")
     return Loaded(jit(getattr(module, name), rules="numpy"), arrays)

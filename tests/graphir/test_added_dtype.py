@@ -21,8 +21,8 @@ import numpy as np
 
 from graphir import DType, Graph, Lattice, ops
 from graphir.conversions import convert
-from passes import cast_report, lower
-from runtime import Program, interpret, targets
+from graphir.passes import cast_report, lower
+from graphir.runtime import Program, interpret, targets
 
 E6M1 = DType("float8_e6m1")
 values = [2.0**-31 * m for m in (0, 1)]

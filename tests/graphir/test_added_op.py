@@ -38,9 +38,9 @@ PROGRAM = """
 import numpy as np
 from graphir import Graph, GraphirError, ops
 from graphir.drawing.graphs import graph_html
-from passes import cast_report, draw, lower
-from runtime.native import tier
-from runtime import Program, array_api as xp, interpret, jit, record, targets
+from graphir.passes import cast_report, draw, lower
+from graphir.runtime.native import tier
+from graphir.runtime import Program, array_api as xp, interpret, jit, record, targets
 
 values = np.float32([0, -0.0, 0.5, 3, -7.25, 200, np.inf, np.nan])
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph
-from passes import legalize, weak_types
-from runtime import execute, interpret
+from graphir.passes import legalize, weak_types
+from graphir.runtime import execute, interpret
 from tests.support.tables import every
 
 E8M0 = DType.float8_e8m0fnu

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, trace
-from runtime import jit
+from graphir.runtime import jit
 from tests.support.tables import every
 
 OWN = tuple(

@@ -123,8 +123,8 @@ import inspect
 import numpy as np
 from graphir import Graph, ops, rules
 from graphir.drawing.graphs import graph_html
-from passes import cast_report, draw, lower
-from runtime import Program, execute, interpret, jit
+from graphir.passes import cast_report, draw, lower
+from graphir.runtime import Program, execute, interpret, jit
 
 g = Graph("g", rules="mine")
 x = g.input("int8", ("n",), name="x")
@@ -187,8 +187,8 @@ WRONG = {
 COMPOSITES = """
 import numpy as np
 from graphir import Graph, ops
-from passes import lower
-from runtime import Program, interpret, targets
+from graphir.passes import lower
+from graphir.runtime import Program, interpret, targets
 
 g = Graph("c", rules="numpy")
 x = g.input("float32", (2, 3), name="x")

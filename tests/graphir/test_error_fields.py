@@ -13,8 +13,8 @@ import pytest
 from graphir import DType, ExecutionError, Graph, GraphError, GraphirError, ParseError, ops
 from graphir.errors import Fix, OperandInfo, PromotionError, RulesFix, ShapeError
 from graphir.lattice.order import Cyclic, Lattice
-from passes import Pipeline
-from runtime import array_api, execute
+from graphir.passes import Pipeline
+from graphir.runtime import array_api, execute
 from tests.support.refusals import refuses
 from tests.support.tables import every
 

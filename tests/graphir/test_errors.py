@@ -23,7 +23,7 @@ from graphir import (
     TensorType,
     ops,
 )
-from runtime import execute, interpret
+from graphir.runtime import execute, interpret
 from tests.support.refusals import refuses
 from tests.support.tables import every
 

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from graphir import Graph, GraphirError, Lattice, explain, laws
-from passes import Policy, cast_report, diff, draw
-from passes.reports import REPORT_FORMATS
-from runtime.cli.main import main
+from graphir import Graph, GraphirError, Lattice, explain, laws, runtime
+from graphir.passes import Policy, cast_report, diff, draw
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.runtime.cli.main import main
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\x08\x7f\x9b31m\u202e\u2066\u200f\u2028\ud800\0"
 ESCAPED = json.dumps(HOSTILE)[1:-1].replace("\x7f", "\\u007f")

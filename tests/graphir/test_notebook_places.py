@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from graphir import CastWarning, PromotionError, source_text
-from passes import cast_report
-from passes.reports import REPORT_FORMATS
-from passes.reports.text import report_details
-from runtime import record
+from graphir.passes import cast_report
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.text import report_details
+from graphir.runtime import record
 from tests.support.notebooks import Notebook, notebook_shell
 
 
@@ -72,7 +72,7 @@ def test_errors_name_the_cell(notebook: Notebook) -> None:
 def test_warnings_name_the_cell(notebook: Notebook) -> None:
     cell = CELL.replace('Graph("g")', 'Graph("g", policy=Policy(warn="lossy"))')
     with pytest.warns(CastWarning, match=r"lhs: int16\[n\] \(In\[1\]:2:5\)") as warned:
-        notebook.run(f"from passes import Policy; {cell}")
+        notebook.run(f"from graphir.passes import Policy; {cell}")
     assert [(each.filename, each.lineno) for each in warned] == [("In[1]", 4)]
 
 

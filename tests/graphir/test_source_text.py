@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from graphir import Graph, source_text
-from passes import Policy, cast_report
-from passes.reports import REPORT_FORMATS
-from runtime.cli.main import main
+from graphir.passes import Policy, cast_report
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.runtime.cli.main import main
 from tests import ROOT
 
 SECRET = "hunter2 = the_secret_value"
@@ -115,14 +115,14 @@ try:
     x + y
 except GraphirError as error:
     print(isinstance(error, TypeError), "<string>:8" in str(error))
-from passes import cast_report
-from runtime import record
+from graphir.passes import cast_report
+from graphir.runtime import record
 import numpy as np
 g = Graph("g")
 g.output(g.input("int16", name="x") + g.input("float32", name="y"))
 print(str(cast_report(g)).count("implicit"))
 print(str(record(lambda x: x + np.float64(1), np.ones(3, np.float32)).audit()).count("implicit"))
-from runtime.cli.main import main
+from graphir.runtime.cli.main import main
 print(main(["casts", "net.gir"]), main(["promote", "int8", "float32"]))
 """
     root = ROOT

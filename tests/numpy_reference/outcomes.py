@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import GraphirError
-from runtime import interpret, jit, record
+from graphir.runtime import interpret, jit, record
 from tests.numpy_reference.arguments import UNSET, Call
 
 RUNS, PLAINLY, REFUSED, WRONG, RAISES = "runs", "runs plainly", "refused", "wrong", "raises"

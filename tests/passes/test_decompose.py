@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphError, Op, ops
+from graphir.passes import decompose, lower
+from graphir.runtime import interpret
 from graphir.semantics.evaluation import machine
-from passes import decompose, lower
-from runtime import interpret
 from tests.runtime.targets.target_bounds import Asked, distance, magnitude, same_bits
 from tests.runtime.targets.target_engines import drawn
 from tests.runtime.targets.target_table import rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphir import DType, Graph
-from passes import common_subexpressions, dead_code, fold_constants, simplify_casts
+from graphir.passes import common_subexpressions, dead_code, fold_constants, simplify_casts
 from tests.support.rewrites import becomes, stays
 
 # -- simplify_casts

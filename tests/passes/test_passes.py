@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops
-from passes import (
+from graphir.passes import (
     Pipeline,
     common_subexpressions,
     dead_code,
@@ -19,7 +19,7 @@ from passes import (
     simplify_casts,
     weak_types,
 )
-from runtime import interpret
+from graphir.runtime import interpret
 from tests.support.evaluator import same
 from tests.support.rewrites import becomes, parse, stays
 

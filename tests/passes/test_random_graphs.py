@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, Op, Symbol, ops
 from graphir.ops.attribute_record import content_of
 from graphir.ops.control import with_bodies
-from graphir.text.printer import large_constants
-from passes import (
+from graphir.passes import (
     Pipeline,
     common_subexpressions,
     dead_code,
@@ -29,8 +28,9 @@ from passes import (
     simplify_casts,
     weak_types,
 )
-from passes.rewriter import bodies_of
-from runtime import execute, interpret
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime import execute, interpret
+from graphir.text.printer import large_constants
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import FUNCTIONS, agree, evaluate, outcome

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, PromotionError, Symbol, ops
-from passes import simplify_casts
-from runtime import interpret
+from graphir.passes import simplify_casts
+from graphir.runtime import interpret
 from tests.support.evaluator import same
 from tests.support.strategies import pool, whole_bytes
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from graphir import GraphirError
-from runtime import array_api
+from graphir.runtime import array_api
 
 Row = tuple[str, str]
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import runtime
-from graphir import DType, Graph, GraphirError
+from graphir import DType, Graph, GraphirError, runtime
 from graphir.conversions import convert
 from tests.peers.graphs import OURS, Case, Conversion, Library, Run, applied
 from tests.peers.steps import (

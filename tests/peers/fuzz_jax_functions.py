@@ -101,7 +101,7 @@ def _noisy_runs(program: Program, path: str) -> list[list[np.ndarray]]:
 def _run_front_end(program: Program, namespace: dict[str, Any]) -> list[np.ndarray] | Outcome:
     """The results of graphir, or the outcome of its exception."""
     from graphir import GraphirError
-    from runtime import from_jax, interpret
+    from graphir.runtime import from_jax, interpret
 
     stage = "from_jax"
     try:

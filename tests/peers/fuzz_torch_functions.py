@@ -100,7 +100,7 @@ def _noisy_runs(program: Program, path: str) -> list[list[np.ndarray]]:
 def _run_front_end(program: Program, path: str) -> list[np.ndarray] | Outcome:
     """The results of graphir, or the outcome of its exception."""
     from graphir import GraphirError
-    from runtime import from_torch, interpret
+    from graphir.runtime import from_torch, interpret
 
     stage = "from_torch"
     namespace = load_program(program, path)

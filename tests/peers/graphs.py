@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-import runtime
-from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
+from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops, runtime
 from graphir.conversions import convert
 from tests.peers.steps import (
     IN_PLACE,

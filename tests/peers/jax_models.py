@@ -325,7 +325,7 @@ def jaxpr_dtypes(jaxpr: Any) -> Iterator[str]:
 def graph_dtypes(graph: Any) -> Iterator[str]:
     """The dtypes of all values of a graph and of those inside it; of opaque values none."""
     from graphir import TensorType
-    from passes.rewriter import bodies_of
+    from graphir.passes.rewriter import bodies_of
 
     for symbol in graph:
         parts = getattr(symbol.type, "parts", (symbol.type,))
@@ -340,9 +340,9 @@ def leaves(value: Any) -> list[np.ndarray]:
 
 def run_graphir(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, str]:
     """Results of the graph, and dtypes of its values that the jaxpr does not have."""
-    from passes import implicit_cast
-    from passes.weak_types import weak_types
-    from runtime import from_jax, interpret
+    from graphir.passes import implicit_cast
+    from graphir.passes.weak_types import weak_types
+    from graphir.runtime import from_jax, interpret
 
     graph = from_jax(function, *arguments)
     known = set(jaxpr_dtypes(jax.make_jaxpr(function)(*arguments).jaxpr))

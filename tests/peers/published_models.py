@@ -234,8 +234,7 @@ def relative_error(value: np.ndarray, wanted: np.ndarray) -> tuple[float, int]:
 
 def run_audits(path: str, session: Any, inputs: Arrays, wanted: list[np.ndarray]) -> Row:
     """Audit a model, and compare the errors of float16 with those of the converted model."""
-    import runtime
-    from graphir import GraphirError
+    from graphir import GraphirError, runtime
 
     sizes, shapes = symbolic_sizes(session, inputs)
     row: Row = {}
@@ -403,8 +402,7 @@ def compare(
 
 def run_graphir(path: str, session: Any, inputs: Arrays, wanted: list[np.ndarray]) -> Row:
     """Import and run a model, first as it is, then with its sizes stated."""
-    import runtime
-    from graphir import GraphirError
+    from graphir import GraphirError, runtime
 
     sizes, shapes = symbolic_sizes(session, inputs)
     names = [node.name for node in session.get_outputs()]

@@ -13,8 +13,7 @@ pytest.importorskip("array_api_strict", reason="array-api-strict is not installe
 
 import array_api_strict as xp
 
-import runtime
-from graphir import DType, Graph, GraphirError, TensorType, ops
+from graphir import DType, Graph, GraphirError, TensorType, ops, runtime
 from graphir.promotion.array_api import ARRAY_API
 from tests.peers import CALLS, Deviation, Operand, array_api, differences, ours, unexplained
 from tests.support.tables import every

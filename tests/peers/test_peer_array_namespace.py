@@ -1,4 +1,4 @@
-"""runtime.array_api against array-api-strict under 2025.12: names, signatures, what the year added.
+"""graphir.runtime.array_api against array-api-strict under 2025.12: names, signatures, what the year added.
 
 A call of both namespaces gives the same dtype, shape and values, or both refuse it.
 """
@@ -18,8 +18,8 @@ pytest.importorskip("array_api_strict", reason="array-api-strict is not installe
 import array_api_strict as strict
 
 from graphir import DType, GraphirError
-from runtime import array_api
-from runtime.array_api.dtypes import ALL
+from graphir.runtime import array_api
+from graphir.runtime.array_api.dtypes import ALL
 from tests.support.tables import every
 
 if np.lib.NumpyVersion(strict.__version__) < "2.6.0":

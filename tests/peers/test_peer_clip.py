@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, ops
-from runtime import interpret, jit
+from graphir.runtime import interpret, jit
 from tests.peers import numpy_ as numpy
 
 Bound: TypeAlias = "tuple[DType, bool] | bool | int | float | complex | None"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph, GraphirError
-from runtime import Program, array_api, execute, interpret, jit
+from graphir.runtime import Program, array_api, execute, interpret, jit
 
 F32 = np.array([1.5, -0.0, np.nan, 2.0**-149], np.float32)
 

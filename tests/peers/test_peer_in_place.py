@@ -13,7 +13,7 @@ import pytest
 
 from graphir import DType, Graph, rule_sets, rules
 from graphir.promotion.numpy_ import NUMPY
-from runtime import interpret
+from graphir.runtime import interpret
 from tests.peers import IN_PLACE, Operand, in_place
 from tests.peers import numpy_ as numpy
 from tests.support.tables import every

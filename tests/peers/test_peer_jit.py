@@ -15,8 +15,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed, so nothing is com
 import jax
 import torch
 
-import runtime
-from graphir import DType, GraphirError
+from graphir import DType, GraphirError, runtime
 from tests.peers.jax_ import settings
 from tests.support.tables import every
 

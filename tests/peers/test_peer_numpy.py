@@ -15,7 +15,7 @@ import pytest
 
 from graphir import DType, ExecutionError, Graph, GraphirError, TensorType, ops
 from graphir.promotion.numpy_ import NUMPY
-from runtime import interpret
+from graphir.runtime import interpret
 from tests.peers import (
     CALLS,
     Deviation,

@@ -16,8 +16,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed, so nothin
 
 import tensorflow as tf
 
-import runtime
-from graphir import DType, Graph, GraphirError, PromotionRules, TensorType, ops
+from graphir import DType, Graph, GraphirError, PromotionRules, TensorType, ops, runtime
 from graphir.promotion.tensorflow import TENSORFLOW
 from graphir.promotion.tf_legacy import TF_LEGACY
 from graphir.promotion.tf_modes import TF_ALL, TF_SAFE

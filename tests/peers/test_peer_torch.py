@@ -14,8 +14,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed, so nothing is com
 
 import torch
 
-import runtime
-from graphir import DType, Graph, GraphirError, TensorType, ops
+from graphir import DType, Graph, GraphirError, TensorType, ops, runtime
 from graphir.promotion.torch import TORCH as NEWEST
 from tests.peers import CALLS, Deviation, Operand, any_complex, differences, ours, unexplained
 from tests.peers import torch_ as peer

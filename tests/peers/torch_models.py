@@ -301,7 +301,7 @@ def check_program(name: str, front_end: str) -> str:
             with torch.backends.mkldnn.flags(enabled=False):
                 got = leaves(_flat(function(*arguments)))
         else:
-            from runtime import from_torch, interpret
+            from graphir.runtime import from_torch, interpret
 
             graph = from_torch(function, *arguments)
             extra = _tensor_dtypes(graph) - seen.names - {"int64", "bool"}

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from graphir import GraphirError
-from passes import lower
-from runtime import Program, array_api, interpret, jit, record
+from graphir.passes import lower
+from graphir.runtime import Program, array_api, interpret, jit, record
 from tests.runtime.view_programs import (
     NUMPY,
     STANDARD,

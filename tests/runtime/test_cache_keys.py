@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import interpret, jit, record
+from graphir.runtime import interpret, jit, record
 from tests.support.tables import every
 
 X = np.arange(1.0, 4.0)

@@ -11,10 +11,10 @@ import pytest
 from graphir import Graph, Lattice, TensorType, explain, lattice, laws, rules, trace
 from graphir.escape import BRIEF, brief
 from graphir.markup import LARGEST, fragment, paragraphs, table, verbatim
+from graphir.passes import cast_report, diff
 from graphir.promotion import registry
-from passes import cast_report, diff
-from runtime import Program, record
-from runtime.program.report import MachineCode
+from graphir.runtime import Program, record
+from graphir.runtime.program.report import MachineCode
 from tests.passes.reports.hostile_reports import HOSTILE, report_of
 from tests.support.reports import Elements, audited, mixed
 from tests.support.tables import every

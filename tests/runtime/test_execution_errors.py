@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError, Graph, ops
-from passes import implicit_cast, lower
-from runtime import Program, execute, interpret
+from graphir.passes import implicit_cast, lower
+from graphir.runtime import Program, execute, interpret
 from tests.support.tables import every
 
 BF16 = Graph("g").input("bfloat16").dtype.to_numpy()
@@ -91,7 +91,7 @@ MEMORY = """
 import os, resource
 import numpy as np
 from graphir import ExecutionError, Graph, ops
-from runtime import Program, interpret
+from graphir.runtime import Program, interpret
 g = Graph("g")
 x = g.input("float32", (2_000_000,))
 y = ops.sort(ops.exp(x), axis=0)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError, Graph
-from passes import lower
-from passes.analysis.rebuild import rebuild
-from runtime import Program, audit, execute, interpret
+from graphir.passes import lower
+from graphir.passes.analysis.rebuild import rebuild
+from graphir.runtime import Program, audit, execute, interpret
 from tests.support.tables import every
 
 X, W = np.array([1.0, 2.0], "float32"), np.array([0.5, 0.25], "float32")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError
-from runtime import Program, audit, execute, from_jax, from_torch, interpret
+from graphir.runtime import Program, audit, execute, from_jax, from_torch, interpret
 
 jax = pytest.importorskip("jax")
 torch = pytest.importorskip("torch")

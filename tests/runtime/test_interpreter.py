@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, ExecutionError, Graph, ops
-from passes import implicit_cast, lower
-from runtime import execute, interpret
+from graphir.passes import implicit_cast, lower
+from graphir.runtime import execute, interpret
 from tests.support.evaluator import same
 from tests.support.tables import every
 

@@ -17,8 +17,15 @@ from graphir.numpy_api.arrays import boundary, makers, writers
 from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, SymbolicSelection
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.signatures import bound, names_of, signature_of
-from runtime import interpret, jit, record
-from runtime.recording.numpy_ import creation, functions, method_ops, methods, ufunc_methods, ufuncs
+from graphir.runtime import interpret, jit, record
+from graphir.runtime.recording.numpy_ import (
+    creation,
+    functions,
+    method_ops,
+    methods,
+    ufunc_methods,
+    ufuncs,
+)
 from tests.support.replays import identical
 
 X = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphirError
-from runtime import interpret, jit, record
+from graphir.runtime import interpret, jit, record
 
 Y = np.arange(1.0, 9.0)
 WHOLE = [2, 0, 3, 0, 0, -2, 4, 0]

@@ -12,11 +12,11 @@ import pytest
 
 from graphir import Graph, GraphirError, ops, trace
 from graphir.numpy_api.elision import LEAST_BYTES
+from graphir.passes import rebuild
+from graphir.passes.pipeline import lower_to_ops
+from graphir.runtime import array_api as xp
+from graphir.runtime import execute, interpret, jit, record, targets
 from graphir.semantics.library_calls import MemoryLayout
-from passes import rebuild
-from passes.pipeline import lower_to_ops
-from runtime import array_api as xp
-from runtime import execute, interpret, jit, record, targets
 from tests.support.tables import every
 
 RUNS: dict[str, Callable[..., Any]] = {

@@ -15,8 +15,8 @@ import pytest
 
 import graphir
 from graphir import Graph, GraphirError, PromotionError
-from passes import CastReport
-from runtime.recording.values import active
+from graphir.passes import CastReport
+from graphir.runtime.recording.values import active
 from tests.support.notebooks import Notebook, Outputs, UsageError, notebook_shell
 
 

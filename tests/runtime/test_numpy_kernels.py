@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphirError
-from runtime import Program, jit, record
+from graphir.runtime import Program, jit, record
 from tests.numpy_kernels import KERNELS, KINDS
 from tests.support.replays import leaves, same_results
 from tests.support.tables import every

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from runtime.progress import Pulse
+from graphir.runtime.progress import Pulse
 
 
 class Terminal(io.StringIO):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from runtime import Program, array_api, jit
-from runtime.program.memory import Recycler
-from runtime.references import counts_references
+from graphir.runtime import Program, array_api, jit
+from graphir.runtime.program.memory import Recycler
+from graphir.runtime.references import counts_references
 
 
 @pytest.fixture

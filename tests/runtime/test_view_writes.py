@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphirError
-from runtime import interpret, jit, record
+from graphir.runtime import interpret, jit, record
 
 ARRAYS: dict[str, Any] = {
     "x": np.arange(1.0, 25.0).reshape(4, 6),

@@ -16,7 +16,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from graphir import GraphirError, TensorType, ops, trace
-from runtime import audit, interpret, jit, record
+from graphir.runtime import audit, interpret, jit, record
 from tests.support.replays import EXACT, gives_again
 from tests.support.tables import every
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from graphir import Graph, ops
-from runtime import Program, interpret, workers
-from runtime.workers import run_aside
+from graphir.runtime import Program, interpret, workers
+from graphir.runtime.workers import run_aside
 from tests.support.evaluator import same
 
 
@@ -155,7 +155,7 @@ def test_a_fork_ends_the_workers_and_its_child_has_its_own() -> None:
 _LAST = """
 import numpy as np, warnings, os
 from graphir import Graph, ops
-from runtime import Program, workers
+from graphir.runtime import Program, workers
 workers.WAIT = 60
 warnings.simplefilter("error")
 graph = Graph("exp")

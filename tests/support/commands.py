@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from contextlib import redirect_stderr, redirect_stdout
 
-from runtime.cli.main import main
+from graphir.runtime.cli.main import main
 
 
 def cli(*argv: object) -> tuple[int, str, str]:

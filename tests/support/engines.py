@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 
 from graphir import DType, Graph, GraphirError, Symbol, ops
+from graphir.passes import lower
+from graphir.runtime.binding import sizes_of
 from graphir.semantics.evaluation import apply
 from graphir.semantics.kernels import KERNELS
-from passes import lower
-from runtime.binding import sizes_of
 from tests.peers import CALLS
 from tests.support.evaluator import same
 from tests.support.op_rows import ROWS

@@ -30,8 +30,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _IMPORTED = (
     *("pytest", "numpy", "networkx", "graphir.public", "graphir.pytest_plugin"),
-    *("passes.reports.html", "runtime.audit", "runtime.cli.main", "runtime.jit"),
-    *("runtime.recording", "runtime.testing.run"),
+    *(
+        "graphir.passes.reports.html",
+        "graphir.runtime.audit",
+        "graphir.runtime.cli.main",
+        "graphir.runtime.jit",
+    ),
+    *("graphir.runtime.recording", "graphir.runtime.testing.run"),
 )
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from graphir import DType, Graph, Op, PromotionError, Symbol, ops
 from graphir.conversions import convert
-from runtime import Program, interpret
-from runtime.native import tier
-from runtime.program import plans
-from runtime.program.cutting import Region
-from runtime.program.plans import Plan
-from runtime.program.rows import sums_by_halves
+from graphir.runtime import Program, interpret
+from graphir.runtime.native import tier
+from graphir.runtime.program import plans
+from graphir.runtime.program.cutting import Region
+from graphir.runtime.program.plans import Plan
+from graphir.runtime.program.rows import sums_by_halves
 from tests.support.evaluator import agree, outcome, same
 from tests.support.rounding import edges, float_edges, integer_traps
 from tests.support.strategies import STRONG, pool

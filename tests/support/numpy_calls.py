@@ -10,7 +10,7 @@ import numpy as np
 
 from graphir import Graph, Symbol
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
-from runtime import interpret
+from graphir.runtime import interpret
 
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]
 

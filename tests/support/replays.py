@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime import interpret
+from graphir.runtime import interpret
 
 
 def leaves(value):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import graphir
 from graphir import Location
-from passes.analysis.casts import CastReport, CastRow, OutputError
-from passes.analysis.expressions import dtype_position
-from passes.reports import words
-from passes.reports.text import report_text
+from graphir.passes.analysis.casts import CastReport, CastRow, OutputError
+from graphir.passes.analysis.expressions import dtype_position
+from graphir.passes.reports import words
+from graphir.passes.reports.text import report_text
 
 NEAR = 0.005
 """The shares of a report are printed in whole percents."""

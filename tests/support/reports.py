@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from graphir import Graph, ops
-from passes import CastReport, CastRow, cast_report
-from passes.analysis.casts import Measured, OutputError
+from graphir.passes import CastReport, CastRow, cast_report
+from graphir.passes.analysis.casts import Measured, OutputError
 from tests.support.loading import example
 
 VOID = {"meta", "input", "br", "wbr"}

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphir
-import passes
-import runtime
-from graphir import DType, Graph, Lattice, PromotionRules, Symbol, ops
+from graphir import DType, Graph, Lattice, PromotionRules, Symbol, ops, passes, runtime
 
 Array = NDArray[np.float32]
 

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from passes import CastReport
-from runtime import record
+from graphir.passes import CastReport
+from graphir.runtime import record
 from tests.support.report_checks import faults
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from graphir import DType, Graph, Location, Symbol, ops
 from graphir.location import LEGALIZE
-from passes.analysis.casts.conversion import CastConversion
-from passes.analysis.casts.rows import CastRow
-from passes.analysis.expressions import Expression, expression
+from graphir.passes.analysis.casts.conversion import CastConversion
+from graphir.passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.expressions import Expression, expression
 
 
 class CastUse(NamedTuple):

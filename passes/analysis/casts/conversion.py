@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from graphir import DType, PromotionRules
 from graphir.location import ASSIGN, NUMPY, CastKind, kind_of_rule
 from graphir.loss import Loss, literal_loss, loss
-from passes.analysis.casts.damage import relative_error
+from graphir.passes.analysis.casts.damage import relative_error
 
 Kind: TypeAlias = Literal[CastKind, "literal"]
 """The kind of a cast; "literal" is the conversion of a Python number, which needs no cast op."""

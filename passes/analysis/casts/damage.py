@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.conversion import CastConversion
+    from graphir.passes.analysis.casts.conversion import CastConversion
 
 
 def relative_error(conversion: CastConversion) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphir import PromotionRules, ops
-from passes.analysis import suggestions
-from passes.analysis.cast_syntax import syntax_of
-from passes.analysis.suggestions import Promotion
+from graphir.passes.analysis import suggestions
+from graphir.passes.analysis.cast_syntax import syntax_of
+from graphir.passes.analysis.suggestions import Promotion
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.rows import CastRow
+    from graphir.passes.analysis.casts.rows import CastRow
 
 
 def fix(row: CastRow) -> str:

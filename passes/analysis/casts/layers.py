@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir import Location
 from graphir.ops.dims import Size, total
-from passes.analysis.casts.measured import Measured
-from passes.analysis.casts.rows import CastRow, size_json
+from graphir.passes.analysis.casts.measured import Measured
+from graphir.passes.analysis.casts.rows import CastRow, size_json
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.report import CastReport
+    from graphir.passes.analysis.casts.report import CastReport
 
 
 class LayerTotals(NamedTuple):

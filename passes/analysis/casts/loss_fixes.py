@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphir import DType, Symbol, ops
+from graphir.passes.analysis.array_makers import widened_array
+from graphir.passes.analysis.cast_syntax import syntax_of
+from graphir.passes.analysis.expressions import Expression, expression, statement, with_dtype
+from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
 from graphir.source_text import source_line
-from passes.analysis.array_makers import widened_array
-from passes.analysis.cast_syntax import syntax_of
-from passes.analysis.expressions import Expression, expression, statement, with_dtype
-from passes.analysis.suggestions import UncastOp, operand_name, rewritten
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.losses import LossRow
-    from passes.analysis.casts.rows import CastRow
+    from graphir.passes.analysis.casts.losses import LossRow
+    from graphir.passes.analysis.casts.rows import CastRow
 
 
 def loss_fix(row: LossRow) -> str:

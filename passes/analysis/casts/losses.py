@@ -7,11 +7,11 @@ from functools import cache, cached_property
 
 from graphir import DType, Symbol
 from graphir.loss import Loss, LossKind
-from passes.analysis.casts.causes import Uses
-from passes.analysis.casts.conversion import CastConversion, StepLoss
-from passes.analysis.casts.loss_fixes import loss_fix
-from passes.analysis.casts.measured import Measured
-from passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.casts.causes import Uses
+from graphir.passes.analysis.casts.conversion import CastConversion, StepLoss
+from graphir.passes.analysis.casts.loss_fixes import loss_fix
+from graphir.passes.analysis.casts.measured import Measured
+from graphir.passes.analysis.casts.rows import CastRow
 
 _KINDS: Mapping[StepLoss, LossKind] = {
     "wrap": "range",

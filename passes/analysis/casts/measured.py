@@ -1,6 +1,6 @@
 """Measurements of a run: the changes by each cast, and the errors of the outputs.
 
-`runtime.audit` creates them; the report and its rows carry them.
+`graphir.runtime.audit` creates them; the report and its rows carry them.
 """
 
 from __future__ import annotations

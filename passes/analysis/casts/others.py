@@ -13,8 +13,8 @@ from graphir.ir.operands import number_of
 from graphir.rule_reports.explanation import reason
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.causes import Answers
-    from passes.analysis.casts.rows import CastRow
+    from graphir.passes.analysis.casts.causes import Answers
+    from graphir.passes.analysis.casts.rows import CastRow
 
 
 def others(row: CastRow) -> Mapping[str, DType | str]:

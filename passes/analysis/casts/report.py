@@ -19,26 +19,26 @@ from graphir.ir.inlining import inlined
 from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE
 from graphir.loss import LOSS_KINDS, LossKind
-from graphir.promotion import RulesLike
-from passes.analysis.casts.causes import Uses
-from passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
-from passes.analysis.casts.layers import LayerTotals, layers
-from passes.analysis.casts.losses import LossRow
-from passes.analysis.casts.measured import Measured, OutputError, Unseen
-from passes.analysis.casts.ranking import ranked
-from passes.analysis.casts.rows import CastRow
-from passes.analysis.casts.sites import CastSites
-from passes.analysis.casts.unseen import parts_unseen, unique_parts
-from passes.analysis.casts.walk import CastWalk
-from passes.analysis.casts.widening import (
+from graphir.passes.analysis.casts.causes import Uses
+from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
+from graphir.passes.analysis.casts.layers import LayerTotals, layers
+from graphir.passes.analysis.casts.losses import LossRow
+from graphir.passes.analysis.casts.measured import Measured, OutputError, Unseen
+from graphir.passes.analysis.casts.ranking import ranked
+from graphir.passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.casts.sites import CastSites
+from graphir.passes.analysis.casts.unseen import parts_unseen, unique_parts
+from graphir.passes.analysis.casts.walk import CastWalk
+from graphir.passes.analysis.casts.widening import (
     InnerWidening,
     Widening,
     inner_widenings,
     widenings,
 )
-from passes.analysis.graph_diff import GraphDiff
-from passes.analysis.policies.patterns import cast_pattern
-from passes.implicit_cast import implicit_cast
+from graphir.passes.analysis.graph_diff import GraphDiff
+from graphir.passes.analysis.policies.patterns import cast_pattern
+from graphir.passes.implicit_cast import implicit_cast
+from graphir.promotion import RulesLike
 
 
 class CastReport(Sequence[CastRow]):
@@ -176,7 +176,7 @@ class CastReport(Sequence[CastRow]):
     @property
     def sentences(self) -> list[str]:
         """The sentences that explain wide results, wrapped integers and large errors."""
-        from passes.reports.sentences import sentences
+        from graphir.passes.reports.sentences import sentences
 
         return sentences(self._unfiltered)
 
@@ -246,12 +246,12 @@ class CastReport(Sequence[CastRow]):
 
     def to_json(self) -> str:
         """Return the report as a JSON document."""
-        from passes.reports.json_ import report_json
+        from graphir.passes.reports.json_ import report_json
 
         return report_json(self)
 
     def __str__(self) -> str:
-        from passes.reports.text import terminal_text
+        from graphir.passes.reports.text import terminal_text
 
         return terminal_text(self)
 
@@ -260,7 +260,7 @@ class CastReport(Sequence[CastRow]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from passes.reports.notebook import report_fragment
+        from graphir.passes.reports.notebook import report_fragment
 
         return report_fragment(self)
 

@@ -11,16 +11,16 @@ from graphir.ir.inlining import runs_of
 from graphir.location import INTERMEDIATE
 from graphir.loss import Loss
 from graphir.ops.dims import Size
-from passes.analysis.casts import fixes
-from passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
-from passes.analysis.casts.loss_fixes import measured_fix
-from passes.analysis.casts.measured import Measured
-from passes.analysis.casts.others import others
-from passes.analysis.casts.widening import demanding
-from passes.analysis.expressions import Expression
+from graphir.passes.analysis.casts import fixes
+from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
+from graphir.passes.analysis.casts.loss_fixes import measured_fix
+from graphir.passes.analysis.casts.measured import Measured
+from graphir.passes.analysis.casts.others import others
+from graphir.passes.analysis.casts.widening import demanding
+from graphir.passes.analysis.expressions import Expression
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.causes import Uses
+    from graphir.passes.analysis.casts.causes import Uses
 
 
 class CastRow:
@@ -226,7 +226,7 @@ class CastRow:
 
     def to_json(self) -> dict[str, Any]:
         """Return the row for JSON (see casts.schema.json), as a site of one use."""
-        from passes.analysis.casts.sites import CastSite
+        from graphir.passes.analysis.casts.sites import CastSite
 
         return CastSite(self).to_json()
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, overload
 from graphir import Symbol, TensorType
 from graphir.ir.inlining import runs_of
 from graphir.ops.dims import Size, total
-from passes.analysis.casts.conversion import CastConversion
-from passes.analysis.casts.measured import Measured, plain
-from passes.analysis.casts.rows import CastRow, size_json
+from graphir.passes.analysis.casts.conversion import CastConversion
+from graphir.passes.analysis.casts.measured import Measured, plain
+from graphir.passes.analysis.casts.rows import CastRow, size_json
 
 
 class CastSite:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from graphir import DType, Graph, Symbol, ops
 from graphir.ir.liveness import live_mask
 from graphir.ops.control import Callee, bodies
-from passes.analysis.casts.measured import Unseen
+from graphir.passes.analysis.casts.measured import Unseen
 
 
 def parts_unseen(graph: Graph) -> list[Unseen]:

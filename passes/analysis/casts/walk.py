@@ -17,8 +17,8 @@ from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import number_of
 from graphir.location import CAST, LEGALIZE
 from graphir.loss import literal_loss
+from graphir.passes.analysis.casts.conversion import CastConversion, cast_conversion
 from graphir.promotion.scalars import WEAK
-from passes.analysis.casts.conversion import CastConversion, cast_conversion
 
 ConversionUse: TypeAlias = tuple[CastConversion, Location, Symbol, int]
 """One use of one cast: (conversion, location, symbol, position); a plain tuple for speed.

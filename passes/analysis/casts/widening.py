@@ -17,10 +17,10 @@ from graphir.ir.inlining import Junction
 from graphir.location import Location
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.types import NoTensorType
-from passes.analysis.expressions import default_dtype, expression
+from graphir.passes.analysis.expressions import default_dtype, expression
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.rows import CastRow
+    from graphir.passes.analysis.casts.rows import CastRow
 
 
 class Widening(NamedTuple):

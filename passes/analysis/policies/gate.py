@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from passes.analysis.policies.patterns import CastPattern, cast_pattern, policy_word
+from graphir.passes.analysis.policies.patterns import CastPattern, cast_pattern, policy_word
 
 if TYPE_CHECKING:
-    from passes.analysis.casts import CastReport, CastRow
+    from graphir.passes.analysis.casts import CastReport, CastRow
 
 ANY = "any"
 """The word of a gate for every cast that the program does not spell out."""

@@ -10,12 +10,12 @@ from graphir.dtypes import DType
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import call_text
 from graphir.location import Location
+from graphir.passes.analysis.cast_syntax import syntax_of
+from graphir.passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.policies.budget import limits_on, too_wide, within
+from graphir.passes.analysis.policies.verdict import Action, Verdict
+from graphir.passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
 from graphir.rule_reports.findings import count_text
-from passes.analysis.cast_syntax import syntax_of
-from passes.analysis.casts.rows import CastRow
-from passes.analysis.policies.budget import limits_on, too_wide, within
-from passes.analysis.policies.verdict import Action, Verdict
-from passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol

@@ -11,17 +11,17 @@ from graphir.dtypes import DType
 from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
-from passes.analysis.casts.causes import ImpliedUses
-from passes.analysis.casts.conversion import CastConversion
-from passes.analysis.casts.walk import CastWalk, ConversionUse
-from passes.analysis.policies.budget import family, too_wide
-from passes.analysis.policies.hits import CastHit, Hit, WidthHit
-from passes.analysis.policies.verdict import Verdict
+from graphir.passes.analysis.casts.causes import ImpliedUses
+from graphir.passes.analysis.casts.conversion import CastConversion
+from graphir.passes.analysis.casts.walk import CastWalk, ConversionUse
+from graphir.passes.analysis.policies.budget import family, too_wide
+from graphir.passes.analysis.policies.hits import CastHit, Hit, WidthHit
+from graphir.passes.analysis.policies.verdict import Verdict
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
-    from passes.analysis.policies.policy import Policy
+    from graphir.passes.analysis.policies.policy import Policy
 
 
 @uncollected

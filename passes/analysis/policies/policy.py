@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
-from passes.analysis.policies.budget import limit, too_wide
-from passes.analysis.policies.verdict import Action, Verdict
+from graphir.passes.analysis.policies.budget import limit, too_wide
+from graphir.passes.analysis.policies.verdict import Action, Verdict
 
 # The modules that search for casts are imported at first use: most graphs have no policy.
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
     from graphir.loss import Loss
-    from passes.analysis.policies.hits import Hit
+    from graphir.passes.analysis.policies.hits import Hit
 
 
 @dataclass(frozen=True, init=False)
@@ -69,7 +69,7 @@ class Policy:
 
     def judge(self, source: DType, target: DType, loss: Loss) -> Verdict:
         """Return the verdict on a cast with this loss: the action and the matching patterns."""
-        from passes.analysis.policies.patterns import cast_pattern
+        from graphir.passes.analysis.policies.patterns import cast_pattern
 
         sets: tuple[tuple[Action, tuple[str, ...]], ...]
         sets = ("forbid", self.forbid), ("warn", self.warn), ("allow", self.allow)
@@ -85,7 +85,7 @@ class Policy:
         Omits casts that are not live for `outputs` (by default the outputs of the graph). An
         explicit graph, as after `implicit_cast`, implies no casts.
         """
-        from passes.analysis.policies.judgement import find_hits
+        from graphir.passes.analysis.policies.judgement import find_hits
 
         return find_hits(self, graph, outputs or graph.outputs)
 
@@ -93,8 +93,8 @@ class Policy:
         """Raise one PromotionError for all forbidden hits; without any, warn at the hits' lines."""
         if self.silent:
             return
-        from passes.analysis.policies.hits import refusal
-        from passes.analysis.policies.warning import warn_of
+        from graphir.passes.analysis.policies.hits import refusal
+        from graphir.passes.analysis.policies.warning import warn_of
 
         hits = self.hits(graph, outputs)
         forbidden = [hit for hit in hits if hit.action == "forbid"]
@@ -105,7 +105,7 @@ class Policy:
 
 def _sentences(graph: Graph, outputs: Sequence[Symbol]) -> list[str]:
     """Return the sentences that explain why outputs are wider than all inputs."""
-    from passes.analysis.casts.report import cast_report
+    from graphir.passes.analysis.casts.report import cast_report
 
     whole = graph.like()
     whole.symbols, whole.inputs, whole.input_names = graph.symbols, graph.inputs, graph.input_names
@@ -126,7 +126,7 @@ def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
     """
     kinds = list(_several(words))
     if kinds:
-        from passes.analysis.policies.patterns import cast_pattern
+        from graphir.passes.analysis.policies.patterns import cast_pattern
 
         for word in kinds:
             if not isinstance(word, str):

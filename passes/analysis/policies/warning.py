@@ -10,8 +10,8 @@ from typing import Any
 from graphir.errors import CastWarning
 from graphir.escape import printable
 from graphir.location import user_frame
+from graphir.passes.analysis.policies.hits import Hit
 from graphir.source_text import is_cell
-from passes.analysis.policies.hits import Hit
 
 
 def warn_of(hits: Iterable[Hit]) -> None:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from graphir import DType, ops
 from graphir.conversions import convert
+from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
 from graphir.semantics.evaluation import contiguous, settings_of
 from graphir.semantics.kernels import KERNELS
-from runtime.array_api.evaluation.lazy import TAPE, Lazy
 
 Array: TypeAlias = NDArray[Any]
 Call: TypeAlias = Callable[..., Array]

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphirError
-from runtime.array_api.evaluation.calls import call_of
-from runtime.array_api.evaluation.lazy import PENDING, Lazy
-from runtime.array_api.evaluation.pieces import PendingPiece, Programs
-from runtime.array_api.wording import ARRAYS
-from runtime.references import counts_references
-from runtime.results import REFUSAL_ERRORS, refused
+from graphir.runtime.array_api.evaluation.calls import call_of
+from graphir.runtime.array_api.evaluation.lazy import PENDING, Lazy
+from graphir.runtime.array_api.evaluation.pieces import PendingPiece, Programs
+from graphir.runtime.array_api.wording import ARRAYS
+from graphir.runtime.references import counts_references
+from graphir.runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
 Pending: TypeAlias = dict[Lazy, tuple[Lazy, ...]]

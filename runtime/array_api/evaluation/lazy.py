@@ -16,9 +16,9 @@ from graphir.location import Source
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import WEAK, fits
+from graphir.runtime.array_api.wording import ARRAYS
+from graphir.runtime.recording.sites import is_ours
 from graphir.semantics.evaluation import contiguous
-from runtime.array_api.wording import ARRAYS
-from runtime.recording.sites import is_ours
 
 PENDING = 1 << 19
 """The bytes that a pending op counts as, which bounds the length of pending chains."""

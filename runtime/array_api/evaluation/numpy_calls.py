@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir import GraphError, GraphirError
-from runtime.array_api.array import Array, eager
+from graphir.runtime.array_api.array import Array, eager
 
 
 class LinAlgError(GraphirError, np.linalg.LinAlgError):

@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Any
 
 from graphir import Graph, Symbol
-from runtime.array_api.evaluation.lazy import TAPE, Lazy
-from runtime.program import Program
+from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
+from graphir.runtime.program import Program
 
 _MOST_PROGRAMS = 256
 """The most structures in the cache; the least recently used structure is evicted first."""

@@ -12,10 +12,10 @@ from graphir import DType, GraphError, PromotionError, ShapeError, ops
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native, range_attributes
 from graphir.ops.attributes import several
-from runtime.array_api.array import Array, array_of, array_of_values, record, with_name
-from runtime.array_api.devices import device_of
-from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
-from runtime.array_api.expansions import expanded
+from graphir.runtime.array_api.array import Array, array_of, array_of_values, record, with_name
+from graphir.runtime.array_api.devices import device_of
+from graphir.runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
+from graphir.runtime.array_api.expansions import expanded
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",

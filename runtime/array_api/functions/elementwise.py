@@ -10,9 +10,9 @@ import numpy as np
 
 from graphir import DType, ops
 from graphir.ops.op import Op
-from runtime.array_api.array import Array, array_of, record, with_name
-from runtime.array_api.dtypes import require
-from runtime.array_api.views import viewed
+from graphir.runtime.array_api.array import Array, array_of, record, with_name
+from graphir.runtime.array_api.dtypes import require
+from graphir.runtime.array_api.views import viewed
 
 RECORDED = """
     abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert

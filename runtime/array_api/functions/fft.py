@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import PromotionError
-from runtime.array_api.array import Array, array_of_values, with_name
-from runtime.array_api.devices import device_of
-from runtime.array_api.dtypes import KINDS, dtype_of, require
-from runtime.array_api.evaluation.numpy_calls import call_numpy
-from runtime.array_api.expansions import expanded
-from runtime.array_api.functions.creation import FLOAT
+from graphir.runtime.array_api.array import Array, array_of_values, with_name
+from graphir.runtime.array_api.devices import device_of
+from graphir.runtime.array_api.dtypes import KINDS, dtype_of, require
+from graphir.runtime.array_api.evaluation.numpy_calls import call_numpy
+from graphir.runtime.array_api.expansions import expanded
+from graphir.runtime.array_api.functions.creation import FLOAT
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft",

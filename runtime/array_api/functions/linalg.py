@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphError, ShapeError, ops
-from runtime.array_api.array import Array, array_of, record
-from runtime.array_api.dtypes import astype, require, result_type
-from runtime.array_api.evaluation.numpy_calls import LinAlgError as LinAlgError
-from runtime.array_api.evaluation.numpy_calls import call_numpy
-from runtime.array_api.expansions import expanded
-from runtime.array_api.functions.manipulation import matrix_transpose
-from runtime.array_api.functions.matrices import matmul, tensordot, vecdot
-from runtime.array_api.functions.reductions import sum as sum_of
-from runtime.array_api.views import viewed
+from graphir.runtime.array_api.array import Array, array_of, record
+from graphir.runtime.array_api.dtypes import astype, require, result_type
+from graphir.runtime.array_api.evaluation.numpy_calls import LinAlgError as LinAlgError
+from graphir.runtime.array_api.evaluation.numpy_calls import call_numpy
+from graphir.runtime.array_api.expansions import expanded
+from graphir.runtime.array_api.functions.manipulation import matrix_transpose
+from graphir.runtime.array_api.functions.matrices import matmul, tensordot, vecdot
+from graphir.runtime.array_api.functions.reductions import sum as sum_of
+from graphir.runtime.array_api.views import viewed
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",

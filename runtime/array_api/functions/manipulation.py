@@ -10,9 +10,9 @@ from graphir import GraphError, ops
 from graphir.numpy_api.pieces import unstack as unstacked
 from graphir.ops import shape_rules
 from graphir.ops.attributes import natural, several
-from runtime.array_api.array import Array, array_of, eager, record
-from runtime.array_api.expansions import expanded
-from runtime.array_api.views import view
+from graphir.runtime.array_api.array import Array, array_of, eager, record
+from graphir.runtime.array_api.expansions import expanded
+from graphir.runtime.array_api.views import view
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import ShapeError, ops
-from runtime.array_api.array import Array, array_of, record
-from runtime.array_api.dtypes import result_type
-from runtime.array_api.functions.manipulation import broadcast_arrays
+from graphir.runtime.array_api.array import Array, array_of, record
+from graphir.runtime.array_api.dtypes import result_type
+from graphir.runtime.array_api.functions.manipulation import broadcast_arrays
 
 __all__ = ["matmul", "tensordot", "vecdot"]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from graphir import GraphError, ops
 from graphir.ops.op import Op
-from runtime.array_api.array import Array, array_of, eager, record
-from runtime.array_api.dtypes import dtype_of, require
-from runtime.array_api.expansions import expanded
-from runtime.array_api.functions.creation import full
-from runtime.array_api.functions.manipulation import reshape
+from graphir.runtime.array_api.array import Array, array_of, eager, record
+from graphir.runtime.array_api.dtypes import dtype_of, require
+from graphir.runtime.array_api.expansions import expanded
+from graphir.runtime.array_api.functions.creation import full
+from graphir.runtime.array_api.functions.manipulation import reshape
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum",

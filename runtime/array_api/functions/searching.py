@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import ShapeError, ops
-from runtime.array_api.array import (
+from graphir.runtime.array_api.array import (
     SCALARS,
     Array,
     array_of,
@@ -16,8 +16,8 @@ from runtime.array_api.array import (
     record,
     values,
 )
-from runtime.array_api.dtypes import result_type
-from runtime.array_api.functions.creation import asarray
+from graphir.runtime.array_api.dtypes import result_type
+from graphir.runtime.array_api.functions.creation import asarray
 
 __all__ = [
     "argsort", "isin", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.native.abi.jobs import BACKWARD, NOT_SHARED, RECORDS, SharedRanges, job
-from runtime.native.abi.structs import (
+from graphir.runtime.native.abi.jobs import BACKWARD, NOT_SHARED, RECORDS, SharedRanges, job
+from graphir.runtime.native.abi.structs import (
     ALIGNED,
     DATA,
     DIMS,
@@ -34,9 +34,9 @@ from runtime.native.abi.structs import (
     numpy_api,
     python,
 )
-from runtime.native.vectors import words_of
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import COST
+from graphir.runtime.native.vectors import words_of
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import COST
 
 _POINTERS = ("type", "none", "empty", "maker", "kernel", "context", "template", "share", "pool")
 _NUMBERS = (

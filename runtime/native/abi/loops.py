@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runtime.native.abi.structs import (
+from graphir.runtime.native.abi.structs import (
     ARGSORTS,
     ARRAY_FUNCTIONS,
     FUNCTIONS,
@@ -18,7 +18,7 @@ from runtime.native.abi.structs import (
     numpy_api,
     words,
 )
-from runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.codegen.tracing import Storage
 
 
 class Loop(NamedTuple):

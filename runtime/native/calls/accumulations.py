@@ -15,15 +15,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.calls.paid import PaidKernels
-from runtime.native.probe import engine
-from runtime.native.regions import Kernel
-from runtime.native.rows import Reduction
-from runtime.native.threads import Job, shared_ranges
-from runtime.native.vectors import words_of
-from runtime.program.cost_model import COST
-from runtime.program.memory import lookup
-from runtime.program.tier import Accumulation
+from graphir.runtime.native.calls.paid import PaidKernels
+from graphir.runtime.native.probe import engine
+from graphir.runtime.native.regions import Kernel
+from graphir.runtime.native.rows import Reduction
+from graphir.runtime.native.threads import Job, shared_ranges
+from graphir.runtime.native.vectors import words_of
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import lookup
+from graphir.runtime.program.tier import Accumulation
 
 Array: TypeAlias = NDArray[Any]
 

@@ -30,12 +30,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.runtime.native.calls.paid import PaidKernels
+from graphir.runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
+from graphir.runtime.program.cost_model import COST, PAGE
+from graphir.runtime.program.tier import Multiply
 from graphir.semantics import products
 from graphir.semantics.products import Layout
-from runtime.native.calls.paid import PaidKernels
-from runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
-from runtime.program.cost_model import COST, PAGE
-from runtime.program.tier import Multiply
 
 Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = tuple[int, ...]

@@ -18,17 +18,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.abi.jobs import BACKWARD
-from runtime.native.abi.loops import sort_of
-from runtime.native.columns.reductions import column_reductions
-from runtime.native.probe import compiled_code, engine
-from runtime.native.rows import Reduction, mean_of, total_of
-from runtime.native.threads import SCRATCH, Job
-from runtime.native.vectors import lane, stored_type
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import PAGE
-from runtime.program.rows import ColumnSpace
-from runtime.program.tier import (
+from graphir.runtime.native.abi.jobs import BACKWARD
+from graphir.runtime.native.abi.loops import sort_of
+from graphir.runtime.native.columns.reductions import column_reductions
+from graphir.runtime.native.probe import compiled_code, engine
+from graphir.runtime.native.rows import Reduction, mean_of, total_of
+from graphir.runtime.native.threads import SCRATCH, Job
+from graphir.runtime.native.vectors import lane, stored_type
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import PAGE
+from graphir.runtime.program.rows import ColumnSpace
+from graphir.runtime.program.tier import (
     ColumnFold,
     ColumnMean,
     ColumnStart,

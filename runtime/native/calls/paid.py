@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
-from runtime.native.background import LOCK, submit
-from runtime.native.probe import failure_reason
-from runtime.program.cost_model import COST
+from graphir.runtime.native.background import LOCK, submit
+from graphir.runtime.native.probe import failure_reason
+from graphir.runtime.program.cost_model import COST
 
 Array: TypeAlias = NDArray[Any]
 Kind = TypeVar("Kind")

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.native.regions import Kernel
-from runtime.native.vectors import words_of
+from graphir.runtime.native.regions import Kernel
+from graphir.runtime.native.vectors import words_of
 
 _VECTORS = 2
 """The vectors of a row of a tile of the result."""

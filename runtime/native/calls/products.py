@@ -9,14 +9,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.runtime.native.calls.paid import PaidKernels
+from graphir.runtime.native.calls.product_code import (
+    ProductCode,
+    ProductTile,
+    ProductWriter,
+    tile_of,
+)
+from graphir.runtime.native.probe import engine
+from graphir.runtime.native.threads import Job, job_of_calls
+from graphir.runtime.program.blocks import Range, Uniform
+from graphir.runtime.program.cost_model import COST, KEPT_LAYOUTS, LINE
+from graphir.runtime.program.memory import lookup
 from graphir.semantics.integer_products import magnitude_of
-from runtime.native.calls.paid import PaidKernels
-from runtime.native.calls.product_code import ProductCode, ProductTile, ProductWriter, tile_of
-from runtime.native.probe import engine
-from runtime.native.threads import Job, job_of_calls
-from runtime.program.blocks import Range, Uniform
-from runtime.program.cost_model import COST, KEPT_LAYOUTS, LINE
-from runtime.program.memory import lookup
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.calls.paid import PaidKernels
-from runtime.native.probe import engine
-from runtime.native.regions import Kernel
-from runtime.native.threads import share, shared_ranges
-from runtime.native.vectors import lane, words_of
-from runtime.program.cost_model import COST
+from graphir.runtime.native.calls.paid import PaidKernels
+from graphir.runtime.native.probe import engine
+from graphir.runtime.native.regions import Kernel
+from graphir.runtime.native.threads import share, shared_ranges
+from graphir.runtime.native.vectors import lane, words_of
+from graphir.runtime.program.cost_model import COST
 
 Array: TypeAlias = NDArray[Any]
 Search: TypeAlias = Callable[[Array, Array], Array]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Symbol
-from runtime.native.background import LOCK, submit
-from runtime.native.code import NativeCode
-from runtime.native.columns.regions import Steps, steps_of
-from runtime.native.columns.tiles import (
+from graphir.runtime.native.background import LOCK, submit
+from graphir.runtime.native.code import NativeCode
+from graphir.runtime.native.columns.regions import Steps, steps_of
+from graphir.runtime.native.columns.tiles import (
     ColumnTile,
     ColumnTiles,
     parts_of,
@@ -24,16 +24,16 @@ from runtime.native.columns.tiles import (
     tile_kernel,
     tiles_of,
 )
-from runtime.native.phases import PhaseTable, PlacedKernel
-from runtime.native.probe import engine, failure_reason
-from runtime.native.regions import Kernel
-from runtime.native.rows import Reduction
-from runtime.native.threads import Job
-from runtime.native.vectors import words_of
-from runtime.program.cost_model import COST
-from runtime.program.memory import lookup
-from runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
-from runtime.program.tier import RangeCall, RowKernel, RowOperand
+from graphir.runtime.native.phases import PhaseTable, PlacedKernel
+from graphir.runtime.native.probe import engine, failure_reason
+from graphir.runtime.native.regions import Kernel
+from graphir.runtime.native.rows import Reduction
+from graphir.runtime.native.threads import Job
+from graphir.runtime.native.vectors import words_of
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import lookup
+from graphir.runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
+from graphir.runtime.program.tier import RangeCall, RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
 

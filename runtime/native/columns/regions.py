@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.code import NativeCode
-from runtime.native.columns.tiles import ColumnTile, reduction_of, tile_kernel
-from runtime.native.regions import Kernel, Kind, ModuleWriter
-from runtime.native.vectors import lane, stored_type, words_of
-from runtime.program.blocks import Range
-from runtime.program.rows import ColumnSpace
+from graphir.runtime.native.code import NativeCode
+from graphir.runtime.native.columns.tiles import ColumnTile, reduction_of, tile_kernel
+from graphir.runtime.native.regions import Kernel, Kind, ModuleWriter
+from graphir.runtime.native.vectors import lane, stored_type, words_of
+from graphir.runtime.program.blocks import Range
+from graphir.runtime.program.rows import ColumnSpace
 
 Array: TypeAlias = NDArray[Any]
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.rows import Reduction
-from runtime.native.threads import Job, job_of_calls
-from runtime.program.blocks import Range
-from runtime.program.cost_model import LINE
-from runtime.program.rows import ColumnSpace
+from graphir.runtime.native.rows import Reduction
+from graphir.runtime.native.threads import Job, job_of_calls
+from graphir.runtime.program.blocks import Range
+from graphir.runtime.program.cost_model import LINE
+from graphir.runtime.program.rows import ColumnSpace
 
 _START = """
 define void @kernel(ptr %record, ptr %context, i64 %begin, i64 %limit) {{

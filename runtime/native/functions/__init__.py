@@ -1,7 +1,7 @@
 """Functions as vector code, with the bits of the NumPy loops that kernels would call without them.
 
 NumPy's loops depend on the processor, on NumPy's version and on the C library, so
-`runtime.native.probe` compares an emitter with the loop on this machine before a kernel uses it.
+`graphir.runtime.native.probe` compares an emitter with the loop on this machine before a kernel uses it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.functions import c_library_double, c_library_single, intel_svml, numpy_loops
+from graphir.runtime.native.functions import (
+    c_library_double,
+    c_library_single,
+    intel_svml,
+    numpy_loops,
+)
 
 INLINE: dict[tuple[np.ufunc, str], dict[str, Callable[..., Any]]] = {
     (np.exp, "f"): {"avx512f": numpy_loops.emit_exp_avx512, "fma": numpy_loops.emit_exp},

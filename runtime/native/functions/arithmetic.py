@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.abi.loops import loop_of
-from runtime.native.vectors import where
+from graphir.runtime.native.abi.loops import loop_of
+from graphir.runtime.native.vectors import where
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:

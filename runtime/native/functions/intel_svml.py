@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.functions.arithmetic import (
+from graphir.runtime.native.functions.arithmetic import (
     all_lanes,
     avx512,
     avx512_masked,
@@ -24,7 +24,7 @@ from runtime.native.functions.arithmetic import (
     fma,
     log_of_special,
 )
-from runtime.native.vectors import where
+from graphir.runtime.native.vectors import where
 
 _F64, _I64 = np.float64, np.int64
 

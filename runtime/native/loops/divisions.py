@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.native.vectors import splat, where
+from graphir.runtime.native.vectors import splat, where
 
 
 def _divided(divide: str, x: Any, y: Any) -> tuple[Any, Any, Any]:

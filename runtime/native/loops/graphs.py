@@ -13,11 +13,11 @@ import numpy as np
 from graphir import Graph, Symbol, ops
 from graphir.ir.liveness import last_uses
 from graphir.ops.op import Op
-from runtime.native.abi.loops import loop_of
-from runtime.native.code import NativeCode
-from runtime.native.emitters import LlvmValue, emitted, has_code
-from runtime.native.loops.divisions import DIVISIONS
-from runtime.native.loops.values import (
+from graphir.runtime.native.abi.loops import loop_of
+from graphir.runtime.native.code import NativeCode
+from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
+from graphir.runtime.native.loops.divisions import DIVISIONS
+from graphir.runtime.native.loops.values import (
     LastStore,
     LoopArray,
     Lowered,
@@ -26,15 +26,15 @@ from runtime.native.loops.values import (
     is_single,
     storage_of,
 )
-from runtime.native.probe import extensions
-from runtime.native.regions import UnsupportedError
-from runtime.native.vectors import splat, stored_type
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import COST
-from runtime.program.cutting import Region, source_of
+from graphir.runtime.native.probe import extensions
+from graphir.runtime.native.regions import UnsupportedError
+from graphir.runtime.native.vectors import splat, stored_type
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Region, source_of
 
 if TYPE_CHECKING:
-    from runtime.native.loops.writer import LoopWriter
+    from graphir.runtime.native.loops.writer import LoopWriter
 
 control = ops.control
 

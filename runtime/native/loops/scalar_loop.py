@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphir import Graph, Symbol, TensorType, ops
+from graphir.runtime.native.background import LOCK, submit
+from graphir.runtime.native.loops.values import LoopArray, Lowered
+from graphir.runtime.native.loops.writer import LoopWriter
+from graphir.runtime.native.probe import engine, failure_reason
+from graphir.runtime.native.regions import UnsupportedError
+from graphir.runtime.native.vectors import words_of
+from graphir.runtime.program.cost_model import COST
 from graphir.semantics.evaluation import contiguous
-from runtime.native.background import LOCK, submit
-from runtime.native.loops.values import LoopArray, Lowered
-from runtime.native.loops.writer import LoopWriter
-from runtime.native.probe import engine, failure_reason
-from runtime.native.regions import UnsupportedError
-from runtime.native.vectors import words_of
-from runtime.program.cost_model import COST
 
 if TYPE_CHECKING:
-    from runtime.program.program import Program
+    from graphir.runtime.program.program import Program
 
 Operands: TypeAlias = Sequence[Any]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from graphir import Graph, Symbol, TensorType
-from runtime.native.emitters import LlvmValue
-from runtime.program.codegen.tracing import Storage
+from graphir.runtime.native.emitters import LlvmValue
+from graphir.runtime.program.codegen.tracing import Storage
 
 Lowered: TypeAlias = Callable[[Graph], tuple[Graph, Any]]
 """A function that maps a graph of control flow to its lowered form, and to such a function for the

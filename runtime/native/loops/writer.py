@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from graphir import Graph, Symbol, ops
-from passes.rewriter import bodies_of
-from runtime.native.emitters import LlvmValue
-from runtime.native.loops.graphs import GraphWriter
-from runtime.native.loops.values import (
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime.native.emitters import LlvmValue
+from graphir.runtime.native.loops.graphs import GraphWriter
+from graphir.runtime.native.loops.values import (
     LastStore,
     LoopArray,
     LoopMemory,
@@ -22,10 +22,10 @@ from runtime.native.loops.values import (
     Value,
     storage_of,
 )
-from runtime.native.regions import UnsupportedError
-from runtime.native.vectors import Vectors, lane, splat, stored_type
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cost_model import COST
+from graphir.runtime.native.regions import UnsupportedError
+from graphir.runtime.native.vectors import Vectors, lane, splat, stored_type
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import COST
 
 
 class LoopWriter:

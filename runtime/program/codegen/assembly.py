@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from runtime.program.codegen.instructions import Instruction, RegionCode
-from runtime.program.codegen.tracing import Storage, assign, select
-from runtime.program.cost_model import COST
+from graphir.runtime.program.codegen.instructions import Instruction, RegionCode
+from graphir.runtime.program.codegen.tracing import Storage, assign, select
+from graphir.runtime.program.cost_model import COST
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
 """A function, the places of its operands and its result, and the symbol to which it belongs."""

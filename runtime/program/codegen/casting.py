@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from graphir.conversions import convert, has_range_of_float32, round_fraction
+from graphir.runtime.program.codegen.tracing import KernelTrace, Whole, trace
 from graphir.semantics.evaluation import machine
-from runtime.program.codegen.tracing import KernelTrace, Whole, trace
 
 _FRACTION = DType.float32.mantissa_bits
 _F32, _U32, _U16 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint16)

@@ -17,13 +17,13 @@ from graphir import DType, Graph, Op, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.liveness import binders_of, binders_used
 from graphir.promotion.scalars import scalar
+from graphir.runtime.program.codegen import casting
+from graphir.runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Call, Region, source_of
+from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNEL_TABLES
-from runtime.program.codegen import casting
-from runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
-from runtime.program.cost_model import COST
-from runtime.program.cutting import Call, Region, source_of
-from runtime.results import REFUSAL_ERRORS, refused
 
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 Instruction: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, Symbol]

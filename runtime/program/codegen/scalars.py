@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol
-from runtime.program.codegen.assembly import FunctionWriter, prepared
-from runtime.program.codegen.casting import cast_to_integer
-from runtime.program.codegen.instructions import Instruction, Placed, RegionCode, entering
-from runtime.program.codegen.tracing import assign, select
+from graphir.runtime.program.codegen.assembly import FunctionWriter, prepared
+from graphir.runtime.program.codegen.casting import cast_to_integer
+from graphir.runtime.program.codegen.instructions import Instruction, Placed, RegionCode, entering
+from graphir.runtime.program.codegen.tracing import assign, select
 
 _REAL, _COMPLEX, _WHOLE, _TRUTH = "iuf", "iufc", "iu", "b"
 

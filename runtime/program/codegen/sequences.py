@@ -17,17 +17,16 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from graphir.semantics.kernels import kernel_of
-from runtime.program.batches import BatchStep, layout_of, multiplies_in_place
-from runtime.program.blocks import Range, in_order
-from runtime.program.codegen.tracing import Storage
-from runtime.program.control import ControlStep
-from runtime.program.cost_model import COST, LINE
-from runtime.program.cutting import VIEWS
-from runtime.program.phases import PhasesStep
-from runtime.program.rows import ColumnSpace, Tree, neutral
-from runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
-from runtime.program.tier import (
+from graphir.runtime.program.batches import BatchStep, layout_of, multiplies_in_place
+from graphir.runtime.program.blocks import Range, in_order
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.control import ControlStep
+from graphir.runtime.program.cost_model import COST, LINE
+from graphir.runtime.program.cutting import VIEWS
+from graphir.runtime.program.phases import PhasesStep
+from graphir.runtime.program.rows import ColumnSpace, Tree, neutral
+from graphir.runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
+from graphir.runtime.program.tier import (
     Accumulation,
     ColumnFold,
     ColumnMean,
@@ -43,7 +42,8 @@ from runtime.program.tier import (
     SharedJob,
     Tier,
 )
-from runtime.program.wavefronts import WavefrontStep
+from graphir.runtime.program.wavefronts import WavefrontStep
+from graphir.semantics.kernels import kernel_of
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, ops
-from graphir.semantics.evaluation import contiguous
-from runtime.program.codegen.assembly import FunctionWriter, Walk
-from runtime.program.codegen.tracing import Storage
-from runtime.program.codegen.turns import Statements, while_turn
-from runtime.program.control import ControlStep
-from runtime.program.cost_model import COST
-from runtime.program.memory import Need, ScratchView, Store
-from runtime.program.rows import caller
-from runtime.program.steps import (
+from graphir.runtime.program.codegen.assembly import FunctionWriter, Walk
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.codegen.turns import Statements, while_turn
+from graphir.runtime.program.control import ControlStep
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import Need, ScratchView, Store
+from graphir.runtime.program.rows import caller
+from graphir.runtime.program.steps import (
     CallStep,
     LayoutStep,
     PlanRun,
@@ -27,6 +26,7 @@ from runtime.program.steps import (
     Step,
     contiguous_slots,
 )
+from graphir.semantics.evaluation import contiguous
 
 
 def fits(steps: Sequence[Step]) -> bool:

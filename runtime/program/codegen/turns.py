@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from runtime.program.codegen.assembly import FunctionWriter
-from runtime.program.cost_model import COST
+from graphir.runtime.program.codegen.assembly import FunctionWriter
+from graphir.runtime.program.cost_model import COST
 
 _VARIABLE = re.compile(r"\b[a-z]\d+(?:[a-z_]\d+)*\b")
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.location import Location
 from graphir.ops.attribute_record import AttributeRecord
-from passes.rewriter import Rewriter
-from runtime.program.cost_model import COST, NATIVE_VECTOR
-from runtime.program.cutting import row_axes
+from graphir.passes.rewriter import Rewriter
+from graphir.runtime.program.cost_model import COST, NATIVE_VECTOR
+from graphir.runtime.program.cutting import row_axes
 
 _ELEMENTWISE = ("elementwise", "cast")
 _CONVERTED_INLINE = frozenset("?bBhHiIlLqQefd")

@@ -11,11 +11,11 @@ from typing import Any
 from graphir import Graph, Symbol, ops
 from graphir.ops import control
 from graphir.ops.types import TupleType
+from graphir.passes import common_subexpressions, decompose
+from graphir.passes.rewriter import Rewriter
+from graphir.runtime.program.cutting import row_axes
+from graphir.runtime.program.graph_rewrites.reduction_axes import has_exact_count
 from graphir.semantics.numpy_loops import LoopCall
-from passes import common_subexpressions, decompose
-from passes.rewriter import Rewriter
-from runtime.program.cutting import row_axes
-from runtime.program.graph_rewrites.reduction_axes import has_exact_count
 
 
 def expanded(graph: Graph) -> Graph:

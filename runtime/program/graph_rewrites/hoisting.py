@@ -22,10 +22,10 @@ import numpy as np
 from graphir import Graph, Op, Symbol, ops
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.control import with_bodies
-from passes import dead_code, fold_constants
-from passes.fold_constants import folded
-from passes.rewriter import Rewriter, bodies_of
-from runtime.program.cost_model import COST
+from graphir.passes import dead_code, fold_constants
+from graphir.passes.fold_constants import folded
+from graphir.passes.rewriter import Rewriter, bodies_of
+from graphir.runtime.program.cost_model import COST
 
 _CREATIONS = frozenset({ops.range, ops.eye})
 _SLICED: dict[Op, Op] = {ops.gather: ops.slice, ops.index_update: ops.slice_update}

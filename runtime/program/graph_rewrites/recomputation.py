@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from graphir import Graph, Symbol
-from passes.rewriter import Rewriter
-from runtime.program.cost_model import COST
-from runtime.program.cutting import row_axes
+from graphir.passes.rewriter import Rewriter
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import row_axes
 
 
 def recompute_cheap_values(graph: Graph) -> Graph:

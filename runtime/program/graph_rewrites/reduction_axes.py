@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphir import Graph, Symbol, ops
-from passes.rewriter import Rewriter
-from runtime.program.rows import sums_by_halves
+from graphir.passes.rewriter import Rewriter
+from graphir.runtime.program.rows import sums_by_halves
 
 _SUMS = (ops.sum, ops.mean)
 _IN_ANY_ORDER = (ops.max, ops.min, ops.any, ops.all)

@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
-from passes.rewriter import Rewriter
-from runtime.program.cost_model import COST
-from runtime.program.cutting import source_of
+from graphir.passes.rewriter import Rewriter
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import source_of
 
 SHORT = range(2, 9)
 """The sizes of a short axis of any reduction: whole_programs, n_body_forces."""

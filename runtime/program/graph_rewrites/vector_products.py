@@ -7,7 +7,7 @@ Sums of integers wrap, so they have the same bits in any order.
 from __future__ import annotations
 
 from graphir import Graph, Symbol, ops
-from passes.rewriter import Rewriter
+from graphir.passes.rewriter import Rewriter
 
 
 def sum_vector_products(graph: Graph) -> Graph:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias, TypeGuard
 
-from runtime.program.batches import (
+from graphir.runtime.program.batches import (
     MOVES,
     Axes,
     BatchStep,
@@ -17,11 +17,11 @@ from runtime.program.batches import (
     moved_axes,
     multiplies_vector,
 )
-from runtime.program.cutting import VIEWS
-from runtime.program.phases import PhasesStep
-from runtime.program.rewrites.ownership import RESHAPES
-from runtime.program.rewrites.phases import fuse_phases, shapes_of
-from runtime.program.steps import CallStep, RegionStep, Step
+from graphir.runtime.program.cutting import VIEWS
+from graphir.runtime.program.phases import PhasesStep
+from graphir.runtime.program.rewrites.ownership import RESHAPES
+from graphir.runtime.program.rewrites.phases import fuse_phases, shapes_of
+from graphir.runtime.program.steps import CallStep, RegionStep, Step
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 

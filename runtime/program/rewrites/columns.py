@@ -13,17 +13,17 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from runtime.program.codegen.assembly import assemble
-from runtime.program.codegen.instructions import RegionCode
-from runtime.program.cost_model import COST
-from runtime.program.cutting import Region
-from runtime.program.rewrites.phases import AnyStep
-from runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
-from runtime.program.steps import CallStep, Partition, PlanRun, RegionStep, RowsOf, Taker
-from runtime.program.tier import CompiledRegion
+from graphir.runtime.program.codegen.assembly import assemble
+from graphir.runtime.program.codegen.instructions import RegionCode
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Region
+from graphir.runtime.program.rewrites.phases import AnyStep
+from graphir.runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
+from graphir.runtime.program.steps import CallStep, Partition, PlanRun, RegionStep, RowsOf, Taker
+from graphir.runtime.program.tier import CompiledRegion
 
 if TYPE_CHECKING:
-    from runtime.program.program import Program
+    from graphir.runtime.program.program import Program
 
 
 class ColumnsStep(RegionStep):

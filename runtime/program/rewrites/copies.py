@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from runtime.program.cost_model import COST
-from runtime.program.memory import Store
-from runtime.program.steps import CallStep, RegionStep, Step
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import Store
+from graphir.runtime.program.steps import CallStep, RegionStep, Step
 
 Mask = NDArray[np.bool_]
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from graphir import ops
-from runtime.program.codegen.tracing import assign, select
-from runtime.program.cost_model import COST
-from runtime.program.cutting import VIEWS
-from runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
+from graphir.runtime.program.codegen.tracing import assign, select
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import VIEWS
+from graphir.runtime.program.steps import CallStep, LayoutStep, RegionStep, Step
 
 
 class FlatBox(NamedTuple):

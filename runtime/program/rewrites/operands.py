@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from graphir import ops
-from runtime.program.steps import CallStep, RegionStep, Step
+from graphir.runtime.program.steps import CallStep, RegionStep, Step
 
 
 def read_narrow(steps: Sequence[Step], outputs: Container[int]) -> Sequence[Step]:

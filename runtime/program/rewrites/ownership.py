@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
 from graphir import ops
-from runtime.program.codegen.tracing import Storage
-from runtime.program.cutting import UPDATES, VIEWS
-from runtime.program.steps import CallStep, LayoutStep, Step
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cutting import UPDATES, VIEWS
+from graphir.runtime.program.steps import CallStep, LayoutStep, Step
 
 FRESH = UPDATES | {
     *(ops.gather, ops.take_along, ops.scatter, ops.concat, ops.stack, ops.pad),

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from runtime.program.batches import BatchStep
-from runtime.program.cost_model import COST
-from runtime.program.phases import PhasesStep, Space, is_as
-from runtime.program.steps import RegionStep, Step, is_view
+from graphir.runtime.program.batches import BatchStep
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.phases import PhasesStep, Space, is_as
+from graphir.runtime.program.steps import RegionStep, Step, is_view
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 

@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 
 from graphir import ops
-from runtime.program.codegen.straight import ends
-from runtime.program.codegen.tracing import select
-from runtime.program.cutting import VIEWS
-from runtime.program.memory import Box, Store, long_axes
-from runtime.program.rewrites.ownership import Memory
-from runtime.program.rewrites.phases import shapes_of
-from runtime.program.steps import ANY_LAYOUT, CallStep, LayoutStep, RegionStep, Step
+from graphir.runtime.program.codegen.straight import ends
+from graphir.runtime.program.codegen.tracing import select
+from graphir.runtime.program.cutting import VIEWS
+from graphir.runtime.program.memory import Box, Store, long_axes
+from graphir.runtime.program.rewrites.ownership import Memory
+from graphir.runtime.program.rewrites.phases import shapes_of
+from graphir.runtime.program.steps import ANY_LAYOUT, CallStep, LayoutStep, RegionStep, Step
 
 
 def merge_stores(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from graphir import ops
-from runtime.program.memory import Box
-from runtime.program.steps import CallStep, LayoutStep, Step, is_view
+from graphir.runtime.program.memory import Box
+from graphir.runtime.program.steps import CallStep, LayoutStep, Step, is_view
 
 
 def merge_views(steps: Sequence[Step], outputs: Container[int]) -> list[Step]:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from runtime.program.cost_model import COST
-from runtime.program.cutting import VIEWS
-from runtime.program.memory import long_axes
-from runtime.program.steps import CallStep, RegionStep, Step
-from runtime.program.wavefronts import (
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import VIEWS
+from graphir.runtime.program.memory import long_axes
+from graphir.runtime.program.steps import CallStep, RegionStep, Step
+from graphir.runtime.program.wavefronts import (
     CopySource,
     CopyStage,
     RegionStage,

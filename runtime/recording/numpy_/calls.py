@@ -31,9 +31,8 @@ import numpy as np
 
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.promotion.scalars import identity_key
-from graphir.source_text import displayed_path, is_cell
-from runtime.recording.captured import INSTALLED, LIBRARIES, is_user
-from runtime.recording.leaving import (
+from graphir.runtime.recording.captured import INSTALLED, LIBRARIES, is_user
+from graphir.runtime.recording.leaving import (
     AS_BYTES,
     AS_NUMBER,
     AS_TEXT,
@@ -42,16 +41,16 @@ from runtime.recording.leaving import (
     reads_floats,
     traced_float,
 )
-from runtime.recording.numpy_ import functions, ufuncs
-from runtime.recording.numpy_.creation import (
+from graphir.runtime.recording.numpy_ import functions, ufuncs
+from graphir.runtime.recording.numpy_.creation import (
     array_symbol,
     as_recorded,
     data,
     recorded_function,
 )
-from runtime.recording.operands import traced_leaves
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import (
+from graphir.runtime.recording.operands import traced_leaves
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import (
     RecordedValue,
     TracedFloat,
     TracedScalar,
@@ -60,6 +59,7 @@ from runtime.recording.values import (
     plains,
     recording_with,
 )
+from graphir.source_text import displayed_path, is_cell
 
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
 OWNER = "__graphir_owner__"

@@ -26,17 +26,17 @@ from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
-from runtime.recording.captured import LIBRARIES
-from runtime.recording.fallback import opaque, rescued
-from runtime.recording.leaving import function_of
-from runtime.recording.notes import NotingBuilder
-from runtime.recording.numpy_ import dates
-from runtime.recording.numpy_.functions import emptied
-from runtime.recording.numpy_.method_ops import filled
-from runtime.recording.operands import is_text, traced_leaves
-from runtime.recording.recorder import UNDONE, Recorder
-from runtime.recording.sites import is_ours
-from runtime.recording.values import (
+from graphir.runtime.recording.captured import LIBRARIES
+from graphir.runtime.recording.fallback import opaque, rescued
+from graphir.runtime.recording.leaving import function_of
+from graphir.runtime.recording.notes import NotingBuilder
+from graphir.runtime.recording.numpy_ import dates
+from graphir.runtime.recording.numpy_.functions import emptied
+from graphir.runtime.recording.numpy_.method_ops import filled
+from graphir.runtime.recording.operands import is_text, traced_leaves
+from graphir.runtime.recording.recorder import UNDONE, Recorder
+from graphir.runtime.recording.sites import is_ours
+from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
     UnrecordedError,
@@ -47,8 +47,8 @@ from runtime.recording.values import (
     recording_with,
     view_of,
 )
-from runtime.recording.views.indexing import assigned
-from runtime.recording.views.rows import table_of_columns, table_of_rows
+from graphir.runtime.recording.views.indexing import assigned
+from graphir.runtime.recording.views.rows import table_of_columns, table_of_rows
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray

@@ -20,11 +20,11 @@ from graphir import DType, ExecutionError, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.ufuncs import OPS
-from runtime.audit.library_calls import CallResult, LibraryCall
-from runtime.recording.values import Array, UnrecordedError, plain
+from graphir.runtime.audit.library_calls import CallResult, LibraryCall
+from graphir.runtime.recording.values import Array, UnrecordedError, plain
 
 if TYPE_CHECKING:
-    from runtime.recording.recorder import Recorder
+    from graphir.runtime.recording.recorder import Recorder
 
 _SECOND = 10**18
 _NAMES = "as", "fs", "ps", "ns", "us", "ms", "s"

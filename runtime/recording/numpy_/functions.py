@@ -19,8 +19,7 @@ from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
-from graphir.semantics.library_calls import mapped
-from runtime.recording.fallback import (
+from graphir.runtime.recording.fallback import (
     arrays_of,
     given,
     measuring,
@@ -29,13 +28,13 @@ from runtime.recording.fallback import (
     repeatable,
     rescued,
 )
-from runtime.recording.leaving import read_float
-from runtime.recording.numpy_.dates import in_unit
-from runtime.recording.numpy_.method_ops import filled, in_ops
-from runtime.recording.numpy_.outs import stored
-from runtime.recording.numpy_.products import product
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import (
+from graphir.runtime.recording.leaving import read_float
+from graphir.runtime.recording.numpy_.dates import in_unit
+from graphir.runtime.recording.numpy_.method_ops import filled, in_ops
+from graphir.runtime.recording.numpy_.outs import stored
+from graphir.runtime.recording.numpy_.products import product
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import (
     RecordedValue,
     TracedFloat,
     UnrecordedError,
@@ -47,7 +46,8 @@ from runtime.recording.values import (
     view_of,
     view_trace,
 )
-from runtime.recording.views.indexing import assigned
+from graphir.runtime.recording.views.indexing import assigned
+from graphir.semantics.library_calls import mapped
 
 Symbolic = Callable[..., Symbol]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from graphir import Symbol
+from graphir.runtime.audit.library_calls import LibraryCall, wide_setting
+from graphir.runtime.recording.values import RecordedValue, TracedFloat, plain, recording_with
 from graphir.semantics.library_calls import leaves, mapped
-from runtime.audit.library_calls import LibraryCall, wide_setting
-from runtime.recording.values import RecordedValue, TracedFloat, plain, recording_with
 
 if TYPE_CHECKING:
-    from runtime.recording.recorder import Recorder
+    from graphir.runtime.recording.recorder import Recorder
 
 _DISPATCHER = cast("type[Any]", type(np.sum))
 _UNMEASURED = frozenset(

@@ -18,10 +18,10 @@ from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.views.steps import Pick
+from graphir.runtime.recording.numpy_ import dates
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import UnrecordedError, plain, plains
 from graphir.semantics.sums import SumOrder, layout_of_sum
-from runtime.recording.numpy_ import dates
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import UnrecordedError, plain, plains
 
 Symbolic = Callable[..., Symbol]
 

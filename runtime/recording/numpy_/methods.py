@@ -11,10 +11,10 @@ from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.views.steps import Reshape
-from runtime.recording.fallback import rescued
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, PythonNumbers, reading
-from runtime.recording.numpy_.dates import converted, is_dated
-from runtime.recording.numpy_.method_ops import (
+from graphir.runtime.recording.fallback import rescued
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, PythonNumbers, reading
+from graphir.runtime.recording.numpy_.dates import converted, is_dated
+from graphir.runtime.recording.numpy_.method_ops import (
     Symbolic,
     adding,
     by_places,
@@ -23,11 +23,11 @@ from runtime.recording.numpy_.method_ops import (
     not_an_op,
     sorting,
 )
-from runtime.recording.numpy_.outs import returned, stored
-from runtime.recording.numpy_.products import dot_method
-from runtime.recording.operands import operands as operands_of
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import (
+from graphir.runtime.recording.numpy_.outs import returned, stored
+from graphir.runtime.recording.numpy_.products import dot_method
+from graphir.runtime.recording.operands import operands as operands_of
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
     UnrecordedError,
@@ -38,8 +38,8 @@ from runtime.recording.values import (
     trace_of,
     view_of,
 )
-from runtime.recording.views.indexing import FlatIterator, get, put, put_flat
-from runtime.recording.views.resizing import resize, shape_in_place
+from graphir.runtime.recording.views.indexing import FlatIterator, get, put, put_flat
+from graphir.runtime.recording.views.resizing import resize, shape_in_place
 
 _NDARRAY: Any = np.ndarray
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.location import ASSIGN
-from runtime.recording.builder import is_truncation
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, plain, plains, trace_of
+from graphir.runtime.recording.builder import is_truncation
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import RecordedValue, plain, plains, trace_of
 
 
 def outs_of(out: Any, count: int) -> tuple[Any, ...]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol, ops
+from graphir.runtime.recording.numpy_.method_ops import in_ops
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import plain
 from graphir.semantics.products import layout_of, uses_blas
-from runtime.recording.numpy_.method_ops import in_ops
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import plain
 
 _MATRIX = 2
 

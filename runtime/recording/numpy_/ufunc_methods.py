@@ -13,21 +13,21 @@ from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
-from graphir.semantics.sums import SumOrder
-from runtime.recording.builder import is_truncation
-from runtime.recording.fallback import measuring, note_writes
-from runtime.recording.numpy_.method_ops import (
+from graphir.runtime.recording.builder import is_truncation
+from graphir.runtime.recording.fallback import measuring, note_writes
+from graphir.runtime.recording.numpy_.method_ops import (
     axis_of,
     in_memory_order,
     memory_order,
     sum_order,
 )
-from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
-from runtime.recording.numpy_.ufunc_ops import emit
-from runtime.recording.recorder import Recorder
-from runtime.recording.results import described
-from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains
-from runtime.recording.views.indexing import add_at, adds_exactly
+from graphir.runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
+from graphir.runtime.recording.numpy_.ufunc_ops import emit
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.results import described
+from graphir.runtime.recording.values import RecordedValue, UnrecordedError, plain, plains
+from graphir.runtime.recording.views.indexing import add_at, adds_exactly
+from graphir.semantics.sums import SumOrder
 
 
 def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:

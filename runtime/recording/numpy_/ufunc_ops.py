@@ -10,10 +10,10 @@ import numpy as np
 from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power, power_of_arrays
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps, OpAdder
+from graphir.runtime.recording.numpy_.products import product_attributes
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import UnrecordedError
 from graphir.semantics.numpy_loops import CLIP, LIKE_POWERS, has_op_bits, loop_attribute
-from runtime.recording.numpy_.products import product_attributes
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import UnrecordedError
 
 
 def op_of(table: NamedOps, ufunc: np.ufunc) -> Op:

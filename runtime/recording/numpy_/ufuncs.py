@@ -17,15 +17,21 @@ from graphir.location import ASSIGN
 from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
+from graphir.runtime.recording.builder import is_truncation
+from graphir.runtime.recording.fallback import rescued
+from graphir.runtime.recording.numpy_ import dates
+from graphir.runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
+from graphir.runtime.recording.numpy_.ufunc_methods import at, method_of
+from graphir.runtime.recording.numpy_.ufunc_ops import emit
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import (
+    RecordedValue,
+    UnrecordedError,
+    plain,
+    plains,
+    recording,
+)
 from graphir.semantics.numpy_loops import adds_in_memory_order, has_op_bits
-from runtime.recording.builder import is_truncation
-from runtime.recording.fallback import rescued
-from runtime.recording.numpy_ import dates
-from runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
-from runtime.recording.numpy_.ufunc_methods import at, method_of
-from runtime.recording.numpy_.ufunc_ops import emit
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains, recording
 
 Kwargs: TypeAlias = Mapping[str, Any]
 

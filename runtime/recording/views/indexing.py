@@ -15,12 +15,12 @@ from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
-from runtime.recording.leaving import AS_TEXT
-from runtime.recording.numpy_.dates import in_unit
-from runtime.recording.operands import is_text
-from runtime.recording.recorder import Recorder
-from runtime.recording.structured import parts_of
-from runtime.recording.values import (
+from graphir.runtime.recording.leaving import AS_TEXT
+from graphir.runtime.recording.numpy_.dates import in_unit
+from graphir.runtime.recording.operands import is_text
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.structured import parts_of
+from graphir.runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,

@@ -9,15 +9,15 @@ import numpy as np
 
 from graphir import Symbol, ops
 from graphir.numpy_api.views.steps import Cut, Reshape
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import (
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
     UnrecordedError,
     active,
     trace_of,
 )
-from runtime.references import counts_references, is_held
+from graphir.runtime.references import counts_references, is_held
 
 _HOLDERS = 4
 """The references to an array besides the program's: its wrapper, its trace and the frames of calls

@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import Symbol
-from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading, text_of
-from runtime.recording.operands import traced_leaves
-from runtime.recording.recorder import Recorder
-from runtime.recording.values import (
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading, text_of
+from graphir.runtime.recording.operands import traced_leaves
+from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
     UnrecordedError,

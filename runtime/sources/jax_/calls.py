@@ -11,10 +11,10 @@ import numpy as np
 
 from graphir import DType, ExecutionError, GraphError, GraphirError, Location
 from graphir.rule_reports.findings import count_text
-from runtime.audit.library_calls import LibraryCall
-from runtime.optional import optional
-from runtime.sources.jax_.rows import has_explicit_dtypes, has_keys
-from runtime.sources.jax_.widening import KEYED, MOVING, ORDERS, WidePrimitives, bind
+from graphir.runtime.audit.library_calls import LibraryCall
+from graphir.runtime.optional import optional
+from graphir.runtime.sources.jax_.rows import has_explicit_dtypes, has_keys
+from graphir.runtime.sources.jax_.widening import KEYED, MOVING, ORDERS, WidePrimitives, bind
 
 
 class BoundPrimitive(LibraryCall):

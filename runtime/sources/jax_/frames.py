@@ -17,9 +17,9 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from graphir.location import Location
-from passes.analysis.expressions import expression, statement
-from runtime.sources.folding import Folding
-from runtime.sources.libraries import INSTALLED, SITE_PACKAGES
+from graphir.passes.analysis.expressions import expression, statement
+from graphir.runtime.sources.folding import Folding
+from graphir.runtime.sources.libraries import INSTALLED, SITE_PACKAGES
 
 
 class EquationSite(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import DType, Op, Symbol, ops
-from runtime.sources.jax_.rows import Equation, Row, known_shape
+from graphir.runtime.sources.jax_.rows import Equation, Row, known_shape
 
 
 def _dynamic_slice(e: Equation) -> Any:

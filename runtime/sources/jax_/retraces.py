@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from graphir import DType, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.escape import printable
-from passes import cast_report
-from passes.analysis.expressions import expression, statement
+from graphir.passes import cast_report
+from graphir.passes.analysis.expressions import expression, statement
 
 
 class _Call(NamedTuple):

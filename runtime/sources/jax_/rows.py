@@ -16,8 +16,8 @@ import numpy as np
 
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.ops.types import OpaqueType
-from runtime.optional import optional
-from runtime.sources.products import product_layout
+from graphir.runtime.optional import optional
+from graphir.runtime.sources.products import product_layout
 
 
 class Parameters(dict[str, Any]):

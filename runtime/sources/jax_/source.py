@@ -32,14 +32,14 @@ from graphir.gc_pause import uncollected
 from graphir.location import CALLERS, INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
-from runtime.optional import optional
-from runtime.sources.draws import note_draws
-from runtime.sources.folding import Folding
-from runtime.sources.jax_.calls import BoundPrimitive
-from runtime.sources.jax_.frames import EquationSite, Sites
-from runtime.sources.jax_.indexing import INDEXING
-from runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
-from runtime.sources.jax_.rows import (
+from graphir.runtime.optional import optional
+from graphir.runtime.sources.draws import note_draws
+from graphir.runtime.sources.folding import Folding
+from graphir.runtime.sources.jax_.calls import BoundPrimitive
+from graphir.runtime.sources.jax_.frames import EquationSite, Sites
+from graphir.runtime.sources.jax_.indexing import INDEXING
+from graphir.runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
+from graphir.runtime.sources.jax_.rows import (
     INLINED,
     MOVING,
     PROMOTING,

@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, GraphirError
-from runtime.audit.wide import WIDE
-from runtime.optional import optional
+from graphir.runtime.audit.wide import WIDE
+from graphir.runtime.optional import optional
 
 KEYED = ("random_", "threefry", "rng_")
 """The beginnings of the names of primitives on keys, whose results are data of the run."""

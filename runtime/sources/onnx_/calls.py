@@ -19,9 +19,16 @@ import numpy as np
 from graphir import DType, ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
 from graphir.rule_reports.findings import count_text
-from runtime.audit.library_calls import LibraryCall
-from runtime.sources.onnx_.model import LARGE, OnnxModel, described, domain_of, graphs_of, text_of
-from runtime.sources.onnx_.wide_nodes import (
+from graphir.runtime.audit.library_calls import LibraryCall
+from graphir.runtime.sources.onnx_.model import (
+    LARGE,
+    OnnxModel,
+    described,
+    domain_of,
+    graphs_of,
+    text_of,
+)
+from graphir.runtime.sources.onnx_.wide_nodes import (
     RANDOM,
     WideNode,
     convolution_of,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir import DType, Symbol, TensorType, ops
-from runtime.sources.onnx_.rows import NodeCall, axis_of
+from graphir.runtime.sources.onnx_.rows import NodeCall, axis_of
 
 if TYPE_CHECKING:
-    from runtime.sources.onnx_.source import OnnxImporter
+    from graphir.runtime.sources.onnx_.source import OnnxImporter
 
 Control: TypeAlias = Callable[
     ["OnnxImporter", NodeCall, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from runtime.sources.onnx_.rows import NodeCall, row
+from graphir.runtime.sources.onnx_.rows import NodeCall, row
 
 
 def _floats(e: NodeCall, values: Sequence[float]) -> Symbol:

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from graphir import DType, GraphError, GraphirError
 from graphir.ops.attributes import FrozenFile
+from graphir.runtime.optional import optional
 from graphir.source_text import displayed_path
-from runtime.optional import optional
 
 Buffer: TypeAlias = bytes | FrozenFile
 Place: TypeAlias = tuple[int, int]

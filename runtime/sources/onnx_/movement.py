@@ -11,10 +11,10 @@ import numpy as np
 from graphir import DType, Graph, Symbol, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
-from runtime.sources.onnx_.model import LARGEST
-from runtime.sources.onnx_.rows import NodeCall, axis_of, matrix_shape, row
-from runtime.sources.onnx_.static import positions
-from runtime.sources.scattering import flat_scatter
+from graphir.runtime.sources.onnx_.model import LARGEST
+from graphir.runtime.sources.onnx_.rows import NodeCall, axis_of, matrix_shape, row
+from graphir.runtime.sources.onnx_.static import positions
+from graphir.runtime.sources.scattering import flat_scatter
 
 # -- creation
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphir import DType, GraphError, Symbol, TensorType, ops
 from graphir.conversions import convert
-from runtime.sources.onnx_.model import DTYPES
+from graphir.runtime.sources.onnx_.model import DTYPES
 
 
 class NodeOperand(NamedTuple):

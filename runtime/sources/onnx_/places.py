@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from graphir import Location
-from runtime.sources.onnx_.model import text_of
+from graphir.runtime.sources.onnx_.model import text_of
 
 _TORCH = "pkg.torch.onnx."
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')

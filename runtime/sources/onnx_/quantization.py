@@ -6,7 +6,7 @@ from typing import Any
 
 from graphir import DType, GraphError, Origin, Symbol, ops
 from graphir.location import EXPORTER
-from runtime.sources.onnx_.rows import NodeCall, axis_of, row
+from graphir.runtime.sources.onnx_.rows import NodeCall, axis_of, row
 
 
 @row("Cast", "CastLike")

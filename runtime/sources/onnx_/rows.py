@@ -18,8 +18,8 @@ import numpy as np
 from graphir import DType, Graph, GraphError, Op, Origin, Symbol, TensorType, ops
 from graphir.location import INTERMEDIATE
 from graphir.ops.dims import Size
-from runtime.sources.onnx_.static import StaticValues, positions
-from runtime.sources.products import product_layout
+from graphir.runtime.sources.onnx_.static import StaticValues, positions
+from graphir.runtime.sources.products import product_layout
 
 
 class NodeCall:

@@ -36,10 +36,10 @@ from graphir.location import CALLERS
 from graphir.ops.control import Callee
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType, TupleType
-from passes import dead_code
-from runtime.sources.names import identifier
-from runtime.sources.onnx_ import ml, movement, quantization
-from runtime.sources.onnx_.calls import (
+from graphir.passes import dead_code
+from graphir.runtime.sources.names import identifier
+from graphir.runtime.sources.onnx_ import ml, movement, quantization
+from graphir.runtime.sources.onnx_.calls import (
     BoundNode,
     in_order,
     outer_names,
@@ -47,8 +47,8 @@ from runtime.sources.onnx_.calls import (
     result_names,
     text_of_points,
 )
-from runtime.sources.onnx_.control import CONTROL
-from runtime.sources.onnx_.model import (
+from graphir.runtime.sources.onnx_.control import CONTROL
+from graphir.runtime.sources.onnx_.model import (
     DTYPES,
     OnnxModel,
     domain_of,
@@ -59,12 +59,12 @@ from runtime.sources.onnx_.model import (
     require_size,
     text_of,
 )
-from runtime.sources.onnx_.operands import Declared, misfits, type_name
-from runtime.sources.onnx_.places import exporter_pass, location_of
-from runtime.sources.onnx_.result_types import ResultType, rank_of, result_types, sizes_of
-from runtime.sources.onnx_.rows import ROWS, NodeCall
-from runtime.sources.onnx_.static import StaticValues
-from runtime.sources.onnx_.wide_nodes import ELEMENT_TYPES, RANDOM
+from graphir.runtime.sources.onnx_.operands import Declared, misfits, type_name
+from graphir.runtime.sources.onnx_.places import exporter_pass, location_of
+from graphir.runtime.sources.onnx_.result_types import ResultType, rank_of, result_types, sizes_of
+from graphir.runtime.sources.onnx_.rows import ROWS, NodeCall
+from graphir.runtime.sources.onnx_.static import StaticValues
+from graphir.runtime.sources.onnx_.wide_nodes import ELEMENT_TYPES, RANDOM
 
 TABLES = ml, movement, quantization
 """The modules that add rows to ROWS."""

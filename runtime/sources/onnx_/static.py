@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
+from graphir.runtime.sources.onnx_.model import LARGEST
 from graphir.semantics.evaluation import Evaluation
-from runtime.sources.onnx_.model import LARGEST
 
 Array: TypeAlias = NDArray[Any]
 

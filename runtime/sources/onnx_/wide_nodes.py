@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, ExecutionError
-from runtime.sources.onnx_.convolutions import Convolution
-from runtime.sources.onnx_.model import domain_of, graphs_of, text_of
+from graphir.runtime.sources.onnx_.convolutions import Convolution
+from graphir.runtime.sources.onnx_.model import domain_of, graphs_of, text_of
 
 CONVOLUTIONS = {"Conv": False, "ConvTranspose": True}
 """The ops of convolutions, and whether they are transposed."""

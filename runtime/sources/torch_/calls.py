@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.audit.library_calls import LibraryCall
-from runtime.sources.torch_.tensors import array_of, tensor_of
+from graphir.runtime.audit.library_calls import LibraryCall
+from graphir.runtime.sources.torch_.tensors import array_of, tensor_of
 
 
 class BoundOp(LibraryCall):

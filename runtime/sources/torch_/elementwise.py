@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Op, Symbol, ops
-from runtime.sources.torch_.rows import ROWS, RowCall, row, sizes
+from graphir.runtime.sources.torch_.rows import ROWS, RowCall, row, sizes
 
 __all__ = ["ROWS", "vector_places"]
 

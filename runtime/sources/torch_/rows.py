@@ -16,7 +16,7 @@ import numpy as np
 from graphir import DType, Graph, Op, Origin, Symbol, TensorType, ops
 from graphir.location import LEGALIZE
 from graphir.promotion.scalars import round_scalar
-from runtime.sources.products import product_layout
+from graphir.runtime.sources.products import product_layout
 
 HALVES = (DType.float16, DType.bfloat16)
 """The dtypes whose elements PyTorch's kernels compute with in float32, the "opmath" dtype."""

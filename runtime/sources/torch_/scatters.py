@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from runtime.sources.scattering import flat_scatter
-from runtime.sources.torch_.rows import RowCall, cut_like, indexed_axis, row, sizes
-from runtime.sources.torch_.windows import ROWS
+from graphir.runtime.sources.scattering import flat_scatter
+from graphir.runtime.sources.torch_.rows import RowCall, cut_like, indexed_axis, row, sizes
+from graphir.runtime.sources.torch_.windows import ROWS
 
 __all__ = ["ROWS"]
 

@@ -25,19 +25,19 @@ from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN, AUTOCAST, CALLERS, INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
-from passes import dead_code
-from runtime.optional import optional
-from runtime.sources.draws import note_draws
-from runtime.sources.folding import Folding
-from runtime.sources.names import identifier
-from runtime.sources.torch_.calls import BoundOp
-from runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
-from runtime.sources.torch_.elementwise import vector_places
-from runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
-from runtime.sources.torch_.functions import Replacements
-from runtime.sources.torch_.rows import RowCall
-from runtime.sources.torch_.scatters import ROWS
-from runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, type_of
+from graphir.passes import dead_code
+from graphir.runtime.optional import optional
+from graphir.runtime.sources.draws import note_draws
+from graphir.runtime.sources.folding import Folding
+from graphir.runtime.sources.names import identifier
+from graphir.runtime.sources.torch_.calls import BoundOp
+from graphir.runtime.sources.torch_.decompositions import decomposition, functional_op, name_of
+from graphir.runtime.sources.torch_.elementwise import vector_places
+from graphir.runtime.sources.torch_.frames import PROMOTED, FunctionCall, TorchSites
+from graphir.runtime.sources.torch_.functions import Replacements
+from graphir.runtime.sources.torch_.rows import RowCall
+from graphir.runtime.sources.torch_.scatters import ROWS
+from graphir.runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, type_of
 
 CALLERS.add(__name__)  # so that inputs have the location of the user's line
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from runtime.sources.torch_.elementwise import ROWS
-from runtime.sources.torch_.rows import RowCall, row, sizes
+from graphir.runtime.sources.torch_.elementwise import ROWS
+from graphir.runtime.sources.torch_.rows import RowCall, row, sizes
 
 __all__ = ["ROWS"]
 

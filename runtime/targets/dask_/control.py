@@ -11,8 +11,8 @@ from typing import Any
 
 from graphir import Graph, Symbol, ops
 from graphir.ops.dims import evaluate
-from runtime.targets.dask_.pieces import Arrays, BlockTask, dask_array, meta
-from runtime.targets.specialize import bind_sizes
+from graphir.runtime.targets.dask_.pieces import Arrays, BlockTask, dask_array, meta
+from graphir.runtime.targets.specialize import bind_sizes
 
 
 class ControlTask:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from graphir import DType
+from graphir.runtime.targets.dask_.pieces import dask_array, meta, rechunked
 from graphir.semantics import data_movement as movement
 from graphir.semantics.data_movement import Sizes
-from runtime.targets.dask_.pieces import dask_array, meta, rechunked
 
 
 def solid(x: Any) -> Any:

@@ -12,10 +12,9 @@ from typing import Any, Protocol, TypeAlias
 from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.ops import CATALOGUE
-from graphir.semantics.evaluation import settings_of
-from runtime.results import REFUSAL_ERRORS, refused
-from runtime.targets.dask_.movement import MOVES
-from runtime.targets.dask_.pieces import (
+from graphir.runtime.results import REFUSAL_ERRORS, refused
+from graphir.runtime.targets.dask_.movement import MOVES
+from graphir.runtime.targets.dask_.pieces import (
     Arrays,
     BlockPiece,
     Labels,
@@ -25,8 +24,9 @@ from runtime.targets.dask_.pieces import (
     single,
     without_elements,
 )
-from runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted, reduced
-from runtime.targets.emission import emitter
+from graphir.runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted, reduced
+from graphir.runtime.targets.emission import emitter
+from graphir.semantics.evaluation import settings_of
 
 
 class BlockStep(Protocol):

@@ -15,9 +15,9 @@ import numpy as np
 
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
-from runtime.optional import optional
-from runtime.program import Program
-from runtime.program.cutting import source_of
+from graphir.runtime.optional import optional
+from graphir.runtime.program import Program
+from graphir.runtime.program.cutting import source_of
 
 Labels: TypeAlias = tuple[str, ...]
 """A name for each axis of an operand; axes of one name have the same chunks."""

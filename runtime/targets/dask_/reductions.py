@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import Symbol
+from graphir.runtime.targets.dask_.pieces import Arrays, BlockPiece, dask_array, meta, quiet
 from graphir.semantics.kernels import KERNELS
-from runtime.targets.dask_.pieces import Arrays, BlockPiece, dask_array, meta, quiet
 
 Axes: TypeAlias = tuple[int, ...]
 Function: TypeAlias = Callable[..., Any]

@@ -14,17 +14,17 @@ from operator import attrgetter
 from typing import Any
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
-from passes import decompose
-from passes.pipeline import lower_to_ops
-from runtime.binding import check_input, match_inputs, require_type, sizes_of
-from runtime.optional import optional
-from runtime.program.cutting import Call, cut
-from runtime.results import require_outputs
-from runtime.targets.dask_.control import ControlTask
-from runtime.targets.dask_.movement import as_dask, solid
-from runtime.targets.dask_.ops import COMPOSITES, BlockStep, step_of
-from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
-from runtime.targets.emission import lacking, live_symbols, require_no_calls
+from graphir.passes import decompose
+from graphir.passes.pipeline import lower_to_ops
+from graphir.runtime.binding import check_input, match_inputs, require_type, sizes_of
+from graphir.runtime.optional import optional
+from graphir.runtime.program.cutting import Call, cut
+from graphir.runtime.results import require_outputs
+from graphir.runtime.targets.dask_.control import ControlTask
+from graphir.runtime.targets.dask_.movement import as_dask, solid
+from graphir.runtime.targets.dask_.ops import COMPOSITES, BlockStep, step_of
+from graphir.runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
+from graphir.runtime.targets.emission import lacking, live_symbols, require_no_calls
 
 
 def dask(graph: Graph) -> Callable[..., Any]:

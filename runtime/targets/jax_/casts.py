@@ -12,8 +12,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from graphir import DType
 from graphir.conversions import Step
-from runtime.optional import optional
-from runtime.targets.casts import EngineConversions
+from graphir.runtime.optional import optional
+from graphir.runtime.targets.casts import EngineConversions
 
 
 class JaxValue(NDArrayOperatorsMixin):

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphir import DType, Graph, Symbol
 from graphir.ops.dims import evaluate
-from runtime.targets.jax_.casts import jnp_, lax_
+from graphir.runtime.targets.jax_.casts import jnp_, lax_
 
 Arrays: TypeAlias = Sequence[Any]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from graphir import DType
+from graphir.runtime.optional import optional
+from graphir.runtime.targets.jax_.casts import jnp_, lax_
 from graphir.semantics.kernels import KERNELS
-from runtime.optional import optional
-from runtime.targets.jax_.casts import jnp_, lax_
 
 # -- ops whose jax.numpy function has another meaning
 

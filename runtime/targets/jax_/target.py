@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
-from graphir.semantics.evaluation import settings_of
-from passes import decompose
-from passes.pipeline import lower_to_ops
-from runtime.binding import match_inputs, numpy_name, sizes_of
-from runtime.optional import optional
-from runtime.targets.emission import (
+from graphir.passes import decompose
+from graphir.passes.pipeline import lower_to_ops
+from graphir.runtime.binding import match_inputs, numpy_name, sizes_of
+from graphir.runtime.optional import optional
+from graphir.runtime.targets.emission import (
     emitter,
     lacking,
     live_arrays,
@@ -21,9 +20,10 @@ from runtime.targets.emission import (
     require_no_calls,
     require_numpy_functions,
 )
-from runtime.targets.jax_.casts import cast_values, jnp_
-from runtime.targets.jax_.control import CONTROL, JaxControl
-from runtime.targets.jax_.ops import COMPOSITES, table
+from graphir.runtime.targets.jax_.casts import cast_values, jnp_
+from graphir.runtime.targets.jax_.control import CONTROL, JaxControl
+from graphir.runtime.targets.jax_.ops import COMPOSITES, table
+from graphir.semantics.evaluation import settings_of
 
 
 def jax(graph: Graph) -> Callable[..., Any]:

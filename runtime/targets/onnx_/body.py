@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Symbol, TensorType
 from graphir.ops.attribute_record import array_content
 from graphir.ops.dims import Dim, Size
-from runtime.optional import optional
-from runtime.targets.emission import Names, bindings, unbound
-from runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.optional import optional
+from graphir.runtime.targets.emission import Names, bindings, unbound
+from graphir.runtime.targets.onnx_.values import OnnxValue
 
 _SMALL = frozenset(map(DType, ("int8", "int16", "uint8", "uint16")))
 _HALF = frozenset({DType.int16, DType.uint16})

@@ -8,9 +8,9 @@ import numpy as np
 
 from graphir import DType
 from graphir.conversions import Step, plain
-from runtime.targets.casts import EngineConversions
-from runtime.targets.onnx_.functions import greater, lesser
-from runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.targets.casts import EngineConversions
+from graphir.runtime.targets.onnx_.functions import greater, lesser
+from graphir.runtime.targets.onnx_.values import OnnxValue
 
 
 class OnnxConversions(EngineConversions):

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from graphir import DType, Graph, GraphError, Symbol, TensorType
 from graphir.ops.dims import Size
-from runtime.sources.onnx_.calls import BoundNode
-from runtime.targets.emission import lacking
-from runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype, passing_dtype
-from runtime.targets.onnx_.functions import compared
-from runtime.targets.onnx_.movement import reversed_along, with_shape
-from runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.sources.onnx_.calls import BoundNode
+from graphir.runtime.targets.emission import lacking
+from graphir.runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype, passing_dtype
+from graphir.runtime.targets.onnx_.functions import compared
+from graphir.runtime.targets.onnx_.movement import reversed_along, with_shape
+from graphir.runtime.targets.onnx_.values import OnnxValue
 
 Values: TypeAlias = list[OnnxValue]
 

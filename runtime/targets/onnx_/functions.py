@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from graphir import DType
-from runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.targets.onnx_.values import OnnxValue
 
 Function: TypeAlias = Callable[..., OnnxValue]
 

@@ -8,12 +8,12 @@ from typing import Any
 from graphir import DType, Symbol
 from graphir.ops.dims import Size
 from graphir.promotion.scalars import scalar
+from graphir.runtime.targets.emission import lacking
+from graphir.runtime.targets.onnx_.body import OnnxBody, Row, onnx_dtype
+from graphir.runtime.targets.onnx_.casts import cast_values
+from graphir.runtime.targets.onnx_.functions import greater, lesser
+from graphir.runtime.targets.onnx_.values import OnnxValue
 from graphir.semantics.data_movement import ranged
-from runtime.targets.emission import lacking
-from runtime.targets.onnx_.body import OnnxBody, Row, onnx_dtype
-from runtime.targets.onnx_.casts import cast_values
-from runtime.targets.onnx_.functions import greater, lesser
-from runtime.targets.onnx_.values import OnnxValue
 
 # -- movement
 

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from graphir import Symbol, ops
-from runtime.targets.onnx_ import functions as fn
-from runtime.targets.onnx_.body import OnnxBody, Row
-from runtime.targets.onnx_.casts import cast_values
-from runtime.targets.onnx_.movement import MOVES
-from runtime.targets.onnx_.rows import ROWS
-from runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.targets.onnx_ import functions as fn
+from graphir.runtime.targets.onnx_.body import OnnxBody, Row
+from graphir.runtime.targets.onnx_.casts import cast_values
+from graphir.runtime.targets.onnx_.movement import MOVES
+from graphir.runtime.targets.onnx_.rows import ROWS
+from graphir.runtime.targets.onnx_.values import OnnxValue
 
 
 def _of(function: Callable[..., OnnxValue]) -> Row:

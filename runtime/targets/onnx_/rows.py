@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from graphir import DType, Symbol
 from graphir.ops.dims import product
-from runtime.targets.onnx_.body import OnnxBody, Row
-from runtime.targets.onnx_.casts import key, unkeyed
-from runtime.targets.onnx_.movement import reshape, turned, with_shape
-from runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.targets.onnx_.body import OnnxBody, Row
+from graphir.runtime.targets.onnx_.casts import key, unkeyed
+from graphir.runtime.targets.onnx_.movement import reshape, turned, with_shape
+from graphir.runtime.targets.onnx_.values import OnnxValue
 
 # -- reductions
 

@@ -13,11 +13,10 @@ from typing import Any
 from graphir import DType, Graph, Origin, Symbol, ops
 from graphir.escape import printable
 from graphir.location import CAST
-from graphir.semantics.evaluation import machine
-from passes import decompose
-from passes.analysis.casts.conversion import cast_conversion
-from passes.pipeline import lower_to_ops
-from runtime.targets.emission import (
+from graphir.passes import decompose
+from graphir.passes.analysis.casts.conversion import cast_conversion
+from graphir.passes.pipeline import lower_to_ops
+from graphir.runtime.targets.emission import (
     dtypes_of,
     emitter,
     lacking,
@@ -26,12 +25,13 @@ from runtime.targets.emission import (
     require_no_calls,
     require_numpy_functions,
 )
-from runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype
-from runtime.targets.onnx_.casts import cast_values
-from runtime.targets.onnx_.control import CONTROL, ControlNode
-from runtime.targets.onnx_.ops import COMPOSITES, ONNX
-from runtime.targets.onnx_.values import OnnxValue
-from runtime.targets.specialize import specialized
+from graphir.runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype
+from graphir.runtime.targets.onnx_.casts import cast_values
+from graphir.runtime.targets.onnx_.control import CONTROL, ControlNode
+from graphir.runtime.targets.onnx_.ops import COMPOSITES, ONNX
+from graphir.runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.targets.specialize import specialized
+from graphir.semantics.evaluation import machine
 
 IR_VERSION = 13
 

@@ -9,7 +9,7 @@ import numpy as np
 from graphir import DType
 
 if TYPE_CHECKING:
-    from runtime.targets.onnx_.body import OnnxBody
+    from graphir.runtime.targets.onnx_.body import OnnxBody
 
 _BITS = {DType.float32: DType.int32, DType.float64: DType.int64}
 """The signed integers of the width of floats."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from graphir import DType, Graph
-from runtime.binding import numpy_name
-from runtime.targets.python_.ops import Line
+from graphir.runtime.binding import numpy_name
+from graphir.runtime.targets.python_.ops import Line
 
 
 class Block(NamedTuple):

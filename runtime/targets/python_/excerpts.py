@@ -17,7 +17,7 @@ SOURCES = (
     "graphir.semantics.sums",
     "graphir.conversions",
     "graphir.semantics.kernels",
-    "runtime.targets.python_.support",
+    "graphir.runtime.targets.python_.support",
 )
 """The modules of the excerpts; for a name that two modules define, the later module wins."""
 

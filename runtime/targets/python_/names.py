@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Mapping
 
 from graphir.ops.dims import Dim
-from runtime.targets.emission import Names
-from runtime.targets.python_.excerpts import defined
+from graphir.runtime.targets.emission import Names
+from graphir.runtime.targets.python_.excerpts import defined
 
 _RESERVED_WORDS = frozenset(
     {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "np", "ml_dtypes", "base64"}

@@ -9,8 +9,8 @@ from typing import Any
 from graphir import DType, Symbol
 from graphir.ops.dims import Dim, Size
 from graphir.promotion.scalars import scalar
-from runtime.binding import numpy_name
-from runtime.targets.python_.values import cast_expression, constant, word
+from graphir.runtime.binding import numpy_name
+from graphir.runtime.targets.python_.values import cast_expression, constant, word
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from textwrap import fill
 from graphir import DType, Graph, Symbol, ops
 from graphir.location import Location
 from graphir.ops.dims import Dim, Size
-from passes import decompose
-from passes.pipeline import lower_to_ops
-from runtime.binding import numpy_name
-from runtime.targets.emission import (
+from graphir.passes import decompose
+from graphir.passes.pipeline import lower_to_ops
+from graphir.runtime.binding import numpy_name
+from graphir.runtime.targets.emission import (
     bindings,
     emitter,
     lacking,
@@ -22,11 +22,11 @@ from runtime.targets.emission import (
     require_numpy_functions,
     unbound,
 )
-from runtime.targets.python_.control import STATEMENTS, Block, ControlLine
-from runtime.targets.python_.excerpts import excerpt
-from runtime.targets.python_.names import Identifiers, dim_text
-from runtime.targets.python_.ops import COMPOSITES, PYTHON, Line
-from runtime.targets.python_.values import cast_expression, word
+from graphir.runtime.targets.python_.control import STATEMENTS, Block, ControlLine
+from graphir.runtime.targets.python_.excerpts import excerpt
+from graphir.runtime.targets.python_.names import Identifiers, dim_text
+from graphir.runtime.targets.python_.ops import COMPOSITES, PYTHON, Line
+from graphir.runtime.targets.python_.values import cast_expression, word
 
 
 def python(graph: Graph) -> str:

@@ -19,7 +19,7 @@ from graphir.conversions import (
     same_value,
     sticky,
 )
-from runtime.binding import numpy_name
+from graphir.runtime.binding import numpy_name
 
 _MAX_WRITTEN = 64
 """The most elements of a constant that is written number by number; larger ones are bytes."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphir import DType
 from graphir.conversions import Step
-from runtime.targets.casts import EngineConversions
-from runtime.targets.stablehlo_.values import HloValue
+from graphir.runtime.targets.casts import EngineConversions
+from graphir.runtime.targets.stablehlo_.values import HloValue
 
 
 class HloConversions(EngineConversions):

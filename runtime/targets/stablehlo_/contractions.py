@@ -6,10 +6,10 @@ from typing import Any
 
 from graphir import DType, TensorType
 from graphir.ops.shape_rules import broadcast_shapes
-from runtime.targets.stablehlo_.casts import cast_values
-from runtime.targets.stablehlo_.movement import axis_moved
-from runtime.targets.stablehlo_.text import fields
-from runtime.targets.stablehlo_.values import HloValue, Sizes
+from graphir.runtime.targets.stablehlo_.casts import cast_values
+from graphir.runtime.targets.stablehlo_.movement import axis_moved
+from graphir.runtime.targets.stablehlo_.text import fields
+from graphir.runtime.targets.stablehlo_.values import HloValue, Sizes
 
 
 def matmul(x: HloValue, y: HloValue) -> HloValue:

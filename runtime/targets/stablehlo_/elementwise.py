@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from graphir import DType
-from runtime.targets.stablehlo_.values import HloValue, together, where
+from graphir.runtime.targets.stablehlo_.values import HloValue, together, where
 
 # -- numbers by their kind
 

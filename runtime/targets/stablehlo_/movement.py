@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphir import DType, TensorType
-from runtime.targets.stablehlo_.casts import cast_values, widened
-from runtime.targets.stablehlo_.text import fields, ints
-from runtime.targets.stablehlo_.values import HloValue, Sizes, where
+from graphir.runtime.targets.stablehlo_.casts import cast_values, widened
+from graphir.runtime.targets.stablehlo_.text import fields, ints
+from graphir.runtime.targets.stablehlo_.values import HloValue, Sizes, where
 
 
 def permute(x: HloValue, dims: Sequence[int]) -> HloValue:

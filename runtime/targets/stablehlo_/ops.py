@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from runtime.targets.stablehlo_ import contractions, movement, order, rows
-from runtime.targets.stablehlo_ import elementwise as math
-from runtime.targets.stablehlo_.values import HloValue, where
+from graphir.runtime.targets.stablehlo_ import contractions, movement, order, rows
+from graphir.runtime.targets.stablehlo_ import elementwise as math
+from graphir.runtime.targets.stablehlo_.values import HloValue, where
 
 Row = Callable[..., HloValue]
 

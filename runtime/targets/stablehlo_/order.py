@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.targets.stablehlo_.elementwise import imag, real
-from runtime.targets.stablehlo_.values import HloValue, where
+from graphir.runtime.targets.stablehlo_.elementwise import imag, real
+from graphir.runtime.targets.stablehlo_.values import HloValue, where
 
 
 def compared(direction: str, x: HloValue, y: HloValue) -> HloValue:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, TensorType
-from runtime.targets.stablehlo_.movement import picked
-from runtime.targets.stablehlo_.order import before, maximum, minimum
-from runtime.targets.stablehlo_.text import dense, ints
-from runtime.targets.stablehlo_.values import HloValue, Sizes, where
+from graphir.runtime.targets.stablehlo_.movement import picked
+from graphir.runtime.targets.stablehlo_.order import before, maximum, minimum
+from graphir.runtime.targets.stablehlo_.text import dense, ints
+from graphir.runtime.targets.stablehlo_.values import HloValue, Sizes, where
 
 Pair = Callable[[HloValue, HloValue], HloValue]
 

@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, Symbol, ops
-from graphir.semantics.evaluation import apply, settings_of
-from passes import decompose
-from passes.pipeline import lower_to_ops
-from runtime.targets.emission import (
+from graphir.passes import decompose
+from graphir.passes.pipeline import lower_to_ops
+from graphir.runtime.targets.emission import (
     emitter,
     lacking,
     live_symbols,
     require_no_calls,
     require_numpy_functions,
 )
-from runtime.targets.specialize import specialized
-from runtime.targets.stablehlo_.casts import cast_values
-from runtime.targets.stablehlo_.control import CONTROL, HloControl
-from runtime.targets.stablehlo_.ops import COMPOSITES, STABLEHLO
-from runtime.targets.stablehlo_.text import location_text, signature_text, type_text
-from runtime.targets.stablehlo_.values import HloBody, HloValue
+from graphir.runtime.targets.specialize import specialized
+from graphir.runtime.targets.stablehlo_.casts import cast_values
+from graphir.runtime.targets.stablehlo_.control import CONTROL, HloControl
+from graphir.runtime.targets.stablehlo_.ops import COMPOSITES, STABLEHLO
+from graphir.runtime.targets.stablehlo_.text import location_text, signature_text, type_text
+from graphir.runtime.targets.stablehlo_.values import HloBody, HloValue
+from graphir.semantics.evaluation import apply, settings_of
 
 
 def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, TensorType
 from graphir.ops.shape_rules import broadcast_shapes
-from runtime.targets.stablehlo_.text import dense, ints, signature_text, type_text
+from graphir.runtime.targets.stablehlo_.text import dense, ints, signature_text, type_text
 
 Sizes: TypeAlias = tuple[int, ...]
 

@@ -31,8 +31,8 @@ from graphir.drawing.graphs.diagram import Cluster, Diagram, diagram
 from graphir.drawing.graphs.levels import level
 from graphir.drawing.graphs.shades import DASHES
 from graphir.loss import loss
-from passes import cast_report, draw, implicit_cast, lower
-from passes.reports.picture import marks_of
+from graphir.passes import cast_report, draw, implicit_cast, lower
+from graphir.passes.reports.picture import marks_of
 from tests.support.drawing import Program, programs
 from tests.support.pictured_graphs import hostile, mixed
 from tests.support.pictures import SVG
@@ -314,7 +314,7 @@ def test_any_graph_is_drawn(program: Program) -> None:
 
 def test_the_same_bytes_every_time() -> None:
     code = (
-        "from tests.support.pictured_graphs import hostile, mixed; from passes import draw\n"
+        "from tests.support.pictured_graphs import hostile, mixed; from graphir.passes import draw\n"
         "for g in (mixed(), hostile()):\n"
         "    for format in ('svg', 'dot', 'mermaid'): print(draw(g, format))"
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph, GraphirError
-from runtime import array_api, execute, jit
+from graphir.runtime import array_api, execute, jit
 from tests.support.tables import every
 
 CPU, CUDA, PINNED, UNNAMED = 1, 2, 3, 99

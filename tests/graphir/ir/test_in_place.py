@@ -23,8 +23,8 @@ from graphir import (
 )
 from graphir.drawing.graphs.levels import cast_kind
 from graphir.ir.operators.in_place import is_scalar
-from passes import Policy, cast_report, lower
-from runtime import array_api, execute, interpret, jit
+from graphir.passes import Policy, cast_report, lower
+from graphir.runtime import array_api, execute, interpret, jit
 from tests.peers import IN_PLACE
 from tests.support.numpy_calls import COMPOSITE_CALLS, FUNCTION_CALLS, UFUNCS
 from tests.support.tables import every

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphir import Dim, ExecutionError, Graph, GraphError, GraphirError, ShapeError, ops
 from graphir.ops.dims import evaluate, shape_text
-from runtime import interpret
+from graphir.runtime import interpret
 from tests.support.tables import every
 
 BOUNDS = st.none() | st.integers(-6, 6)

@@ -25,7 +25,7 @@ from graphir import (
     rules,
 )
 from graphir.ops.attribute_record import AttributeRecord
-from passes import implicit_cast, lower
+from graphir.passes import implicit_cast, lower
 from tests.support.tables import every
 
 HERE = Location.at("program.py", 1)

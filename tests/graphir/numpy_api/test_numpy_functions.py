@@ -12,7 +12,7 @@ import pytest
 
 from graphir import Graph, GraphirError, Symbol
 from graphir.numpy_api.functions import FUNCTIONS
-from runtime import interpret, record
+from graphir.runtime import interpret, record
 from tests import ROOT
 from tests.support.numpy_calls import COMPOSITE_CALLS, DTYPES, agrees, allowed, run, symbols, values
 from tests.support.tables import every

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from graphir import Graph, GraphirError, PromotionError, Symbol, ops, trace
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
-from runtime import interpret
+from graphir.runtime import interpret
 from tests import ROOT
 from tests.support.numpy_calls import (
     DTYPES,

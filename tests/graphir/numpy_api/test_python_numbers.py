@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphirError, ops, trace
 from graphir.ir.verifier import verify
+from graphir.passes import lower
 from graphir.promotion import rule_sets
 from graphir.promotion.python import OPERATORS
-from passes import lower
-from runtime import interpret, jit
-from runtime.jit.call_signatures import _takes_weak
+from graphir.runtime import interpret, jit
+from graphir.runtime.jit.call_signatures import _takes_weak
 from tests.support.tables import every
 
 NUMBERS = (3, 2.5, 1 + 2j)

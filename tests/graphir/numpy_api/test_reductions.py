@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph, GraphirError
-from runtime import Program, interpret, jit, record
+from graphir.runtime import Program, interpret, jit, record
 from tests.runtime.view_programs import differs
 from tests.support.tables import every
 

@@ -23,7 +23,7 @@ from graphir import (
     rules,
     trace,
 )
-from runtime import interpret
+from graphir.runtime import interpret
 from tests.support.tables import every
 
 T = TensorType("float32", (3,))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graphir import GraphError, GraphirError, PromotionError, ShapeError, trace
-from passes import lower
-from runtime import jit, targets
+from graphir.passes import lower
+from graphir.runtime import jit, targets
 
 
 def refused(call: Any, error: type[Exception] = GraphError) -> str:

@@ -13,7 +13,7 @@ import pytest
 from graphir import DType, Graph, ops
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import FrozenFile, constant
-from passes import common_subexpressions
+from graphir.passes import common_subexpressions
 from tests.support.tables import every
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from graphir import DType, Graph, GraphError, PromotionError, ShapeError, control
 from graphir.control import cond, fori_loop, scan, switch, while_loop
-from passes import lower
-from runtime import execute, interpret
+from graphir.passes import lower
+from graphir.runtime import execute, interpret
 from tests.support.evaluator import agree, outcome
 from tests.support.tables import every
 

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import graphir
-import passes
-import runtime
-from graphir import Graph, GraphError, Op, ops
+from graphir import Graph, GraphError, Op, ops, passes, runtime
 from tests.support.tables import every
 
 OPS = list(ops.CATALOGUE.values())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, PromotionError, Symbol, ops, rules
-from passes import implicit_cast
+from graphir.passes import implicit_cast
 from tests.support.refusals import refuses
 from tests.support.tables import every
 

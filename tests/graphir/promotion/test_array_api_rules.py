@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from graphir import DType, Graph, PromotionError, Symbol, ops
+from graphir.passes import lower
 from graphir.promotion.array_api import ARRAY_API, ARRAY_API_LATTICE
-from passes import lower
-from runtime import interpret
+from graphir.runtime import interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support import tables

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import passes
-import runtime
-from graphir import DType, Graph, GraphirError, PromotionError, PromotionRules, ops
+from graphir import DType, Graph, GraphirError, PromotionError, PromotionRules, ops, passes, runtime
 from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
 from graphir.promotion.jax_2020 import JAX_2020
 from graphir.promotion.jax_lax import JAX_LAX

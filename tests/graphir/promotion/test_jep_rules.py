@@ -10,8 +10,8 @@ import pytest
 
 from graphir import DType, Graph, PromotionError, lattice, ops, rules
 from graphir.lattice.order import NoUpperBound, SeveralUpperBounds
+from graphir.passes import lower
 from graphir.promotion import PromotionRules
-from passes import lower
 from tests import GOLDEN
 from tests.support.tables import every
 

@@ -12,8 +12,8 @@ import pytest
 
 from graphir import DType, Graph, GraphirError, PromotionError, TensorType, ops, rules
 from graphir.promotion.numpy_ import DTYPES
-from runtime import array_api as xp
-from runtime import interpret, jit
+from graphir.runtime import array_api as xp
+from graphir.runtime import interpret, jit
 from tests.support.evaluator import same
 from tests.support.tables import every
 

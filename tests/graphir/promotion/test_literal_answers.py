@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-import runtime
-from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets
+from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets, runtime
 from tests.support.tables import every
 
 Shape: TypeAlias = tuple[int, ...]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, PromotionError, ops, rules
+from graphir.passes import cast_report, lower
 from graphir.promotion.max_strict import COMPOSED_OPS
-from passes import cast_report, lower
-from runtime import execute, interpret, jit
+from graphir.runtime import execute, interpret, jit
 from tests.peers import CALLS, max_questions, ours
 from tests.peers.max_questions import DTYPES, MEASURED, golden, golden_rows, letter, questions
 from tests.support.tables import every

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, PromotionError, TensorType, ops
+from graphir.passes import implicit_cast, lower
 from graphir.promotion.numpy_ import NUMPY
 from graphir.promotion.numpy_legacy import NUMPY_LEGACY
-from passes import implicit_cast, lower
-from runtime import execute, interpret
+from graphir.runtime import execute, interpret
 from tests import GOLDEN
 from tests.peers import CALLS, in_place, ours
 from tests.support.tables import every

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, ops
+from graphir.passes import implicit_cast, lower
 from graphir.promotion.numpy_ import NUMPY
 from graphir.promotion.numpy_like import CUPY, DASK
-from passes import implicit_cast, lower
-from runtime import interpret
+from graphir.runtime import interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support.tables import every

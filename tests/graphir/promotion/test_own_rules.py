@@ -25,8 +25,8 @@ from graphir import (
     rules,
 )
 from graphir.lattice.order import Cyclic, NoUpperBound, SeveralUpperBounds
-from passes import cast_report, lower
-from runtime import execute
+from graphir.passes import cast_report, lower
+from graphir.runtime import execute
 
 OWN = Lattice("own", {"int8": ["float16"], "int16": ["float32"], "float16": ["float32"]}, "a dream")
 # uint8 and int8 lie below int16 and float16, neither of which is the least; float32 and float64

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphir import DType, Graph, PromotionError, ops, rules
-from runtime import execute, interpret
+from graphir.runtime import execute, interpret
 from tests.support.tables import every
 
 PY = [True, 2, 2.5, 2j]

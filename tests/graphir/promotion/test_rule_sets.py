@@ -26,7 +26,7 @@ from graphir import (
     rules,
     set_default_rules,
 )
-from runtime import execute
+from graphir.runtime import execute
 from tests.support.tables import every
 
 MAX, STRICT = rules("max"), rules("max_strict")

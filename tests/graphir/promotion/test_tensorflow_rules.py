@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, PromotionError, PromotionRules, ops
+from graphir.passes import lower
 from graphir.promotion.tensorflow import TENSORFLOW
 from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
-from passes import lower
-from runtime import execute, interpret
+from graphir.runtime import execute, interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support import tables

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import passes
-import runtime
-from graphir import DType, Graph, GraphirError, PromotionError, TensorType, ops
+from graphir import DType, Graph, GraphirError, PromotionError, TensorType, ops, passes, runtime
 from graphir.promotion.torch import TORCH
 from tests import GOLDEN
 from tests.peers import CALLS, ours

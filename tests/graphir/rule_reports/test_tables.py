@@ -15,7 +15,7 @@ import graphir
 from graphir import DType, Lattice, PromotionError, PromotionRules, rules
 from graphir.drawing.lattices import lattice_dot
 from graphir.rule_reports.tables import FORMATS, html_table, text_table, unlike
-from runtime.cli.main import main
+from graphir.runtime.cli.main import main
 from tests.support.commands import cli, refused
 
 # -- table

@@ -15,10 +15,10 @@ from unittest import mock
 import numpy as np
 
 from graphir import Graph, ops
+from graphir.runtime import Program
+from graphir.runtime.native.vectors import Vectors
 from graphir.semantics.kernels import KERNEL_TABLES
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
-from runtime import Program
-from runtime.native.vectors import Vectors
 from tests.graphir.semantics.rounded_reference import differs, reference
 
 CHUNK = 1 << 20

@@ -8,8 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import runtime
-from graphir import DType, Graph, ops
+from graphir import DType, Graph, ops, runtime
 from graphir.ops.dtype_rules import DIVISION, FLOATING, REAL_FLOATING
 from tests.support import accuracy
 from tests.support.accuracy import BOUNDS

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from graphir import Graph
 from graphir.ops.attributes import constant
+from graphir.runtime import Program, interpret
 from graphir.semantics import integer_products
-from runtime import Program, interpret
 from tests.graphir.semantics.kernel_cases import INTEGERS, run
 from tests.support.tables import every
 

@@ -8,9 +8,9 @@ from graphir import Graph, ops
 from graphir.conversions import convert
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError
+from graphir.passes import decompose
+from graphir.runtime import Program, interpret
 from graphir.semantics.kernels import KERNELS
-from passes import decompose
-from runtime import Program, interpret
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG, pool
 from tests.support.tables import every

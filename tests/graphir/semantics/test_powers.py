@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime.array_api as xp
+import graphir.runtime.array_api as xp
 from graphir import DType, Graph, rules, trace
-from passes import cast_report
-from runtime import Program, interpret, jit, record
+from graphir.passes import cast_report
+from graphir.runtime import Program, interpret, jit, record
 from tests.support.tables import every
 
 EXPONENTS: list[Any] = [

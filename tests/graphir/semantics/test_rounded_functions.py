@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from graphir import DType, Graph, GraphError, ops, trace
 from graphir.control import while_loop
 from graphir.conversions import convert
+from graphir.passes import implicit_cast, lower
+from graphir.runtime import Program, execute, interpret, jit, targets
+from graphir.runtime.targets.emission import TargetError
 from graphir.semantics.evaluation import machine_of
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
-from passes import implicit_cast, lower
-from runtime import Program, execute, interpret, jit, targets
-from runtime.targets.emission import TargetError
 
 pytest.importorskip("mpmath", reason="mpmath is not installed, so the truth is not known")
 

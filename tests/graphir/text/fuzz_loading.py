@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph, GraphirError, Lattice, ParseError, ops
+from graphir.runtime.value_files import number, read_input
 from graphir.text.printer import large_constants
-from runtime.value_files import number, read_input
 from tests.graphir.text.fuzzing import Files, corpus, mutated
 
 SECONDS, MEMORY = 10, 1 << 30

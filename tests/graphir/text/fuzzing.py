@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Graph, lattice, lattices, ops
+from graphir.passes import lower
 from graphir.text.printer import graph_text, large_constants
-from passes import lower
 from tests.graphir.text.texts import EXPLICIT, QUESTION, every_dtype, every_op
 
 Files = dict[str, bytes]

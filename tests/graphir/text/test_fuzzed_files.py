@@ -15,8 +15,8 @@ import pytest
 
 from graphir import ExecutionError, Graph, GraphError, ParseError
 from graphir.errors import shortened
+from graphir.runtime.value_files import number, read_input
 from graphir.text.archives import EXPANSION, FREE, Archive, read_array
-from runtime.value_files import number, read_input
 from tests import ROOT
 from tests.graphir.text import fuzz_loading
 from tests.graphir.text.fuzzing import corpus, mutated

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, ParseError, ops
+from graphir.runtime.cli.main import main
 from graphir.text.printer import symbol_text
-from runtime.cli.main import main
 from tests.graphir.text.texts import check_same, every_dtype, every_op
 
 

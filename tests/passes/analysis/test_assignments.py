@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from passes import cast_report
-from runtime import record
+from graphir.passes import cast_report
+from graphir.runtime import record
 
 STATEMENTS = [
     # statement, what is cast to float16, what to type instead

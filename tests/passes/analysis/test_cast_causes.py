@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from graphir import DType, Graph, GraphError, PromotionRules, ops, rule_sets, rules
+from graphir.passes import CastReport, CastRow, cast_report, implicit_cast, lower
 from graphir.promotion import registry
-from passes import CastReport, CastRow, cast_report, implicit_cast, lower
 from tests.support.drawing import Program, programs
 
 

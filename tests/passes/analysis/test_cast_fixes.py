@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from graphir import Graph, ops
-from passes import cast_report
-from passes.analysis.casts.fixes import replacement
+from graphir.passes import cast_report
+from graphir.passes.analysis.casts.fixes import replacement
 
 SHAPES = {"x": ("int64", (4,)), "y": ("uint16", (4,)), "b": ("uint8", (4,)), "k": ("uint64", (4,))}
 

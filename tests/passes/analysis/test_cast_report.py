@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from graphir import DType, Graph, Location, ops
-from passes import (
+from graphir.passes import (
     CastReport,
     CastRow,
     cast_report,

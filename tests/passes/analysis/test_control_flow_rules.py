@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from graphir import DType, Graph, PromotionError, rules
 from graphir import control as cf
-from passes import diff, rebuild
+from graphir.passes import diff, rebuild
 from tests.support.control_flow import flow_graphs
 from tests.support.tables import every
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphError, GraphirError, TensorType, ops, rules
+from graphir.passes import GraphDiff, diff, implicit_cast, lower
+from graphir.passes.analysis.graph_diff import Change
+from graphir.passes.analysis.written_literals import is_literal
 from graphir.text.printer import large_constants
-from passes import GraphDiff, diff, implicit_cast, lower
-from passes.analysis.graph_diff import Change
-from passes.analysis.written_literals import is_literal
 from tests.passes.analysis.programs import NAMES, Program, programs
 
 OTHER = st.sampled_from(NAMES)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphir import Graph, Location
-from passes import cast_report
-from passes.analysis.expressions import expression
+from graphir.passes import cast_report
+from graphir.passes.analysis.expressions import expression
 from tests.support.loading import written
 
 PROGRAM = """

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphir import CastWarning, DType, Graph, GraphError, PromotionError, ops, rules
 from graphir.loss import EXACT, loss
-from passes import (
+from graphir.passes import (
     Policy,
     cast_report,
     dead_code,
@@ -24,8 +24,8 @@ from passes import (
     lower,
     rebuild,
 )
-from passes.analysis.policies.hits import CastHit, WidthHit
-from passes.analysis.policies.patterns import cast_pattern
+from graphir.passes.analysis.policies.hits import CastHit, WidthHit
+from graphir.passes.analysis.policies.patterns import cast_pattern
 from tests.passes.analysis.programs import Program, programs
 from tests.support.tables import every
 

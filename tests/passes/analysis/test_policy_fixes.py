@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, Symbol, ops, rule_sets
-from passes import Policy
-from runtime import record
+from graphir.passes import Policy
+from graphir.runtime import record
 
 RULES = [one.name for one in rule_sets() if one.name != "explicit"]
 DTYPES = [

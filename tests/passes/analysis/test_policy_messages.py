@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from graphir import CastWarning, DType, Graph, PromotionError, ops
-from passes import Policy
+from graphir.passes import Policy
 from tests import ROOT
 from tests.support.tables import every
 

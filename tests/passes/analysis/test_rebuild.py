@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops, rules
+from graphir.passes import common_subexpressions, implicit_cast, rebuild
+from graphir.passes.analysis.rebuild import rebuilt
+from graphir.runtime import execute
 from graphir.text.printer import large_constants
-from passes import common_subexpressions, implicit_cast, rebuild
-from passes.analysis.rebuild import rebuilt
-from runtime import execute
 from tests.passes.analysis.programs import NAMES, Program, programs
 
 OTHER = st.sampled_from(NAMES)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, PromotionError
-from passes import cast_report, common_subexpressions, implicit_cast, rebuild
-from runtime import record
+from graphir.passes import cast_report, common_subexpressions, implicit_cast, rebuild
+from graphir.runtime import record
 from tests.peers import IN_PLACE
 
 WRITING = ("numpy", "torch", "array_api", "jax")

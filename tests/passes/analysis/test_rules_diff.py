@@ -9,10 +9,10 @@ from itertools import product
 import pytest
 
 from graphir import DType, GraphError, Lattice, PromotionError, PromotionRules, rule_sets, rules
+from graphir.passes import RulesDiff, diff
 from graphir.promotion.library import COMPLEX
 from graphir.promotion.numpy_ import LOGICAL
 from graphir.rule_reports.facts import facts
-from passes import RulesDiff, diff
 from tests.support.tables import every
 
 NAMES = [each.name for each in rule_sets()]

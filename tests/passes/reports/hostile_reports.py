@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from graphir import Graph, rules
+from graphir.passes import CastReport, cast_report
+from graphir.passes.analysis.casts import OutputError
 from graphir.promotion import registry
-from passes import CastReport, cast_report
-from passes.analysis.casts import OutputError
 from tests.support.reports import program
 
 HOSTILE = {

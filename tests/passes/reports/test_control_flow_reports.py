@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 
 from graphir import Graph, Symbol, ops
-from passes import Policy, cast_report, draw, implicit_cast
-from passes.reports.html import report_html
-from passes.reports.json_ import schema
-from passes.reports.markdown import report_markdown
-from passes.reports.sarif import report_sarif
-from passes.reports.text import report_details, report_text
-from passes.rewriter import bodies_of, origins_of
+from graphir.passes import Policy, cast_report, draw, implicit_cast
+from graphir.passes.reports.html import report_html
+from graphir.passes.reports.json_ import schema
+from graphir.passes.reports.markdown import report_markdown
+from graphir.passes.reports.sarif import report_sarif
+from graphir.passes.reports.text import report_details, report_text
+from graphir.passes.rewriter import bodies_of, origins_of
 from tests.support.control_flow import flow_graphs
 from tests.support.strategies import draws
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from graphir.escape import brief
-from passes import CastReport
-from passes.reports import REPORT_FORMATS
-from passes.reports.text import report_text
-from runtime import record
+from graphir.passes import CastReport
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.text import report_text
+from graphir.runtime import record
 from tests.support.loading import written
 from tests.support.reports import audited, mixed
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from passes import CastReport, cast_report
-from passes.reports import words
-from passes.reports.html import report_html
+from graphir.passes import CastReport, cast_report
+from graphir.passes.reports import words
+from graphir.passes.reports.html import report_html
 from tests.benchmarks.compile import mixed as long_graph
 from tests.passes.reports.browser import CHROMIUM, Browser, Page, browser
 from tests.passes.reports.hostile_reports import HOSTILE, name_rules, report_of

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from passes import CastReport, cast_report
-from passes.reports import REPORT_FORMATS
-from passes.reports.notebook import report_fragment
-from passes.reports.sarif import report_sarif
-from runtime import audit
+from graphir.passes import CastReport, cast_report
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.notebook import report_fragment
+from graphir.passes.reports.sarif import report_sarif
+from graphir.runtime import audit
 from tests.support.reports import REPORTS, Elements
 from tests.support.scaling import PROGRAMS
 from tests.support.tables import every

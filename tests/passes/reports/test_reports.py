@@ -16,14 +16,14 @@ import pytest
 
 from graphir import Graph
 from graphir.escape import printable
-from passes import CastReport, cast_report
-from passes.reports import REPORT_FORMATS, words
-from passes.reports.html import report_html
-from passes.reports.markdown import report_markdown
-from passes.reports.notebook import report_fragment
-from passes.reports.places import region
-from passes.reports.terminal import show
-from passes.reports.text import report_details, report_text
+from graphir.passes import CastReport, cast_report
+from graphir.passes.reports import REPORT_FORMATS, words
+from graphir.passes.reports.html import report_html
+from graphir.passes.reports.markdown import report_markdown
+from graphir.passes.reports.notebook import report_fragment
+from graphir.passes.reports.places import region
+from graphir.passes.reports.terminal import show
+from graphir.passes.reports.text import report_details, report_text
 from tests.support.reports import REPORTS, Elements, assigned, audited, mixed, program, source_of
 from tests.support.scaling import layers, uses
 from tests.support.tables import every
@@ -202,7 +202,7 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("wide")
 def test_without_rich_a_terminal_gets_it_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr("passes.reports.terminal.find_spec", lambda name: None)
+    monkeypatch.setattr("graphir.passes.reports.terminal.find_spec", lambda name: None)
     stream = Terminal()
     show(mixed(), stream)
     assert stream.getvalue() == report_details(mixed()) + "\n"
@@ -306,7 +306,7 @@ def test_a_huge_page_is_cut_and_says_so() -> None:
 def test_lines_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     report = mixed()
     for most in (1, 2):
-        monkeypatch.setattr("passes.reports.listing.LINES", most)
+        monkeypatch.setattr("graphir.passes.reports.listing.LINES", most)
         page = Elements(report_html(report, most=most))
         assert all(link[1:] in page.ids() for link in page.links())
         shown = sum(one.startswith("l0-") for one in page.ids())

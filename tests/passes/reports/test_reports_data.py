@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from graphir import Graph
-from passes import CastReport, cast_report
-from passes.analysis.casts.fixes import replacement
-from passes.reports import words
-from passes.reports.json_ import report_json, schema
-from passes.reports.sarif import SEVERITIES, report_sarif
+from graphir.passes import CastReport, cast_report
+from graphir.passes.analysis.casts.fixes import replacement
+from graphir.passes.reports import words
+from graphir.passes.reports.json_ import report_json, schema
+from graphir.passes.reports.sarif import SEVERITIES, report_sarif
 from tests.support.reports import REPORTS, program, source_of
 from tests.support.sarif import checked_results
 

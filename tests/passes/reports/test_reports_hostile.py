@@ -8,12 +8,12 @@ from urllib.parse import unquote
 
 import pytest
 
-from passes.analysis.casts import CastRow
-from passes.reports import REPORT_FORMATS
-from passes.reports.html import report_html
-from passes.reports.markdown import code
-from passes.reports.notebook import report_fragment
-from passes.reports.sarif import report_sarif
+from graphir.passes.analysis.casts import CastRow
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.html import report_html
+from graphir.passes.reports.markdown import code
+from graphir.passes.reports.notebook import report_fragment
+from graphir.passes.reports.sarif import report_sarif
 from tests.passes.reports.hostile_reports import HOSTILE, name_rules, report_of
 from tests.support.reports import Elements
 from tests.support.sarif import checked_results

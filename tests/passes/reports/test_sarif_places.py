@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from graphir import Graph, Location
-from passes import cast_report
-from passes.reports import sarif
-from passes.reports.sarif import report_sarif
+from graphir.passes import cast_report
+from graphir.passes.reports import sarif
+from graphir.passes.reports.sarif import report_sarif
 from tests.support.commands import cli
 from tests.support.sarif import checked_results
 
@@ -43,7 +43,7 @@ def test_nodes_of_a_model_are_in_its_file(tmp_path: Path, monkeypatch: pytest.Mo
     pytest.importorskip("onnx")
     from onnx import parser, save
 
-    from runtime.sources import from_onnx
+    from graphir.runtime.sources import from_onnx
 
     monkeypatch.chdir(tmp_path)
     text = """<ir_version: 8, opset_import: ["" : 17]>

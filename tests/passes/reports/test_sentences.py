@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph
-from passes import cast_report
-from passes.reports import REPORT_FORMATS
-from runtime import record
+from graphir.passes import cast_report
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.runtime import record
 from tests.passes.reports import explained_programs as programs
 from tests.support.tables import every
 

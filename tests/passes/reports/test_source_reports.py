@@ -11,12 +11,12 @@ import pytest
 
 from graphir import DType, Graph, Location, Origin, ops
 from graphir.location import AUTOCAST, INTERMEDIATE
-from passes import CastReport, cast_report
-from passes.reports import REPORT_FORMATS
-from passes.reports.dtypes import DTYPE_FORMATS
-from passes.reports.json_ import schema
-from passes.reports.text import report_text
-from runtime import audit
+from graphir.passes import CastReport, cast_report
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.passes.reports.json_ import schema
+from graphir.passes.reports.text import report_text
+from graphir.runtime import audit
 from tests.support.tables import every
 
 jsonschema = pytest.importorskip("jsonschema")

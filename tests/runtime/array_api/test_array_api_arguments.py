@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphir import ShapeError
-from runtime import array_api as xp
-from runtime.array_api import Array
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api import Array
 from tests.support.tables import every
 
 X = xp.reshape(xp.arange(6, dtype="float64"), (2, 3))

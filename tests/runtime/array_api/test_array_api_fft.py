@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphir import DType
-from runtime import array_api as xp
-from runtime.array_api import Array
-from runtime.array_api.functions import fft
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api import Array
+from graphir.runtime.array_api.functions import fft
 from tests.support.tables import every
 
 REALS = (xp.float32, xp.float64)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphir import AxisError, DType, ShapeError
-from runtime import array_api
+from graphir.runtime import array_api
 from tests.support.tables import every
 
 CALLS = """

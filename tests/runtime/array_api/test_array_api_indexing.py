@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import array_api as xp
-from runtime.array_api import expansions
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api import expansions
 from tests.support.tables import every
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api.evaluation import calls, forcing
 from graphir.semantics.kernels import KERNELS
-from runtime import array_api as xp
-from runtime.array_api.evaluation import calls, forcing
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_structures_that_are_met_again_become_programs_and_are_bounded(
 ):
     programs = forcing.Programs()
     monkeypatch.setattr(forcing, "PROGRAMS", programs)
-    monkeypatch.setattr("runtime.array_api.evaluation.pieces._MOST_PROGRAMS", 5)
+    monkeypatch.setattr("graphir.runtime.array_api.evaluation.pieces._MOST_PROGRAMS", 5)
     made: list[Any] = []
     of = programs.of
     monkeypatch.setattr(programs, "of", lambda piece: made.append(of(piece)) or made[-1])

@@ -22,7 +22,7 @@ def _outcomes(root):
         sys.executable,
         "-m",
         "tests.runtime.array_api.array_code",
-        "runtime.array_api",
+        "graphir.runtime.array_api",
         root,
     ]
     ran = subprocess.run(

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType
-from runtime import array_api as xp
-from runtime.array_api import Array
-from runtime.array_api.functions import linalg
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api import Array
+from graphir.runtime.array_api.functions import linalg
 from tests.support.tables import every
 
 FLOATS = (xp.float32, xp.float64, xp.complex64, xp.complex128)

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from graphir import DType, GraphirError
-from runtime import array_api as xp
-from runtime.array_api import Array
-from runtime.array_api.functions import linalg
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api import Array
+from graphir.runtime.array_api.functions import linalg
 from tests.support.tables import every
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from graphir.ir import inference_cache
-from runtime import array_api as xp
-from runtime.array_api.evaluation import forcing
-from runtime.array_api.evaluation.forcing import pending
-from runtime.array_api.evaluation.lazy import PENDING, TAPE, Lazy
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api.evaluation import forcing
+from graphir.runtime.array_api.evaluation.forcing import pending
+from graphir.runtime.array_api.evaluation.lazy import PENDING, TAPE, Lazy
 from tests.support.tables import every
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphir import DType
-from runtime import array_api as xp
+from graphir.runtime import array_api as xp
 from tests import GOLDEN
 from tests.support.tables import every
 

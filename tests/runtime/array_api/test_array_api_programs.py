@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Graph
-from runtime import array_api as xp
-from runtime import interpret
-from runtime.array_api.evaluation import forcing
-from runtime.array_api.evaluation.forcing import pending
+from graphir.runtime import array_api as xp
+from graphir.runtime import interpret
+from graphir.runtime.array_api.evaluation import forcing
+from graphir.runtime.array_api.evaluation.forcing import pending
 from tests.benchmarks import array_api as benchmark
 from tests.support.tables import every
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from graphir import DType
-from runtime import array_api as xp
+from graphir.runtime import array_api as xp
 from tests import GOLDEN
 from tests.peers import IN_PLACE as PYTHON_IN_PLACE
 from tests.peers import OPERATORS as PYTHON_OPERATORS

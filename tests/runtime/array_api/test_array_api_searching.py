@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphir import DType
-from runtime import array_api as xp
-from runtime.array_api import Array
-from runtime.array_api.dtypes import ALL, KINDS
+from graphir.runtime import array_api as xp
+from graphir.runtime.array_api import Array
+from graphir.runtime.array_api.dtypes import ALL, KINDS
 from tests.support.tables import every
 
 REALS = (*KINDS["integral"], *KINDS["real floating"])

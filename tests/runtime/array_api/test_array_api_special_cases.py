@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import array_api as xp
+from graphir.runtime import array_api as xp
 from tests import GOLDEN
 from tests.support.tables import every
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import runtime.array_api as xp
+import graphir.runtime.array_api as xp
 from graphir import ExecutionError, GraphError
 from tests.support.tables import every
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import array_api
-from runtime.array_api.evaluation import forcing
-from runtime.array_api.evaluation.forcing import pending
+from graphir.runtime import array_api
+from graphir.runtime.array_api.evaluation import forcing
+from graphir.runtime.array_api.evaluation.forcing import pending
 from tests.support.tables import every
 
 xp: Any = array_api

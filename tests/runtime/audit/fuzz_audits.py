@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime import record
+from graphir.runtime import record
 from tests.runtime.audit.drawn_audits import Program
 from tests.runtime.audit.drawn_statements import draw
 from tests.runtime.audit.exact_values import Machine, Value, from_numpy, objects, same

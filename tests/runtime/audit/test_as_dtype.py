@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphError, PromotionError
-from passes import cast_report
-from passes.analysis.retype import retyped
-from runtime import audit, record
+from graphir.passes import cast_report
+from graphir.passes.analysis.retype import retyped
+from graphir.runtime import audit, record
 from tests.support.commands import cli
 from tests.support.tables import every
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError, Graph, Symbol, TensorType, ops
-from passes import CastReport, lower
-from runtime import audit, interpret
+from graphir.passes import CastReport, lower
+from graphir.runtime import audit, interpret
 from tests.support.tables import every
 
 BF16 = ml_dtypes.bfloat16

@@ -11,10 +11,10 @@ from graphir import DType, ExecutionError, Graph, PromotionError, Symbol, Tensor
 from graphir import control as cf
 from graphir.ops.control import Callee
 from graphir.ops.types import OpaqueType, TupleType
-from passes import cast_report
-from runtime import audit, interpret
-from runtime.binding import bind
-from runtime.unrolling import unrolled
+from graphir.passes import cast_report
+from graphir.runtime import audit, interpret
+from graphir.runtime.binding import bind
+from graphir.runtime.unrolling import unrolled
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program
 from tests.support.evaluator import agree, outcome

@@ -9,9 +9,9 @@ import re
 import numpy as np
 import pytest
 
-from passes.reports import REPORT_FORMATS
-from runtime import record
-from runtime.cli.output import status
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.runtime import record
+from graphir.runtime.cli.output import status
 from tests.runtime.audit.audited_programs import drawn_function, number
 
 COUNT, PARTS = 1000, 10

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 
 from graphir import DType, ExecutionError, ops, rules
-from passes import implicit_cast, lower
-from runtime import audit, interpret
+from graphir.passes import implicit_cast, lower
+from graphir.runtime import audit, interpret
 from tests.support.drawing import RULES, Program, programs
 from tests.support.evaluator import agree, outcome
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from runtime import record
-from runtime.audit import regions
+from graphir.runtime import record
+from graphir.runtime.audit import regions
 from tests.support.tables import every
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from passes.reports import REPORT_FORMATS
-from passes.reports.text import report_details
-from runtime import audit, record
-from runtime.audit import blame
-from runtime.audit.subject import MANY
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.text import report_details
+from graphir.runtime import audit, record
+from graphir.runtime.audit import blame
+from graphir.runtime.audit.subject import MANY
 from tests.support.reports import program
 from tests.support.tables import every
 from tests.support.work import count_work

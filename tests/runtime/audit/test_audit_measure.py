@@ -12,9 +12,9 @@ import pytest
 
 from graphir import DType
 from graphir.conversions import convert
-from passes.analysis.casts import Measured
-from runtime.audit import measuring
-from runtime.audit.measuring import measure
+from graphir.passes.analysis.casts import Measured
+from graphir.runtime.audit import measuring
+from graphir.runtime.audit.measuring import measure
 from tests.support.rounding import (
     ALL,
     COMPLEX,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from runtime import interpret, record
+from graphir.runtime import interpret, record
 from tests.support.commands import cli
 from tests.support.tables import every
 

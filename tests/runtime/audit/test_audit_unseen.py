@@ -10,9 +10,9 @@ import pickle
 import numpy as np
 import pytest
 
-from passes.reports import REPORT_FORMATS
-from passes.reports.json_ import schema
-from runtime import record
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.json_ import schema
+from graphir.runtime import record
 from tests.support.commands import cli
 from tests.support.tables import every
 

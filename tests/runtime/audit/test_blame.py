@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from passes import cast_report
-from runtime import audit, execute
+from graphir.passes import cast_report
+from graphir.runtime import audit, execute
 from tests.runtime.audit.blamed_programs import PROGRAMS, Blamed
 from tests.support.tables import every
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import audit
-from runtime.sources import from_jax, from_onnx, from_torch
+from graphir.runtime import audit
+from graphir.runtime.sources import from_jax, from_onnx, from_torch
 
 jax = pytest.importorskip("jax")
 torch = pytest.importorskip("torch")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from passes import CastReport
-from runtime import record
-from runtime.audit import blame, regions
+from graphir.passes import CastReport
+from graphir.runtime import record
+from graphir.runtime.audit import blame, regions
 
 pytest.importorskip("mpmath")
 from tests.runtime.audit.exact_oracle import LINEAR, Drawn, drawn, line_of

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from passes import CastReport
-from runtime import record
+from graphir.passes import CastReport
+from graphir.runtime import record
 from tests.planted_faults.cases import CLEAN, FAULTY
 from tests.planted_faults.program import Program
 from tests.promotion_bugs.cases import QUICK_OR_ALL, PromotionBug

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from passes import CastReport, cast_report
-from runtime import record
+from graphir.passes import CastReport, cast_report
+from graphir.runtime import record
 from tests.promotion_bugs.cases import QUICK_OR_ALL, PromotionBug
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -9,8 +9,8 @@ import numpy as np
 
 from graphir import Graph, trace
 from graphir.ops import CATALOGUE
-from passes import CastReport, cast_report
-from runtime import audit
+from graphir.passes import CastReport, cast_report
+from graphir.runtime import audit
 from tests.support.tables import every
 
 TAPS = np.array([0.25, 0.5, 0.25])

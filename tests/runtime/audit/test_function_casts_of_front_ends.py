@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphir import TensorType, trace
-from passes import cast_report
-from runtime import record
+from graphir.passes import cast_report
+from graphir.runtime import record
 from tests.support.tables import every
 
 X = np.arange(8, dtype=np.int32)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import record
-from runtime.audit import regions
+from graphir.runtime import record
+from graphir.runtime.audit import regions
 from tests.runtime.audit.fuzz_audits import score
 
 

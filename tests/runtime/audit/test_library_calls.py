@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphir import trace
-from runtime import audit, record
-from runtime.audit.library_calls import GREATEST
-from runtime.recording.numpy_.measured_calls import RecordedCall
+from graphir.runtime import audit, record
+from graphir.runtime.audit.library_calls import GREATEST
+from graphir.runtime.recording.numpy_.measured_calls import RecordedCall
 
 RANDOM = np.random.default_rng(39)
 X = RANDOM.normal(size=60).astype(np.float32)

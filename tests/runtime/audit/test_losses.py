@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from graphir import DType
-from passes import CastReport
-from passes.reports import REPORT_FORMATS
-from passes.reports.json_ import schema
-from runtime import record
+from graphir.passes import CastReport
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.passes.reports.json_ import schema
+from graphir.runtime import record
 from tests.runtime.audit import losses
 from tests.support.tables import every
 

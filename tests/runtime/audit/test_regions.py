@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from passes import CastReport
-from runtime import record
-from runtime.audit import regions, sweep
-from runtime.audit.blame import Blame
+from graphir.passes import CastReport
+from graphir.runtime import record
+from graphir.runtime.audit import regions, sweep
+from graphir.runtime.audit.blame import Blame
 
 F32 = np.float32
 

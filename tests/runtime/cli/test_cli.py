@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import graphir
-from runtime.value_files import number
+from graphir.runtime.value_files import number
 from tests.support import forks
 from tests.support.commands import cli, refused
 from tests.support.tables import every

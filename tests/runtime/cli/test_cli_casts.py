@@ -10,7 +10,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from graphir import Graph
-from passes.reports import REPORT_FORMATS
+from graphir.passes.reports import REPORT_FORMATS
 from tests.support.commands import cli
 from tests.support.tables import every
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from passes import cast_report
-from passes.reports.json_ import schema
-from runtime import interpret
+from graphir.passes import cast_report
+from graphir.passes.reports.json_ import schema
+from graphir.runtime import interpret
 from tests.support.commands import cli
 
 SCRIPT = """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphir import rules
-from runtime.cli import doctor
-from runtime.native import probe
+from graphir.runtime.cli import doctor
+from graphir.runtime.native import probe
 from tests.support.commands import cli
 
 

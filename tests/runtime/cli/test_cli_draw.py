@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graphir import Graph
 from graphir.drawing.graphs import GRAPH_FORMATS
-from passes import draw
+from graphir.passes import draw
 from tests.support.commands import cli, refused
 from tests.support.pictured_graphs import mixed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphir import Graph
-from runtime import targets
+from graphir.runtime import targets
 from tests.support.commands import cli, refused
 
 

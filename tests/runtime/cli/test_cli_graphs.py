@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, ops
-from runtime.native import is_installed
-from runtime.value_files import read_input
+from graphir.runtime.native import is_installed
+from graphir.runtime.value_files import read_input
 from tests.support.commands import cli, refused
 
 

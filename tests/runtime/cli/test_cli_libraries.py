@@ -31,7 +31,7 @@ def halves(x):
     return x.astype(jnp.float16)
 
 def built():
-    from runtime import from_jax
+    from graphir.runtime import from_jax
     return from_jax(loss, params, np.ones((4, 3), "float32"))
 """
 TORCH = """

@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 
 from onnx import parser, save
 
-from runtime.cli.main import main
+from graphir.runtime.cli.main import main
 
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[batch, 3] x, float[batch, n] input_1) => (float[batch, m] y)

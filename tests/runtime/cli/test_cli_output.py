@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runtime.cli.main import main
+from graphir.runtime.cli.main import main
 from tests.support.commands import cli, refused
 
 PROGRAM = """\

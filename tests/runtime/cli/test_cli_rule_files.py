@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from runtime.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
+from graphir.runtime.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
 from tests.support.commands import cli, refused
 
 EDGES = {"int8": ["int16"], "int16": ["float16"], "float16": ["float32"], "float32": ["float64"]}

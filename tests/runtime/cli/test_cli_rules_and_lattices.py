@@ -9,9 +9,9 @@ import pytest
 
 from graphir import DType, Graph, Lattice, PromotionRules, laws, register, rule_sets, rules
 from graphir.lattice.order import LAWS as JOIN_LAWS
+from graphir.passes import diff
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.laws import LAWS
-from passes import diff
 from tests.support.commands import cli, refused
 from tests.support.tables import every
 

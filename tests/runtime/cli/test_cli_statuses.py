@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphir import Graph
-from runtime.cli import main as entry
-from runtime.cli.statuses import Status
+from graphir.runtime.cli import main as entry
+from graphir.runtime.cli.statuses import Status
 from tests.support.commands import cli, refused
 
 ROOT = Path(__file__).parents[3]

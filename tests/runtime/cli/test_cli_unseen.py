@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from passes import cast_report
-from passes.reports import REPORT_FORMATS
-from runtime.cli.statuses import Status
+from graphir.passes import cast_report
+from graphir.passes.reports import REPORT_FORMATS
+from graphir.runtime.cli.statuses import Status
 from tests.support.commands import cli, refused
 from tests.support.sarif import checked_results
 from tests.support.tables import every
@@ -211,7 +211,7 @@ def test_threads_trace_at_once_and_leave_the_constructors_as_they_were() -> None
     from concurrent.futures import ThreadPoolExecutor
     from threading import Barrier
 
-    from runtime.sources import from_jax
+    from graphir.runtime.sources import from_jax
 
     owners = [(jax.numpy, "asarray"), (jax.numpy, "array"), (type(jax.numpy.int32), "__call__")]
     before = [getattr(*each) for each in owners]

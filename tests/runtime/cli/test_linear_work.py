@@ -12,9 +12,9 @@ import pytest
 
 from graphir.drawing.graphs import GRAPH_FORMATS
 from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.passes.reports import REPORT_FORMATS
 from graphir.rule_reports.tables import FORMATS
-from passes.reports import REPORT_FORMATS
-from runtime.cli.main import main
+from graphir.runtime.cli.main import main
 from tests.support.scaling import PROGRAMS
 from tests.support.work import Work, count_work
 

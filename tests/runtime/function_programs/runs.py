@@ -75,14 +75,14 @@ def _numpy_runner(program: Program, namespace: Mapping[str, Any]) -> Runner:
 
 
 def _jit_runner(program: Program, namespace: Mapping[str, Any]) -> Runner:
-    from runtime import jit
+    from graphir.runtime import jit
 
     function = jit(namespace["program"])
     return lambda call, values: Answer(call_program(function, call, values))
 
 
 def _record_runner(program: Program, namespace: Mapping[str, Any]) -> Runner:
-    from runtime import record
+    from graphir.runtime import record
 
     def run(call: Call, values: dict[str, Any]) -> Answer:
         recording = record(namespace["program"], *values.values())
@@ -131,8 +131,7 @@ def _fresh(program: Program, place: int, namespace: Mapping[str, Any]) -> dict[s
 
 
 def _execute(recording: Any, inputs: Any) -> Any:
-    import runtime
-    from graphir import GraphirError
+    from graphir import GraphirError, runtime
 
     try:
         results = runtime.execute(recording.graph, *inputs)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from graphir import GraphirError
-from runtime import jit, record
+from graphir.runtime import jit, record
 
 _FILES = (
     *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile"),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphir import GraphirError
-from runtime import jit
+from graphir.runtime import jit
 from tests.runtime.jit.jit_programs import argument, array, function_of, module, program, run_change
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import jit
+from graphir.runtime import jit
 
 X = np.arange(4, dtype=np.float32)
 

@@ -23,9 +23,9 @@ from graphir import (
     set_default_rules,
     trace,
 )
-from runtime import interpret, jit
-from runtime import jit as decorator
-from runtime.jit.jit import _MOST_SIGNATURES
+from graphir.runtime import interpret, jit
+from graphir.runtime import jit as decorator
+from graphir.runtime.jit.jit import _MOST_SIGNATURES
 from tests.support.tables import every
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

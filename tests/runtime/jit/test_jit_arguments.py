@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphError, TensorType, trace
-from runtime import array_api, jit
+from graphir.runtime import array_api, jit
 from tests.runtime.jit.jitted import Converts, Interface, Lends, X, counted
 from tests.support.tables import every
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphError, GraphirError, trace
-from runtime import interpret, jit
+from graphir.runtime import interpret, jit
 from tests.runtime.view_programs import copied, differs
 from tests.support.tables import every
 

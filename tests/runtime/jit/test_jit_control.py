@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphError, ShapeError, control, trace
 from graphir.control import cond, fori_loop, scan, while_loop
-from runtime import jit, record
+from graphir.runtime import jit, record
 from tests.support.evaluator import same
 from tests.support.strategies import draws
 from tests.support.tables import every

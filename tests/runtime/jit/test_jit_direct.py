@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graphir import GraphError, GraphirError, rules
-from runtime import jit
-from runtime.jit import jit as module
+from graphir.runtime import jit
+from graphir.runtime.jit import jit as module
 from tests.support.evaluator import same
 
 pytestmark = pytest.mark.parametrize("native", ["0", "1"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import jit
+from graphir.runtime import jit
 from tests.support.evaluator import same
 from tests.support.tables import every
 

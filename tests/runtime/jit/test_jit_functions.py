@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError, GraphirError
-from runtime import jit
+from graphir.runtime import jit
 from tests.support.replays import leaves
 from tests.support.tables import every
 

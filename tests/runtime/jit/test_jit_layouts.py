@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, ExecutionError, Graph, GraphirError, ShapeError, ops
-from runtime import Program, interpret, jit, record, targets
+from graphir.runtime import Program, interpret, jit, record, targets
 from tests.support.tables import every
 
 DTYPES = ["f4", *(pytest.param(dtype, marks=pytest.mark.exhaustive) for dtype in ("f8", "c16"))]

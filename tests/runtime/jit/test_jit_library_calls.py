@@ -12,7 +12,7 @@ import pytest
 from graphir import ExecutionError, GraphirError
 from graphir.numpy_api.arrays.library_calls import handles_errors
 from graphir.numpy_api.trace import trace
-from runtime import audit, interpret, jit, targets
+from graphir.runtime import audit, interpret, jit, targets
 from tests.support.tables import every
 
 RANDOM = np.random.default_rng(3)

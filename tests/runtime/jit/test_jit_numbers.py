@@ -16,7 +16,7 @@ from graphir import DType, GraphirError, PromotionRules, TensorType, ops, rules
 from graphir.numpy_api.number_questions import NumberUse, Reference
 from graphir.promotion.cells import INT_EDGES, Interval, cell_of
 from graphir.promotion.numpy_ import Numpy
-from runtime import jit
+from graphir.runtime import jit
 from tests.support.tables import every
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIqQefdFD"]

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from graphir import Graph, Lattice, PromotionRules, explain, lattice, laws, rule_sets, rules
-from passes import Policy, cast_report, diff
-from runtime import Program, audit, jit, record
+from graphir.passes import Policy, cast_report, diff
+from graphir.runtime import Program, audit, jit, record
 from tests import ROOT
 from tests.runtime.jit.jitted import X
 from tests.support.tables import every
@@ -124,7 +124,7 @@ SCRIPT = """
 import sys
 import cloudpickle
 import numpy as np
-from runtime import jit
+from graphir.runtime import jit
 
 WEIGHTS = np.arange(3.0)
 

@@ -18,7 +18,7 @@ import pytest
 
 from graphir import GraphError, GraphirError, ShapeError, trace
 from graphir.control import fori_loop
-from runtime import jit, record
+from graphir.runtime import jit, record
 from tests.runtime.jit.fuzz_handlers import outcome
 from tests.support.tables import every
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir import trace
-from runtime import execute, jit
+from graphir.runtime import execute, jit
 from tests.support.tables import every
 
 LINES = [

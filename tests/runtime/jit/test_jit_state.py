@@ -15,8 +15,8 @@ import pytest
 
 from graphir import GraphError, GraphirError
 from graphir.numpy_api.arrays.makers import traced_body
-from runtime import jit
-from runtime.jit.loads import is_library_module
+from graphir.runtime import jit
+from graphir.runtime.jit.loads import is_library_module
 from tests.runtime.jit.jitted import X, agree, counted
 from tests.runtime.jit.watched_state import CASES, STATE, Layer
 from tests.support.tables import every

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphir import ops, trace
-from runtime import execute, jit, record
+from graphir.runtime import execute, jit, record
 
 _LINES = """
 np.sort(x)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import jit
+from graphir.runtime import jit
 from tests.runtime.jit.jitted import Converts, X
 
 # -- what a function reads: each case gives a function, changes what it reads, gives it again

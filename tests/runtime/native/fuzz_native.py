@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from graphir import DType
-from runtime import Program, interpret
-from runtime.program.cost_model import scaled
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.cost_model import scaled
 from tests.support.control_flow import flow_programs, scalar_programs
 from tests.support.evaluator import agree, outcome
 from tests.support.native_runs import (

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph
-from runtime import Program
+from graphir.runtime import Program
 
 VALUES = np.linspace(-3, 3, 100, dtype=np.float32)
 

@@ -11,8 +11,8 @@ import pytest
 
 from graphir import GraphirError
 from graphir.numpy_api.trace import trace
-from runtime import Program, interpret
-from runtime.program.cost_model import scaled
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.cost_model import scaled
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
 from tests.support.tables import every
@@ -69,7 +69,7 @@ def test_drawn_reductions(seed: int) -> None:
 
 def test_the_values_have_no_memory() -> None:
     graph = trace(lambda x: np.square(x - x[0]).sum(axis=0), np.ones((70, 90)), rules="numpy").graph
-    program = "runtime.native.kernels.ColumnWriter"
+    program = "graphir.runtime.native.kernels.ColumnWriter"
     with scaled(1, **SMALL), mock.patch(program, side_effect=AssertionError) as writer:
         Program(graph, native="now")(np.ones((70, 90)))
     assert writer.called

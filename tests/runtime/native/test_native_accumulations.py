@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Graph, ops
-from runtime import Program, interpret, jit
+from graphir.runtime import Program, interpret, jit
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite, step_by_step
 from tests.support.tables import every

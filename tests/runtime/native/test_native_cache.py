@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime import Program
-from runtime.native import cache as disk
+from graphir.runtime import Program
+from graphir.runtime.native import cache as disk
 from tests.runtime.native.native_processes import fails, needs_linux, needs_llvmlite, run
 from tests.runtime.native.soak_native import VALUES, chain, is_native, right, wanted
 

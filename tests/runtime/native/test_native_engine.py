@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from runtime import Program
-from runtime.native import background, probe
-from runtime.program.cost_model import COST
+from graphir.runtime import Program
+from graphir.runtime.native import background, probe
+from graphir.runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import (
     fails,
     needs_fork,
@@ -51,7 +51,7 @@ if LOOKED is refuse:
     importlib.util.find_spec = lambda name, p=None, f=importlib.util.find_spec: (
         None if name == "llvmlite" else f(name, p))
 BEGIN
-from runtime import execute
+from graphir.runtime import execute
 for number in range(3):
     run = Program(chain(number), native="now")
     assert right(run, number) and not is_native(run)
@@ -77,7 +77,7 @@ def other_values(engine: Any, patch: Callable[..., None]) -> None:
 
 
 def other_ufuncs(engine: Any, patch: Callable[..., None]) -> None:
-    from runtime.native.abi import structs
+    from graphir.runtime.native.abi import structs
 
     whole = structs.words
     patch(structs, "words", lambda address: whole(address - 8))
@@ -139,7 +139,7 @@ def test_a_probe_that_is_interrupted_is_begun_again(
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("runtime.native.abi.structs.DIMS", 3)
+    monkeypatch.setattr("graphir.runtime.native.abi.structs.DIMS", 3)
     program = Program(chain(1), native="now")
     with caplog.at_level(logging.DEBUG):
         assert right(program, 1)
@@ -339,7 +339,7 @@ class Done:
 FORKS = """
 BEGIN
 import faulthandler, itertools, signal
-from runtime.program.cost_model import COST
+from graphir.runtime.program.cost_model import COST
 COST.COMPILE_COST = 0
 numbers, stop = itertools.count(100), []
 def compile():

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from graphir import DType, ExecutionError, Graph, Op, ops
-from runtime import Program, interpret, native
-from runtime.program.cost_model import COST
-from runtime.program.cutting import Region
+from graphir.runtime import Program, interpret, native
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Region
 from tests import ROOT
 from tests.support.engines import graph_of, inputs_of
 from tests.support.evaluator import agree, outcome
@@ -80,13 +80,13 @@ def test_without_llvmlite_execute_does_not_mention_it() -> None:
         logging.basicConfig(level=logging.DEBUG)
         import numpy as np
         from graphir import Graph
-        from runtime import execute
+        from graphir.runtime import execute
         g = Graph("g")
         g.output(g.input("float32", ("n",), name="x") * 2 + 1)
         x = np.ones(300_000, np.float32)
         for _ in range(50):
             assert (execute(g, x) == 3).all()
-        assert not any(name.startswith(("llvmlite.", "runtime.native.")) for name in sys.modules)
+        assert not any(name.startswith(("llvmlite.", "graphir.runtime.native.")) for name in sys.modules)
         """
     shown = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -119,7 +119,7 @@ def test_a_region_earns_its_machine_code(monkeypatch: pytest.MonkeyPatch) -> Non
     def submit(*call: Any) -> None:
         asked.append(partial(*call))
 
-    monkeypatch.setattr("runtime.native.kernels.submit", submit)
+    monkeypatch.setattr("graphir.runtime.native.kernels.submit", submit)
     monkeypatch.setattr(COST, "STEPWISE", -1)  # views, too
     made = program()
     [told] = tiers(made)
@@ -175,11 +175,13 @@ def test_the_environment_compiles_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_llvmlite
 def test_an_op_without_an_emitter_stays_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from runtime.native.emitters import EMITTERS, has_code
-    from runtime.program.codegen.tracing import select
+    from graphir.runtime.native.emitters import EMITTERS, has_code
+    from graphir.runtime.program.codegen.tracing import select
 
     monkeypatch.delitem(EMITTERS, select)
-    monkeypatch.setattr("runtime.native.regions.has_code", has_code.__wrapped__)  # it remembers
+    monkeypatch.setattr(
+        "graphir.runtime.native.regions.has_code", has_code.__wrapped__
+    )  # it remembers
     made = program("now", function=lambda x: ops.where(x > 0, x, -x) * 3)
     assert (made(X) == np.abs(X) * 3).all()
     why = "no machine code for select of bool, float32, float32"

@@ -9,10 +9,10 @@ import pytest
 
 from graphir import Graph, ops, trace
 from graphir.control import scan
-from runtime import Program, interpret
-from runtime.native.background import LOCK
-from runtime.native.emitters import has_code
-from runtime.native.functions import (
+from graphir.runtime import Program, interpret
+from graphir.runtime.native.background import LOCK
+from graphir.runtime.native.emitters import has_code
+from graphir.runtime.native.functions import (
     INLINE,
     c_library_double,
     c_library_single,
@@ -43,7 +43,7 @@ def program_of(name: str, code: str) -> Program:
 
 @every(("name", "code"), CALLS)
 def test_edges_and_odd_sizes_have_the_bits_of_numpy(name: str, code: str) -> None:
-    from runtime.native.probe import function_exponents, function_inputs
+    from graphir.runtime.native.probe import function_exponents, function_inputs
 
     program, x = program_of(name, code), function_inputs(code)
     inputs = [x, function_exponents(x)][: len(program.graph.inputs)]
@@ -95,7 +95,7 @@ def test_vectors_of_all_widths_have_the_bits_of_numpy(name: str, code: str, axis
 
 @every(("name", "code"), [each for each in CALLS if each[0] != "power"])
 def test_loops_over_scalars_have_the_bits_of_numpy(name: str, code: str) -> None:
-    from runtime.native.probe import function_inputs
+    from graphir.runtime.native.probe import function_inputs
 
     x = function_inputs(code)[::7]
     graph = trace(
@@ -108,7 +108,7 @@ def test_loops_over_scalars_have_the_bits_of_numpy(name: str, code: str) -> None
 
 
 def accepts(function: np.ufunc, code: str = "f", required: str = "fma") -> bool:
-    from runtime.native import probe
+    from graphir.runtime.native import probe
 
     if required not in probe.engine().processor().features:
         pytest.skip(f"this processor has no {required}")
@@ -124,7 +124,7 @@ def accepts(function: np.ufunc, code: str = "f", required: str = "fma") -> bool:
 def test_kernels_use_the_emitters_that_the_probe_accepts(
     name: str, code: str, required: str
 ) -> None:
-    from runtime.native import probe
+    from graphir.runtime.native import probe
 
     function, dtype = getattr(np, name), np.dtype(code)
     if not accepts(function, code, required):

@@ -14,12 +14,12 @@ _SMALL = """
 import sys
 import numpy as np
 from graphir import Graph, ops
-from runtime import execute, jit
+from graphir.runtime import execute, jit
 graph = Graph("small")
 x = graph.input("float32", ("n",))
 graph.output(ops.softmax(x * x + 1), x.sum())
 {calls}
-late = [name for name in sys.modules if name.startswith(("llvmlite", "runtime.native."))]
+late = [name for name in sys.modules if name.startswith(("llvmlite", "graphir.runtime.native."))]
 print(*late)
 """
 
@@ -44,7 +44,7 @@ _FORK = """
 import os, signal, sys, threading, time
 import numpy as np
 from graphir import Graph
-from runtime import Program
+from graphir.runtime import Program
 graph, one, importing = Graph("double"), np.ones(9, np.float32), threading.Event()
 graph.output(graph.input("float32", ("n",)) * 2.0)
 class Slow:
@@ -68,7 +68,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 @needs_llvmlite
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.parametrize("module", ["runtime.native.rows", "llvmlite.ir"])
+@pytest.mark.parametrize("module", ["graphir.runtime.native.rows", "llvmlite.ir"])
 def test_a_fork_waits_for_a_thread_that_imports(module: str) -> None:
     command = [sys.executable, "-c", _FORK.format(module=module)]
     subprocess.run(command, check=True, timeout=100)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from graphir.numpy_api.trace import trace
-from runtime import Program, interpret
+from graphir.runtime import Program, interpret
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite, needs_sums
 from tests.support.tables import every

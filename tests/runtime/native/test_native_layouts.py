@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, note, settings
 
 from graphir import DType, Graph, Symbol, ops
-from runtime import Program, interpret
-from runtime.native.kernels import CopyingEntry, KernelCall
-from runtime.native.threads import share
-from runtime.program.plans import Plan
+from graphir.runtime import Program, interpret
+from graphir.runtime.native.kernels import CopyingEntry, KernelCall
+from graphir.runtime.native.threads import share
+from graphir.runtime.program.plans import Plan
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
 from tests.support.native_runs import (
@@ -370,7 +370,7 @@ def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> N
     x, y = values(DType.float32, 1500 * 1003).reshape(1500, 1003), values(DType.float32, 1003, 1)
     program = Program(graph, threads=threads, native="now")
     takers: list[Any] = []
-    with patch("runtime.native.kernels.share", lambda *a: takers.append(a) or share(*a)):
+    with patch("graphir.runtime.native.kernels.share", lambda *a: takers.append(a) or share(*a)):
         for _ in range(3):
             both = [
                 z if isinstance(z, tuple) else (z,) for z in (program(x, y), interpret(graph, x, y))

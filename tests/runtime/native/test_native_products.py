@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphir import Graph
-from runtime import Program, interpret
-from runtime.native.calls import product_code
-from runtime.native.calls import products as native
-from runtime.program.cost_model import COST
+from graphir.runtime import Program, interpret
+from graphir.runtime.native.calls import product_code
+from graphir.runtime.native.calls import products as native
+from graphir.runtime.program.cost_model import COST
 from tests.support.native_runs import needs_llvmlite
 from tests.support.tables import every
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphir import Graph, ops
-from runtime import Program, interpret
-from runtime.native.calls import searches as native
+from graphir.runtime import Program, interpret
+from graphir.runtime.native.calls import searches as native
 from tests.support.native_runs import needs_llvmlite
 from tests.support.tables import every
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.numpy_api.trace import trace
-from runtime import Program, interpret, jit
-from runtime.native import background, sequences
-from runtime.program.cost_model import COST
+from graphir.runtime import Program, interpret, jit
+from graphir.runtime.native import background, sequences
+from graphir.runtime.program.cost_model import COST
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite, needs_sums
 
@@ -225,9 +225,9 @@ def test_means_of_floats_round_once(count: int) -> None:
 def test_means_of_more_rows_than_float32_has_numbers_for() -> None:
     from ctypes import c_void_p
 
-    from runtime.native.calls.operations import mean_operation
-    from runtime.native.probe import engine
-    from runtime.program.tier import ColumnMean
+    from graphir.runtime.native.calls.operations import mean_operation
+    from graphir.runtime.native.probe import engine
+    from graphir.runtime.program.tier import ColumnMean
 
     rows = (1 << 24) + 3
     sums = np.random.default_rng(0).uniform(1, 1e7, 1000).astype(np.float32)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graphir import Graph, ops
-from runtime import Program, interpret
-from runtime.program.cost_model import COST
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import needs_fork, needs_linux, run
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from graphir import Graph, ops
-from runtime import Program, execute, interpret, workers
-from runtime.native import background
-from runtime.native import kernels as policy
-from runtime.program.cost_model import COST
+from graphir.runtime import Program, execute, interpret, workers
+from graphir.runtime.native import background
+from graphir.runtime.native import kernels as policy
+from graphir.runtime.program.cost_model import COST
 from tests.support.native_runs import needs_llvmlite, needs_sums
 
 X = np.linspace(-3, 3, 100, dtype=np.float32)

@@ -34,13 +34,13 @@ import numpy as np
 from graphir import Graph, GraphirError, control
 from graphir.numpy_api.trace import trace
 from graphir.ops.op import GraphValue
-from runtime import Program, interpret
-from runtime.program import program as programs
-from runtime.program.codegen.assembly import Walk
-from runtime.program.cost_model import scaled
-from runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
-from runtime.program.plans import Plan
-from runtime.program.steps import CallStep, RegionStep
+from graphir.runtime import Program, interpret
+from graphir.runtime.program import program as programs
+from graphir.runtime.program.codegen.assembly import Walk
+from graphir.runtime.program.cost_model import scaled
+from graphir.runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
+from graphir.runtime.program.plans import Plan
+from graphir.runtime.program.steps import CallStep, RegionStep
 from tests.runtime.program.drawn_statements import (
     BATCHES,
     BROAD,

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime import Program, record
-from runtime.program.cost_model import scaled
-from runtime.program.tier import Mode
+from graphir.runtime import Program, record
+from graphir.runtime.program.cost_model import scaled
+from graphir.runtime.program.tier import Mode
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 

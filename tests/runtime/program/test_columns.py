@@ -10,11 +10,11 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from graphir.numpy_api.trace import trace
-from runtime import Program, interpret
-from runtime.program import steps
-from runtime.program.cost_model import COST
-from runtime.program.rewrites import columns
-from runtime.program.rewrites.columns import ColumnsStep
+from graphir.runtime import Program, interpret
+from graphir.runtime.program import steps
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.rewrites import columns
+from graphir.runtime.program.rewrites.columns import ColumnsStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, TensorType, control, ops
 from graphir.ops.control import Callee
 from graphir.ops.types import OpaqueType, TupleType
-from runtime import Program, execute, interpret
-from runtime.program.blocks import cores
+from graphir.runtime import Program, execute, interpret
+from graphir.runtime.program.blocks import cores
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program as Drawn
 from tests.support.evaluator import agree, outcome

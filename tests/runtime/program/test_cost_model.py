@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from runtime.program import cost_model
-from runtime.program.cost_model import COST, CostModel, scaled
+from graphir.runtime.program import cost_model
+from graphir.runtime.program.cost_model import COST, CostModel, scaled
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = sorted(p for floor in ("passes", "runtime") for p in (ROOT / floor).rglob("*.py"))

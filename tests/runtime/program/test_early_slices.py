@@ -11,7 +11,7 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from graphir.numpy_api.trace import trace
-from runtime import Program, interpret
+from graphir.runtime import Program, interpret
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
 from tests.support.tables import every

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph, Symbol, control, ops
-from passes.rewriter import bodies_of
-from runtime import Program, interpret
-from runtime.program.cost_model import COST, scaled
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.cost_model import COST, scaled
 from tests.support.evaluator import agree, same
 from tests.support.tables import every
 

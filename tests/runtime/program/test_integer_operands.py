@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import DType, Graph, Symbol, ops
-from runtime import Program, interpret
-from runtime.native import is_installed
-from runtime.program.steps import RegionStep
+from graphir.runtime import Program, interpret
+from graphir.runtime.native import is_installed
+from graphir.runtime.program.steps import RegionStep
 from tests.support.evaluator import same
 from tests.support.tables import every
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from graphir import Graph, Symbol, ops
-from runtime import Program, interpret
-from runtime.native import phases as native_phases
-from runtime.program.cost_model import COST
-from runtime.program.phases import PhasesStep
+from graphir.runtime import Program, interpret
+from graphir.runtime.native import phases as native_phases
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.phases import PhasesStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import Program, interpret, record
+from graphir.runtime import Program, interpret, record
 from tests.support.layouts import unaligned
 from tests.support.tables import every
 

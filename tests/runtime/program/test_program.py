@@ -12,7 +12,7 @@ from hypothesis import given, note, seed, settings
 
 from graphir import DType, ExecutionError, Graph, Op, ops
 from graphir.conversions import convert
-from runtime import Program, execute, interpret
+from graphir.runtime import Program, execute, interpret
 from tests.support.evaluator import agree, outcome, same
 from tests.support.layouts import LAYOUTS
 from tests.support.program_calls import BLOCKS, calls

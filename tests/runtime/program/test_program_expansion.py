@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Graph, Symbol, ops
-from passes import lower
-from runtime import Program, interpret
-from runtime.program.graph_rewrites.expansion import expanded
+from graphir.passes import lower
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.graph_rewrites.expansion import expanded
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
 from tests.support.tables import every

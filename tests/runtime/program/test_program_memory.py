@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError, Graph, ops
-from runtime import Program, execute, interpret
-from runtime.program.cost_model import COST
-from runtime.program.memory import Recycler
-from runtime.program.rows import sums_by_halves
+from graphir.runtime import Program, execute, interpret
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import Recycler
+from graphir.runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
 from tests.support.tables import every
 
@@ -264,7 +264,7 @@ def test_errors_let_go_of_arrays() -> None:
 RUN = """
 import numpy as np, sys
 from graphir import Graph
-from runtime import execute, Program
+from graphir.runtime import execute, Program
 def anonymous():
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) / 1024

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError, Graph, Op, ops
-from runtime import Program, execute, interpret
-from runtime.program.blocks import share
-from runtime.program.memory import Lane
+from graphir.runtime import Program, execute, interpret
+from graphir.runtime.program.blocks import share
+from graphir.runtime.program.memory import Lane
 from tests.support.evaluator import same
 from tests.support.tables import every
 
@@ -279,7 +279,7 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np
 from graphir import Graph, ops
-from runtime import Program, interpret
+from graphir.runtime import Program, interpret
 from tests.support.evaluator import same
 graph = Graph("long")
 x = graph.input("float64", ("n",), name="x")

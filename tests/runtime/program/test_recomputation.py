@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir.numpy_api.trace import trace
-from runtime import Program, interpret
+from graphir.runtime import Program, interpret
 from tests.support.evaluator import same
 from tests.support.tables import every
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from graphir import Graph, ops
-from passes import lower
-from runtime import Program, interpret
-from runtime.program.graph_rewrites.reduction_axes import split_reductions
-from runtime.program.rows import sums_by_halves
+from graphir.passes import lower
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.graph_rewrites.reduction_axes import split_reductions
+from graphir.runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.tables import every

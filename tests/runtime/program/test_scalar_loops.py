@@ -13,8 +13,8 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, control, ops
-from runtime import Program, interpret
-from runtime.program.control import ControlStep
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.control import ControlStep
 from tests.support.control_flow import SCALARS, scalar_programs
 from tests.support.evaluator import agree, outcome
 from tests.support.tables import every
@@ -119,7 +119,7 @@ def test_a_loop_in_python_goes_on_in_machine_code(
 ) -> None:
     """The rest of the turns, of a `scan` the rest of the rows."""
     pytest.importorskip("llvmlite")
-    from runtime.native.loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.loops.scalar_loop import ScalarLoop
 
     turns: list[int] = []
     compiled = ScalarLoop.is_compiled.fget

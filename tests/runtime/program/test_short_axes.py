@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, Symbol, ops
-from runtime import Program, interpret
-from runtime.program.cost_model import COST
-from runtime.program.graph_rewrites import short_axes
+from graphir.runtime import Program, interpret
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.graph_rewrites import short_axes
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.tables import every

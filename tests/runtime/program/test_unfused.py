@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphir.numpy_api.trace import trace
-from runtime import Program
+from graphir.runtime import Program
 from tests.support.tables import every
 
 X = np.ones((2000, 400), np.float32)

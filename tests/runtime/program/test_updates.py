@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, ops
 from graphir.numpy_api.trace import trace
-from runtime import Program, interpret, record
-from runtime.program.cost_model import COST, scaled
-from runtime.program.rewrites.ownership import UPDATES, Memory
-from runtime.program.steps import CallStep, RegionStep
+from graphir.runtime import Program, interpret, record
+from graphir.runtime.program.cost_model import COST, scaled
+from graphir.runtime.program.rewrites.ownership import UPDATES, Memory
+from graphir.runtime.program.steps import CallStep, RegionStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.strategies import arrays, draws

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, ops
-from runtime import Program, interpret
-from runtime.native import is_installed
-from runtime.program.cutting import Call
+from graphir.runtime import Program, interpret
+from graphir.runtime.native import is_installed
+from graphir.runtime.program.cutting import Call
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.tables import every

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from graphir import trace
-from runtime import Program, interpret
-from runtime.native import is_installed
-from runtime.program.cost_model import scaled
-from runtime.program.wavefronts import WavefrontStep
+from graphir.runtime import Program, interpret
+from graphir.runtime.native import is_installed
+from graphir.runtime.program.cost_model import scaled
+from graphir.runtime.program.wavefronts import WavefrontStep
 from tests.support.evaluator import same
 from tests.support.tables import every
 

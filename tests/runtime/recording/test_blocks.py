@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphError
-from runtime import Recording, record
+from graphir.runtime import Recording, record
 
 PIXELS = np.array([200, 100], np.uint8)
 
@@ -52,7 +52,7 @@ def test_variables_that_a_block_reads_are_its_data() -> None:
 
 MODULE = """
 import numpy as np
-from runtime import record
+from graphir.runtime import record
 
 pixels = np.array([200, 100], np.uint8)
 with record() as recording:

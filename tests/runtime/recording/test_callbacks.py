@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import audit, execute, record
+from graphir.runtime import audit, execute, record
 
 X = np.arange(1, 7, dtype=np.float32) / 7
 CALLS: list[tuple[Any, Any]] = []

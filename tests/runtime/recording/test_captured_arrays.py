@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runtime import record
-from runtime.recording import captured
+from graphir.runtime import record
+from graphir.runtime.recording import captured
 from tests.support.tables import every
 
 TABLE = np.array([200, 100], np.uint8)

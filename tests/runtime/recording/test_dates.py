@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import execute, record
-from runtime.recording.numpy_.dates import integers
+from graphir.runtime import execute, record
+from graphir.runtime.recording.numpy_.dates import integers
 from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import record
+from graphir.runtime import record
 from tests.support.tables import every
 
 X = np.arange(40, 60).astype(np.uint8)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runtime import record
+from graphir.runtime import record
 
 LIBRARY = """
 import numpy as np

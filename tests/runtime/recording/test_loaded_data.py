@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from runtime import record
+from graphir.runtime import record
 from tests.support.tables import every
 
 HEADER = np.dtype([("lines", "<u2"), ("center", "<u2"), ("name", "S4")])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import record
+from graphir.runtime import record
 
 X = (np.arange(1, 41) * 0.37).astype(np.float32)
 Y = np.array([0.5, 1.25, 3.0, 7.0])

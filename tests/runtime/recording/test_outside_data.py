@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import record
+from graphir.runtime import record
 from tests.support.commands import cli
 from tests.support.tables import every
 

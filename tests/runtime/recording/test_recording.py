@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
-from runtime import record
-from runtime.recording.captured import Brought
+from graphir.runtime import record
+from graphir.runtime.recording.captured import Brought
 from tests.runtime.recording.recorded_libraries import PATHS, call_of, installed
 from tests.support.recorded_programs import PROGRAMS
 from tests.support.replays import EXACT, gives_again, same_results
@@ -55,7 +55,7 @@ def test_there_are_enough_of_them():
 
 def test_nothing_of_ours_fails_unseen(monkeypatch):
     """What cannot be recorded is refused by UnrecordedError alone, not by a mistake here."""
-    from runtime.recording.recorder import Recorder
+    from graphir.runtime.recording.recorder import Recorder
 
     recorders = []
     made = Recorder.__init__

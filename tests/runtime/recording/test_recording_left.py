@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError
-from passes.analysis.casts.conversion import SILENT
-from runtime import interpret, record
+from graphir.passes.analysis.casts.conversion import SILENT
+from graphir.runtime import interpret, record
 from tests.support.tables import every
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphError
-from runtime import record
+from graphir.runtime import record
 from tests.support.replays import EXACT, gives_again, identical, same_results
 from tests.support.tables import every
 

@@ -7,8 +7,8 @@ import pickle
 
 import numpy as np
 
-from passes import cast_report
-from runtime import record
+from graphir.passes import cast_report
+from graphir.runtime import record
 from tests.support.tables import every
 
 

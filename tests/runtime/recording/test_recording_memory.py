@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passes import cast_report
-from runtime import record
+from graphir.passes import cast_report
+from graphir.runtime import record
 from tests.support.replays import EXACT, gives_again, identical, same_results
 from tests.support.tables import every
 

@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
-from runtime import record
-from runtime.recording import recorder
+from graphir.runtime import record
+from graphir.runtime.recording import recorder
 from tests.runtime.recording.recorded_libraries import installed
 from tests.support.replays import EXACT, gives_again, identical, same_results
 from tests.support.tables import every

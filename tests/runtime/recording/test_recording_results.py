@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError
-from runtime import execute, record
+from graphir.runtime import execute, record
 from tests.support.replays import gives_again
 from tests.support.tables import every
 

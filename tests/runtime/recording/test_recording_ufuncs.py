@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, REDUCTIONS
-from runtime import record
+from graphir.runtime import record
 from tests.support.replays import EXACT, gives_again, same_results
 from tests.support.tables import every
 

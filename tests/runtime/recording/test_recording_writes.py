@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from runtime import record
+from graphir.runtime import record
 from tests.support.replays import EXACT, gives_again, identical, same_results
 from tests.support.tables import every
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import record
+from graphir.runtime import record
 from tests.support.commands import cli
 from tests.support.tables import every
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime import interpret, record
-from runtime.recording.recording import Recording
+from graphir.runtime import interpret, record
+from graphir.runtime.recording.recording import Recording
 from tests.support.tables import every
 
 NESTED = np.dtype([("low", "f4"), ("high", "f8")])

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from passes import CastReport
-from runtime import record
+from graphir.passes import CastReport
+from graphir.runtime import record
 from tests.support.tables import every
 
 

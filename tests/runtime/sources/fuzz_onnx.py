@@ -28,8 +28,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from graphir import GraphirError
-from passes import cast_report
-from runtime import from_onnx, interpret
+from graphir.passes import cast_report
+from graphir.runtime import from_onnx, interpret
 from tests.runtime.sources.onnx_node_tests import generated_cases
 
 MEMORY, SECONDS = 4 << 30, 10

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphir import DType, ExecutionError, Graph, GraphError, Symbol, ops
-from passes import cast_report, lower
-from passes.rewriter import bodies_of
-from runtime import from_jax, interpret
+from graphir.passes import cast_report, lower
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime import from_jax, interpret
 from tests.support.evaluator import same
 from tests.support.tables import every
 

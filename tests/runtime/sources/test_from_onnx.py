@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-import runtime
-from graphir import ExecutionError, Graph, GraphError, GraphirError, ops
-from passes import cast_report
-from runtime import from_onnx, interpret, targets
-from runtime.sources.onnx_.calls import BoundNode
-from runtime.targets import TargetError
+from graphir import ExecutionError, Graph, GraphError, GraphirError, ops, runtime
+from graphir.passes import cast_report
+from graphir.runtime import from_onnx, interpret, targets
+from graphir.runtime.sources.onnx_.calls import BoundNode
+from graphir.runtime.targets import TargetError
 from tests.runtime.sources.onnx_node_tests import (
     generated_cases,
     has_calls,

@@ -14,9 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from graphir import ExecutionError, Graph, GraphError, ops  # noqa: E402
-from passes import cast_report, lower  # noqa: E402
-from runtime import from_torch, interpret  # noqa: E402
-from runtime.sources.torch_.tensors import array_of  # noqa: E402
+from graphir.passes import cast_report, lower  # noqa: E402
+from graphir.runtime import from_torch, interpret  # noqa: E402
+from graphir.runtime.sources.torch_.tensors import array_of  # noqa: E402
 from tests.runtime.sources.torch_programs import FUNCTIONS, MODULES, B, H, N, X, Y  # noqa: E402
 from tests.support.evaluator import same  # noqa: E402
 from tests.support.tables import every  # noqa: E402

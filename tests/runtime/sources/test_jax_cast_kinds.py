@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from passes import cast_report
-from runtime import from_jax
+from graphir.passes import cast_report
+from graphir.runtime import from_jax
 
 jax = pytest.importorskip("jax")
 jnp, lax = jax.numpy, jax.lax

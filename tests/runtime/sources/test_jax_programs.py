@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from graphir import Graph, Symbol
-from passes.rewriter import bodies_of
-from runtime import from_jax, interpret
+from graphir.passes.rewriter import bodies_of
+from graphir.runtime import from_jax, interpret
 
 jax = pytest.importorskip("jax")
-from runtime.sources.jax_.source import Importer  # noqa: E402
+from graphir.runtime.sources.jax_.source import Importer  # noqa: E402
 from tests.runtime.sources.jax_programs import CASES  # noqa: E402
 from tests.support.tables import every  # noqa: E402
 

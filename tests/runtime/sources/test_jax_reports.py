@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphir import GraphError
-from passes import cast_report
-from runtime import from_jax, interpret
-from runtime.sources.jax_ import frames
+from graphir.passes import cast_report
+from graphir.runtime import from_jax, interpret
+from graphir.runtime.sources.jax_ import frames
 
 jax = pytest.importorskip("jax")
 jnp, lax = jax.numpy, jax.lax

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphError
-from runtime.sources.libraries import library_of
+from graphir.runtime.sources.libraries import library_of
 
 jax = pytest.importorskip("jax")
 torch = pytest.importorskip("torch")

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("onnx")
 
 from graphir import DType, Graph
+from graphir.passes import cast_report
+from graphir.runtime import from_onnx, interpret
 from graphir.text.printer import large_constants
-from passes import cast_report
-from runtime import from_onnx, interpret
 from tests.runtime.sources import onnx_exports
 from tests.support.tables import every
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphError
-from passes import cast_report
-from passes.reports import REPORT_FORMATS
+from graphir.passes import cast_report
+from graphir.passes.reports import REPORT_FORMATS
 
 onnx = pytest.importorskip("onnx")
 
-from runtime import from_onnx  # noqa: E402
-from runtime.sources.onnx_.model import DTYPES, OnnxModel, read_model  # noqa: E402
+from graphir.runtime import from_onnx  # noqa: E402
+from graphir.runtime.sources.onnx_.model import DTYPES, OnnxModel, read_model  # noqa: E402
 from tests.support.tables import every  # noqa: E402
 
 SHAPES = [(), (0,), (3,), (5, 7), (2, 3, 4001)]

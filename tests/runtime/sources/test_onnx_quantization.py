@@ -12,8 +12,8 @@ pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, helper, numpy_helper
 
-from runtime import Program, from_onnx, interpret
-from runtime.native import is_installed
+from graphir.runtime import Program, from_onnx, interpret
+from graphir.runtime.native import is_installed
 from tests.support.evaluator import same
 from tests.support.tables import every
 

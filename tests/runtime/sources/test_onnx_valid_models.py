@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper, parser
 
 from graphir import ExecutionError, GraphError
-from runtime import Program, from_onnx, interpret
+from graphir.runtime import Program, from_onnx, interpret
 from tests.runtime.targets.onnx_models import session
 
 UNKNOWN_RANK = (

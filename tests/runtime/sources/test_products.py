@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphir import Graph, Symbol, ops
-from runtime import Program, interpret
-from runtime.sources.products import product_layout
+from graphir.runtime import Program, interpret
+from graphir.runtime.sources.products import product_layout
 from tests.support.tables import every
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from passes import cast_report
-from runtime import audit, from_jax, from_onnx, from_torch
+from graphir.passes import cast_report
+from graphir.runtime import audit, from_jax, from_onnx, from_torch
 
 
 def test_torch_converts_by_to() -> None:

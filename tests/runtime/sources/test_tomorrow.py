@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import GraphirError, trace
-from runtime import from_onnx, from_torch, interpret, jit, record
+from graphir.runtime import from_onnx, from_torch, interpret, jit, record
 
 X = np.array([3, 1, 2], np.float32)
 

@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from passes import cast_report  # noqa: E402
-from runtime import from_torch, interpret  # noqa: E402
-from runtime.sources.torch_.tensors import array_of  # noqa: E402
+from graphir.passes import cast_report  # noqa: E402
+from graphir.runtime import from_torch, interpret  # noqa: E402
+from graphir.runtime.sources.torch_.tensors import array_of  # noqa: E402
 
 # -- halves beside scalars
 

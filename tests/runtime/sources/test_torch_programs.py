@@ -16,9 +16,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from graphir import GraphError  # noqa: E402
-from passes import cast_report  # noqa: E402
-from runtime import from_torch, interpret  # noqa: E402
-from runtime.sources.torch_ import rows, source  # noqa: E402
+from graphir.passes import cast_report  # noqa: E402
+from graphir.runtime import from_torch, interpret  # noqa: E402
+from graphir.runtime.sources.torch_ import rows, source  # noqa: E402
 from tests.runtime.sources.torch_sweep import Case, outcome, tensor  # noqa: E402
 from tests.support.tables import every  # noqa: E402
 

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from passes import CastReport, cast_report  # noqa: E402
-from runtime import audit, from_torch  # noqa: E402
+from graphir.passes import CastReport, cast_report  # noqa: E402
+from graphir.runtime import audit, from_torch  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 X = torch.ones(4, 8)

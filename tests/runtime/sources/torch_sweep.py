@@ -23,10 +23,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from graphir import ops  # noqa: E402
-from passes import lower  # noqa: E402
-from runtime import from_torch, interpret  # noqa: E402
-from runtime.sources.torch_.source import TorchRecorder  # noqa: E402
-from runtime.sources.torch_.tensors import array_of  # noqa: E402
+from graphir.passes import lower  # noqa: E402
+from graphir.runtime import from_torch, interpret  # noqa: E402
+from graphir.runtime.sources.torch_.source import TorchRecorder  # noqa: E402
+from graphir.runtime.sources.torch_.tensors import array_of  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 tree = torch.utils._pytree

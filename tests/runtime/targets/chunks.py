@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from graphir import GraphirError
-from runtime import interpret, targets
+from graphir.runtime import interpret, targets
 from tests.support.drawing import Program
 from tests.support.evaluator import same
 

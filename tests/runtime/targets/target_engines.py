@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import DType, Graph, Symbol, ops
-from runtime import interpret, targets
-from runtime.targets.emission import dtypes_of
+from graphir.runtime import interpret, targets
+from graphir.runtime.targets.emission import dtypes_of
 from tests.support.strategies import pool
 
 Array = np.ndarray[Any, Any]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from graphir import DType, Graph, GraphirError, Op, ops
-from passes import implicit_cast
-from runtime import targets
+from graphir.passes import implicit_cast
+from graphir.runtime import targets
 from tests.peers import CALLS
 
 # -- graphs
@@ -67,7 +67,7 @@ MODULES = {name: f"{name}_.target" for name in ("jax", "stablehlo", "onnx")}
 @contextmanager
 def raw(target: str) -> Iterator[None]:
     """Inside, a target writes graphs as they are, without lowering them first."""
-    module = import_module(f"runtime.targets.{MODULES[target]}")
+    module = import_module(f"graphir.runtime.targets.{MODULES[target]}")
     with patch.object(module, "lower", lambda graph: graph):
         yield
 

@@ -58,7 +58,7 @@ def _cast_to(element: str) -> Callable[[], Any]:
     def attempt() -> None:
         import onnx
 
-        from runtime.targets.onnx_.target import OPSET
+        from graphir.runtime.targets.onnx_.target import OPSET
 
         constraints = onnx.defs.get_schema("Cast", OPSET).type_constraints
         if not any(f"tensor({element})" in one.allowed_type_strs for one in constraints):

@@ -23,8 +23,8 @@ import numpy as np
 
 from graphir import DType, Graph, GraphirError, Op, TensorType, ops
 from graphir.ops.dtype_rules import COMPARISON, LOOKUP, ORDER, SCATTER
-from runtime import targets
-from runtime.targets import TargetError
+from graphir.runtime import targets
+from graphir.runtime.targets import TargetError
 from tests import GOLDEN
 from tests.peers import CALLS, Call
 from tests.support.strategies import STRONG

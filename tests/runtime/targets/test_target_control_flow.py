@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphirError, Symbol, control, ops
 from graphir.ops.types import TupleType
-from passes import lower
-from runtime import interpret, targets
-from runtime.binding import sizes_of
-from runtime.targets.emission import TargetError, dtypes_of, live_arrays
-from runtime.targets.onnx_.target import NO_DTYPE
+from graphir.passes import lower
+from graphir.runtime import interpret, targets
+from graphir.runtime.binding import sizes_of
+from graphir.runtime.targets.emission import TargetError, dtypes_of, live_arrays
+from graphir.runtime.targets.onnx_.target import NO_DTYPE
 from tests.runtime.targets.target_engines import ENGINES, listed
 from tests.runtime.targets.target_table import TARGETS, installed
 from tests.support.control_flow import flow_programs
@@ -297,7 +297,7 @@ def test_calls_of_other_libraries_are_refused(target: str) -> None:
 def test_jax_runs_calls_of_its_own_functions() -> None:
     """Also in bodies, and of opaque values such as keys; a graph read from text has no function."""
     jax = pytest.importorskip("jax", reason="JAX is not installed, so that nothing calls it")
-    from runtime import from_jax
+    from graphir.runtime import from_jax
 
     def function(x: Any) -> Any:
         def step(carry: Any, row: Any) -> Any:

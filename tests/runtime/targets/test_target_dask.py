@@ -25,11 +25,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, ops, trace
-from runtime import Program as Compiled
-from runtime import interpret, targets
-from runtime.targets import TargetError
-from runtime.targets.dask_.movement import MOVES
-from runtime.targets.dask_.ops import LABELS
+from graphir.runtime import Program as Compiled
+from graphir.runtime import interpret, targets
+from graphir.runtime.targets import TargetError
+from graphir.runtime.targets.dask_.movement import MOVES
+from graphir.runtime.targets.dask_.ops import LABELS
 from tests.runtime.targets.chunks import INEXACT, agree, compare, computed, cut
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs

@@ -21,8 +21,8 @@ import dask.array as da
 from distributed import Client, LocalCluster, progress, wait
 
 from graphir import DType, ExecutionError, Graph, control, ops
-from runtime import interpret, targets
-from runtime.targets import TargetError
+from graphir.runtime import interpret, targets
+from graphir.runtime.targets import TargetError
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG, pool
 

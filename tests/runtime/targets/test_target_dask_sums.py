@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, ops
-from runtime import interpret, targets
+from graphir.runtime import interpret, targets
 from tests.runtime.targets.chunks import INEXACT, agree, compare, computed, cut
 from tests.support.drawing import Program, programs
 from tests.support.tables import every

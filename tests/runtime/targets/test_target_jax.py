@@ -14,10 +14,10 @@ pytest.importorskip("jax", reason="JAX is not installed, so nothing is run by it
 import jax
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
-from runtime import interpret, targets
-from runtime.targets import TargetError
-from runtime.targets.jax_.ops import COMPOSITES, table
-from runtime.targets.jax_.target import function_of
+from graphir.runtime import interpret, targets
+from graphir.runtime.targets import TargetError
+from graphir.runtime.targets.jax_.ops import COMPOSITES, table
+from graphir.runtime.targets.jax_.target import function_of
 from tests.peers import CALLS
 from tests.support.engines import agree, graph_of, inputs_of, outcome, settled
 from tests.support.evaluator import same

@@ -16,12 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphir import Graph, GraphirError
-from passes import draw
-from runtime import interpret
-from runtime.targets import python, stablehlo
-from runtime.targets.python_.excerpts import defined
-from runtime.targets.python_.names import Identifiers, identifier
-from runtime.targets.specialize import specialized
+from graphir.passes import draw
+from graphir.runtime import interpret
+from graphir.runtime.targets import python, stablehlo
+from graphir.runtime.targets.python_.excerpts import defined
+from graphir.runtime.targets.python_.names import Identifiers, identifier
+from graphir.runtime.targets.specialize import specialized
 
 ODD = sorted(
     {

@@ -15,9 +15,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, ops
-from runtime import interpret, targets
-from runtime.targets import TargetError
-from runtime.targets.onnx_.ops import COMPOSITES, ONNX
+from graphir.runtime import interpret, targets
+from graphir.runtime.targets import TargetError
+from graphir.runtime.targets.onnx_.ops import COMPOSITES, ONNX
 from tests.peers import CALLS
 from tests.runtime.targets.onnx_models import ENGINE, LOOSE, ZEROS, Run, near, outcome, reference
 from tests.support import accuracy

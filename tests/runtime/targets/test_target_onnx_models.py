@@ -14,10 +14,10 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed, so no m
 import onnx
 
 from graphir import DType, Graph, GraphError, ops
-from runtime import interpret, targets
-from runtime.targets import TargetError
-from runtime.targets.onnx_.body import LACKS
-from runtime.targets.onnx_.target import IR_VERSION, OPSET, model
+from graphir.runtime import interpret, targets
+from graphir.runtime.targets import TargetError
+from graphir.runtime.targets.onnx_.body import LACKS
+from graphir.runtime.targets.onnx_.target import IR_VERSION, OPSET, model
 from tests.peers import CALLS
 from tests.runtime.targets.onnx_models import (
     DEVIATIONS,

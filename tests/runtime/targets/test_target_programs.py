@@ -15,8 +15,8 @@ pytest.importorskip("jax", reason="JAX is not installed, so nothing is run by it
 import jax
 
 from graphir import DType, Graph, GraphirError, Symbol, ops
-from runtime import interpret, targets
-from runtime.binding import sizes_of
+from graphir.runtime import interpret, targets
+from graphir.runtime.binding import sizes_of
 from tests.runtime.targets.hlo import compiled, interpreted
 from tests.support.drawing import Program, programs
 from tests.support.engines import ADDED, agree, every, near, settled, steps

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphir import Graph, GraphirError
-from runtime.targets import TargetError
+from graphir.runtime.targets import TargetError
 from tests.runtime.targets.target_raw import ACCEPTED, CHECKERS, Accepted, joining, mixed, raw
 from tests.support.tables import every
 

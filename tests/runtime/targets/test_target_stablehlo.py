@@ -14,9 +14,9 @@ pytest.importorskip("jax", reason="JAX is not installed, so nothing reads Stable
 import jax
 
 from graphir import DType, Graph, Symbol, ops
-from runtime import interpret
-from runtime.targets import stablehlo
-from runtime.targets.stablehlo_.target import module_text
+from graphir.runtime import interpret
+from graphir.runtime.targets import stablehlo
+from graphir.runtime.targets.stablehlo_.target import module_text
 from tests.peers import CALLS
 from tests.runtime.targets.hlo import REFUSED, compiled, interpreted, parsed
 from tests.support.engines import agree, graph_of, inputs_of, outcome, settled

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.testing import assert_keeps_dtype, assert_no_lossy_casts, casts_of
+from graphir.runtime.testing import assert_keeps_dtype, assert_no_lossy_casts, casts_of
 from tests.support.tables import every
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import watch as watch_module
-from runtime.testing.ledger import CallRecord
-from runtime.testing.shadow import Shadow
-from runtime.testing.watch import FunctionWatch
+from graphir.runtime.testing import watch as watch_module
+from graphir.runtime.testing.ledger import CallRecord
+from graphir.runtime.testing.shadow import Shadow
+from graphir.runtime.testing.watch import FunctionWatch
 from tests.runtime.testing.conftest import ROOT, Project
 
 WORKERS = ("-p", "xdist", "-n", "2")
@@ -98,7 +98,7 @@ TESTS_OF_FILES = """
     """
 
 NO_PRIVATE_FILES = """
-    import runtime.testing.shadow
+    import graphir.runtime.testing.shadow
 
     def refuse(_):
         raise OSError("refused")
@@ -112,7 +112,7 @@ def has_private_files() -> bool:
     """Whether this platform and user can have private views of the file system."""
     code = """if 1:
         import os
-        from runtime.testing.private_files import enter_private_files
+        from graphir.runtime.testing.private_files import enter_private_files
         child = os.fork()  # which has one thread
         if not child:
             enter_private_files([])
@@ -517,7 +517,7 @@ def test_beyond_its_budget_a_run_records_functions_and_dtypes_that_are_new(
         def test_third(): scales.third(np.ones(2, np.float32))
         """,
     )
-    write_conftest(project, "import runtime.testing.watch as w; w.FREE_WORK = w.WORK = 0")
+    write_conftest(project, "import graphir.runtime.testing.watch as w; w.FREE_WORK = w.WORK = 0")
     assert "not seen" not in project.report("--casts-baseline", "casts.json")
     functions = json.loads((project.folder / "casts.json").read_text())["functions"]
     calls = {name: [*function["calls"]] for name, function in functions.items()}

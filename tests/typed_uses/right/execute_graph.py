@@ -1,7 +1,7 @@
 import numpy as np
 
 from graphir import Graph
-from runtime import execute
+from graphir.runtime import execute
 
 g = Graph("g", rules="numpy")
 x = g.input("float32", ("n",), name="x")

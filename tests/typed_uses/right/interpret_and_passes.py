@@ -3,8 +3,8 @@ from typing import assert_type
 import numpy as np
 
 from graphir import Graph
-from passes import CastReport, cast_report, implicit_cast, lower
-from runtime import interpret
+from graphir.passes import CastReport, cast_report, implicit_cast, lower
+from graphir.runtime import interpret
 
 g = Graph("g", rules="numpy")
 x, y = g.input("float32", (3,)), g.input("int16", (3,))

@@ -3,7 +3,7 @@ from typing import assert_type
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime import jit
+from graphir.runtime import jit
 
 Array = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from graphir import Graph
-from runtime import Program
+from graphir.runtime import Program
 
 g = Graph("g", rules="numpy")
 x = g.input("float32", ("n",), name="x")

@@ -1,7 +1,7 @@
 from typing import assert_type
 
 from graphir import Graph
-from runtime import Program
+from graphir.runtime import Program
 
 g = Graph("g", rules="numpy")
 g.output(g.input("float32", (3,)) * 2.0)

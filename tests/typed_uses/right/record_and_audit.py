@@ -3,8 +3,8 @@ from typing import assert_type
 import numpy as np
 
 from graphir import Graph
-from passes import CastReport
-from runtime import audit
+from graphir.passes import CastReport
+from graphir.runtime import audit
 
 g = Graph("g", rules="numpy")
 x, y = g.input("float16", (3,)), g.input("int16", (3,))

@@ -1,5 +1,5 @@
 import numpy as np
 
-from runtime import execute
+from graphir.runtime import execute
 
 execute(np.tanh, np.ones(3))  # wrong

@@ -1,5 +1,5 @@
 from graphir import Graph
-from runtime import execute
+from graphir.runtime import execute
 
 g = Graph("g", rules="numpy")
 x = g.input("float32", (3,), name="x")

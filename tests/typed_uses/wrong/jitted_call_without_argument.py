@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime import jit
+from graphir.runtime import jit
 
 
 @jit

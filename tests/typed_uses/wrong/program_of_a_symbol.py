@@ -1,5 +1,5 @@
 from graphir import Graph
-from runtime import Program
+from graphir.runtime import Program
 
 g = Graph("g", rules="numpy")
 x = g.input("float32", (3,), name="x")

@@ -1,6 +1,6 @@
 import numpy as np
 
-from runtime import jit
+from graphir.runtime import jit
 
 
 @jit(rules="jaxx")  # wrong
