@@ -16,11 +16,10 @@ from types import ModuleType
 from typing import Any
 
 import graphir
-import graphir.runtime.array_api
-import graphir.runtime.targets
-from graphir import ops, passes
+from graphir import ops, passes, runtime
+from graphir.runtime import array_api, targets
 
-PUBLIC: list[ModuleType] = [graphir, ops, passes, runtime, runtime.array_api, runtime.targets]
+PUBLIC: list[ModuleType] = [graphir, ops, passes, runtime, array_api, targets]
 
 
 def op_function(op: Any) -> Any:

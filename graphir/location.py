@@ -19,6 +19,7 @@ from graphir.assignments import assignment_end
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.escape import printable
+from graphir.import_names import is_own_module
 from graphir.source_text import displayed_path, source_line
 
 P = ParamSpec("P")
@@ -26,9 +27,8 @@ R = TypeVar("R")
 
 
 def is_internal(frame: FrameType) -> bool:
-    """Answer whether a frame runs graphir's own code, or code of a module in CALLERS."""
-    name: str = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] == _PACKAGE or name in CALLERS
+    """Answer whether a frame runs graphir's own code."""
+    return is_own_module(frame.f_globals.get("__name__", ""))
 
 
 def is_numpy(frame: FrameType) -> bool:
@@ -38,14 +38,6 @@ def is_numpy(frame: FrameType) -> bool:
 
 
 _NUMPY_MODULES = frozenset(("numpy", "traced_numpy"))
-
-_PACKAGE = __name__.partition(".")[0]
-
-CALLERS: set[str] = set()
-"""Modules of upper floors that build graphs on behalf of a caller.
-
-A symbol's location is the line of that caller, so these modules count as internal.
-"""
 
 
 def user_frame() -> FrameType:

@@ -37,9 +37,12 @@ def imported(path: Path) -> Iterator[str]:
             yield node.module
 
 
+PACKAGES = {"graphir": "graphir", "passes": "graphir.passes", "runtime": "graphir.runtime"}
+"""The package of each folder."""
+
 ROOMS = """
-    graphir:  escape markup errors hints entry_points lazy gc_pause dtypes source_text assignments
-              location
+    graphir:  import_names escape markup errors hints entry_points lazy gc_pause dtypes source_text
+              assignments location
               lattice conversions promotion ops ir semantics text numpy_api control loss
               rule_reports drawing public
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
@@ -53,26 +56,38 @@ ROOMS = """
 FACADES = {
     "graphir.__main__": "graphir.runtime.cli.main",
     "graphir": "graphir.runtime.notebook",  # %load_ext graphir
-    "graphir.pytest_plugin": "graphir.runtime.testing runtime.testing.run",
-    "graphir.lattice.order": "graphir.lattice.files graphir.rule_reports.findings "
-    "graphir.rule_reports.fragments graphir.drawing.lattices",
-    "graphir.promotion.rules": "graphir.rule_reports.explanation graphir.rule_reports.laws "
-    "graphir.rule_reports.fragments graphir.rule_reports.tables",
+    "graphir.pytest_plugin": "graphir.runtime.testing graphir.runtime.testing.run",
+    "graphir.lattice.order": (
+        "graphir.lattice.files graphir.rule_reports.findings graphir.rule_reports.fragments "
+        "graphir.drawing.lattices"
+    ),
+    "graphir.promotion.rules": (
+        "graphir.rule_reports.explanation graphir.rule_reports.laws "
+        "graphir.rule_reports.fragments graphir.rule_reports.tables"
+    ),
     "graphir.ops.dims": "graphir.ops.grammar",  # Dim("2*n + 1")
-    "graphir.ir.facade": "graphir.text.files graphir.text.parser graphir.text.printer "
-    "graphir.drawing.graphs",
-    "graphir.ir.symbol": "graphir.text.printer graphir.numpy_api.dispatch "
-    "graphir.ir.operators.clipping",
+    "graphir.ir.facade": (
+        "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.graphs"
+    ),
+    "graphir.ir.symbol": (
+        "graphir.text.printer graphir.numpy_api.dispatch graphir.ir.operators.clipping"
+    ),
     "graphir.numpy_api.traced_numbers": "graphir.numpy_api.dispatch",  # as Symbol
-    "graphir.passes.analysis.casts.report": "graphir.passes.reports.json_ passes.reports.notebook "
-    "graphir.passes.reports.sentences passes.reports.text",
-    "graphir.passes.analysis.graph_diff": "graphir.passes.reports.notebook passes.reports.sentences",
+    "graphir.passes.analysis.casts.report": (
+        "graphir.passes.reports.json_ graphir.passes.reports.notebook "
+        "graphir.passes.reports.sentences graphir.passes.reports.text"
+    ),
+    "graphir.passes.analysis.graph_diff": (
+        "graphir.passes.reports.notebook graphir.passes.reports.sentences"
+    ),
     "graphir.passes.analysis.rules_diff": "graphir.passes.reports.notebook",
     "graphir.rule_reports.explanation": "graphir.rule_reports.fragments",
     "graphir.passes.analysis.casts.rows": "graphir.passes.analysis.casts.sites",  # CastRow.to_json
     "graphir.runtime.audit.audit": "graphir.runtime.recording",  # audit of a function
-    "graphir.runtime.array_api.array": "graphir.runtime.array_api runtime.array_api.indexing "
-    "graphir.runtime.array_api.views",
+    "graphir.runtime.array_api.array": (
+        "graphir.runtime.array_api graphir.runtime.array_api.indexing "
+        "graphir.runtime.array_api.views"
+    ),
     "graphir.runtime.array_api.wording": "graphir.runtime.array_api",  # the names to suggest
 }
 """Modules that hand over to modules after them, a line a method, and what they reach there."""
@@ -81,16 +96,15 @@ DOORS = {"graphir.__main__", "graphir.pytest_plugin"}
 """Modules by which Python and pytest enter; they belong to no room."""
 
 ORDER = [
-    f"{floor.strip()}.{room}"
-    for floor, rooms in re.findall(r"^ +(\w+:)((?:\s+\w+(?!:)\b)+)$", ROOMS, re.M)
+    f"{PACKAGES[floor]}.{room}"
+    for floor, rooms in re.findall(r"^ +(\w+):((?:\s+\w+(?!:)\b)+)$", ROOMS, re.M)
     for room in rooms.split()
-    for floor in [floor.removesuffix(":")]
 ]
 
 
 def module_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    floor, *parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join([PACKAGES[floor], *(parts[:-1] if parts[-1] == "__init__" else parts)])
 
 
 MODULES = {module_of(path): path for path in SOURCES}
@@ -113,14 +127,21 @@ def dependencies(path: Path) -> Iterator[str]:
 def room_of(module: str) -> int:
     """The place of a module's room in the order; a floor's own namespace comes after its rooms."""
     inside = [i for i, room in enumerate(ORDER) if f"{module}.".startswith(f"{room}.")]
-    floor = module.split(".")[0]
-    last = max(i for i, room in enumerate(ORDER) if room.startswith(f"{floor}."))
-    return max(inside, default=last)
+    own = [i for i, room in enumerate(ORDER) if floor_of(room) == floor_of(module)]
+    return max(inside, default=own[-1])
+
+
+def floor_of(module: str) -> str:
+    """The package of a floor that a module is in."""
+    return max((x for x in PACKAGES.values() if f"{module}.".startswith(f"{x}.")), key=len)
 
 
 def test_the_order_of_rooms_has_all_there_are() -> None:
     listed = set(ORDER)
-    there = {".".join(module.split(".")[:2]) for module in MODULES if "." in module}
+    there = {
+        ".".join(module.split(".")[: floor_of(module).count(".") + 2])
+        for module in {*MODULES} - {*PACKAGES.values()}
+    }
     assert there - DOORS == listed and len(ORDER) == len(listed)
 
 
@@ -152,18 +173,18 @@ def test_rooms_of_graphir_import_names_from_where_they_are_defined() -> None:
         for node in syntax(path).imports:
             if isinstance(node, ast.ImportFrom) and node.module == "graphir":
                 names = {alias.name for alias in node.names}
-                assert names <= {"control", "errors", "ops"} or not module.startswith("graphir"), (
-                    module
-                )
+                is_low = floor_of(module) == "graphir" and module != "graphir"
+                assert names <= {"control", "errors", "ops"} or not is_low, module
 
 
 def test_the_import_of_graphir_alone_imports_nothing() -> None:
     code = """
 import sys, graphir
-assert not {name for name in sys.modules if name.startswith(("graphir.", "numpy", "ml_dtypes"))}
+found = {name for name in sys.modules if name.startswith(("graphir.", "numpy", "ml_dtypes"))}
+assert found == {"graphir.import_names"}
 from graphir.lattice.order import Lattice
 assert callable(graphir.lattice) and graphir.Lattice is Lattice
-assert dir(graphir) == sorted(graphir.__all__) and not hasattr(graphir, "nothing")
+assert {*graphir.__all__, "jit", "lower"} <= {*dir(graphir)} and not hasattr(graphir, "nothing")
 """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
@@ -174,7 +195,7 @@ def test_each_facade_is_needed() -> None:
 
 
 def test_core_dependencies_are_three() -> None:
-    known = set(sys.stdlib_module_names) | {"numpy", "ml_dtypes", "networkx", *FLOORS}
+    known = set(sys.stdlib_module_names) | {"numpy", "ml_dtypes", "networkx", "graphir"}
     others = {
         (module, name)
         for module, path in MODULES.items()

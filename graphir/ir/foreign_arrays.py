@@ -27,7 +27,8 @@ def is_foreign_array(kind: Any) -> bool:
 
     A class counts if it implements a protocol of NumPy's or DLPack.
     """
-    if issubclass(kind, (np.ndarray, np.generic, type)) or kind.__module__.startswith("graphir."):
+    is_symbolic = kind.__module__.startswith(("graphir.ir.", "graphir.numpy_api."))
+    if is_symbolic or issubclass(kind, (np.ndarray, np.generic, type)):
         return False
     if kind in (memoryview, array.array):
         return True

@@ -1,7 +1,7 @@
 """The Array API standard 2025.12 as a namespace of lazy arrays.
 
-`from graphir.runtime import array_api as xp`. The functions record ops, and infer dtypes and shapes at
-once; the arrays compute when the program asks for a value. A combination of dtypes that the
+`from graphir.runtime import array_api as xp`. The functions record ops, and infer dtypes and shapes
+at once; the arrays compute when the program asks for a value. A combination of dtypes that the
 standard leaves undefined raises TypeError.
 """
 

@@ -20,7 +20,6 @@ from graphir.gc_pause import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
 from graphir.ir.symbol import Symbol
-from graphir.location import CALLERS
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.number_questions import Values
 from graphir.numpy_api.trace import ArgumentLayout, Slot, Trace, trace_into
@@ -56,8 +55,6 @@ from graphir.runtime.jit.watched_graph import WatchedGraph, same_graph
 from graphir.runtime.program import Program
 from graphir.runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
 from graphir.semantics.library_calls import HandledError, NumPyCall
-
-CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

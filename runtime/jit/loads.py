@@ -153,8 +153,7 @@ def _is_item(instruction: dis.Instruction) -> bool:
 # -- library code and user code
 
 
-_OURS = {"graphir", "passes", "runtime"}
-_LIBRARIES = _OURS | {"numpy", "traced_numpy", "ml_dtypes", "networkx", "llvmlite"}
+_LIBRARIES = {"graphir", "numpy", "traced_numpy", "ml_dtypes", "networkx", "llvmlite"}
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _LIBRARY: dict[int, tuple[CodeType, bool]] = {}
 
@@ -182,8 +181,3 @@ def is_library_module(name: str, file: str = "") -> bool:
     if top not in sys.stdlib_module_names:
         return False
     return not file or ("site-packages" not in file and file.startswith(("<frozen", *_STANDARD)))
-
-
-def is_ours(name: str) -> bool:
-    """Whether a module belongs to graphir."""
-    return name.partition(".")[0] in _OURS

@@ -13,14 +13,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from graphir.location import CALLERS
 from graphir.numpy_api.number_questions import Computation, Feed, NumberUse, Reference
 from graphir.promotion.cells import Interval
 from graphir.promotion.scalars import identity_key
 from graphir.runtime.jit.guards import Guards, Variants
 from graphir.runtime.jit.specialization import GraphStep, Specializations
-
-CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
 _NUMBERS: tuple[Any, ...] = (int, float, complex)
 _VERSIONS = 100

@@ -11,8 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import GraphError
+from graphir.import_names import is_own_module
 from graphir.numpy_api.trace import Static, children
-from graphir.runtime.jit.loads import is_library_module, is_ours
+from graphir.runtime.jit.loads import is_library_module
 
 
 class Fixed(Static):
@@ -72,7 +73,7 @@ def _is_equal_by_own_code(kind: type) -> bool:
     """Whether a user's class, or a class of graphir, defines `__eq__`."""
     if kind.__eq__ is object.__eq__:
         return False
-    return not is_library_module(kind.__module__) or is_ours(kind.__module__)
+    return not is_library_module(kind.__module__) or is_own_module(kind.__module__)
 
 
 def _of_fields(value: Any) -> Any:

@@ -31,8 +31,8 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import GraphError, Symbol
+from graphir.import_names import is_own_module
 from graphir.ir.foreign_arrays import is_foreign_array
-from graphir.location import CALLERS
 from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, SymbolicSelection
 from graphir.numpy_api.arrays.makers import is_added, original_of, replace_makers
 from graphir.numpy_api.traced_numbers import TracedNumber
@@ -49,7 +49,7 @@ from graphir.runtime.jit.guards import (
     is_scalar,
     reader_of,
 )
-from graphir.runtime.jit.loads import Loads, is_library, is_library_module, is_ours, loads_of
+from graphir.runtime.jit.loads import Loads, is_library, is_library_module, loads_of
 from graphir.runtime.jit.randomness import (
     GENERATORS,
     Randomness,
@@ -58,8 +58,6 @@ from graphir.runtime.jit.randomness import (
     runs_alone,
     stop_counting,
 )
-
-CALLERS.add(__name__)  # so that ops have the location of the user's line
 
 WATCHING: dict[int, list[Watch]] = {}
 """The active traces by thread identifier; inner traces come from jitted calls on arrays."""
@@ -347,7 +345,7 @@ class Watch:
         wrapped_function = own_variables(owner).get("__wrapped__")
         if wrapped_function is not None:
             self._reach(wrapped_function, loads, depth, label)
-        if not depth or (is_library_module(module) if is_module else is_ours(module)):
+        if not depth or (is_library_module(module) if is_module else is_own_module(module)):
             return
         for base in type(owner).__mro__:
             if not is_library_module(base.__module__):

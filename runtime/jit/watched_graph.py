@@ -12,14 +12,11 @@ import numpy as np
 from graphir import Graph, PromotionRules, Symbol, TensorType
 from graphir.hints import Functions
 from graphir.ir.literals import array_of
-from graphir.location import CALLERS
 from graphir.numpy_api.trace import name_of
 from graphir.ops.op import Op
 from graphir.runtime.jit.guards import ArrayContent, Guards
 from graphir.runtime.jit.watch import Watch
 from graphir.runtime.references import is_held
-
-CALLERS.add(__name__)  # so that ops have the location of the user's line
 
 
 class WatchedGraph(Graph):

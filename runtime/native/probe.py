@@ -1,8 +1,8 @@
 """The probe of the native tier: on first use it verifies the tier's assumptions on this machine.
 
 The probe compiles a small kernel with vectors and a NumPy inner loop, runs it, and compares its
-results with NumPy's. Another kernel does the same for each function of `graphir.runtime.native.functions`
-that a region or a loop calls.
+results with NumPy's. Another kernel does the same for each function of
+`graphir.runtime.native.functions` that a region or a loop calls.
 """
 
 from __future__ import annotations

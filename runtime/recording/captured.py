@@ -24,7 +24,7 @@ from graphir.runtime.recording.values import TracedFloat
 MOST = 100_000
 """The most objects that the search visits."""
 
-LIBRARIES = sys.stdlib_module_names | {"numpy", "graphir", "passes", "runtime"}
+LIBRARIES = sys.stdlib_module_names | {"numpy", "graphir"}
 """Packages that hold no data of the program."""
 
 _PLAIN_OBJECTS = {"argparse", "collections", "types"}

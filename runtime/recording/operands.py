@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from graphir import Symbol
+from graphir.import_names import is_own_module
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.runtime.recording.structured import structured_trace
 from graphir.runtime.recording.values import (
@@ -112,7 +113,7 @@ def _is_numpy(value: Any) -> bool:
     if not isinstance(value, (FunctionType, MethodType, BuiltinFunctionType)):
         return value is np._NoValue  # pyright: ignore
     module = str(getattr(value, "__module__", "") or "")
-    return module.partition(".")[0] in ("numpy", "runtime", "_operator", "operator")
+    return is_own_module(module) or module.partition(".")[0] in ("numpy", "_operator", "operator")
 
 
 def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: Any) -> bool:

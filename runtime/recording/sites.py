@@ -9,11 +9,11 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from graphir import Location
+from graphir.import_names import is_own_module
 from graphir.location import CompoundLocation
 from graphir.passes.analysis.value_flows import bool_leaves, expression_text, leaves, writes
 from graphir.runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 
-_OURS = frozenset({"graphir", "passes", "runtime"})
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
 """Modules of NumPy whose functions are thin wrappers of one op each."""
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -27,7 +27,7 @@ def _package(frame: FrameType) -> str:
 
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs code of this project."""
-    return _package(frame) in _OURS
+    return is_own_module(frame.f_globals.get("__name__", ""))
 
 
 def _call(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:

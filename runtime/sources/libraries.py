@@ -20,13 +20,12 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from graphir import GraphError
+from graphir.import_names import own_folders
 
 Library: TypeAlias = Literal["jax", "torch", "numpy"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 
-PROJECT = tuple(
-    f"{Path(__file__).parents[2] / floor}{os.sep}" for floor in ("graphir", "passes", "runtime")
-)
+PROJECT = own_folders()
 """The starts of the files of this project."""
 
 _FOLDERS = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path]

@@ -1,4 +1,4 @@
-"""graphir.runtime.array_api against array-api-strict under 2025.12: names, signatures, what the year added.
+"""array_api against array-api-strict under 2025.12: names, signatures, what the year added.
 
 A call of both namespaces gives the same dtype, shape and values, or both refuse it.
 """

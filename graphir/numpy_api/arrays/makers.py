@@ -27,6 +27,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError
+from graphir.import_names import is_own_module
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api.arrays.boundary import (
@@ -68,7 +69,6 @@ _ADDED: dict[tuple[int, str], dict[str, Any]] = {}
 """The modules that have a stand-in of a builtin function, by the module's id and the name."""
 
 Record = Callable[..., Any]
-_OURS = {"graphir", "passes", "runtime"}
 
 
 @contextmanager
@@ -151,11 +151,11 @@ def _maker(original: Any, record: Record) -> Any:
         memory = active_memory()
         if memory is None:
             return original(*args, **kwargs)
-        caller = str(_getframe(2).f_globals.get("__name__", "")).partition(".")[0]
+        caller = str(_getframe(2).f_globals.get("__name__", ""))
         symbolic = _has_values(args, kwargs)
         if (
-            caller in _OURS
-            or (not symbolic and (caller == "numpy" or record in _OF_SYMBOLS))
+            is_own_module(caller)
+            or (not symbolic and (caller.partition(".")[0] == "numpy" or record in _OF_SYMBOLS))
             or kwargs.get("like") is not None
         ):
             return original(*args, **kwargs)
@@ -579,7 +579,7 @@ class _Hidden:
         self._member.__set__(value, new)
 
     def _check(self, value: Any) -> None:
-        if str(_getframe(2).f_globals.get("__name__", "")).partition(".")[0] not in _OURS:
+        if not is_own_module(str(_getframe(2).f_globals.get("__name__", ""))):
             name = getattr(numpy_class(value), "__name__", "")
             raise AttributeError(f"{name!r} object has no attribute {self._name!r}")
 

@@ -1,7 +1,8 @@
 """Functions as vector code, with the bits of the NumPy loops that kernels would call without them.
 
 NumPy's loops depend on the processor, on NumPy's version and on the C library, so
-`graphir.runtime.native.probe` compares an emitter with the loop on this machine before a kernel uses it.
+`graphir.runtime.native.probe` compares an emitter with the loop on this machine before a kernel
+uses it.
 """
 
 from __future__ import annotations

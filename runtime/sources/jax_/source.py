@@ -29,7 +29,7 @@ from graphir import (
     rules,
 )
 from graphir.gc_pause import uncollected
-from graphir.location import CALLERS, INTERMEDIATE
+from graphir.location import INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from graphir.runtime.optional import optional
@@ -53,8 +53,6 @@ from graphir.runtime.sources.jax_.rows import (
     has_keys,
     is_float0,
 )
-
-CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
 
 @uncollected

@@ -32,7 +32,6 @@ from graphir import (
     ops,
 )
 from graphir.gc_pause import uncollected
-from graphir.location import CALLERS
 from graphir.ops.control import Callee
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType, TupleType
@@ -68,8 +67,6 @@ from graphir.runtime.sources.onnx_.wide_nodes import ELEMENT_TYPES, RANDOM
 
 TABLES = ml, movement, quantization
 """The modules that add rows to ROWS."""
-
-CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
 
 @uncollected

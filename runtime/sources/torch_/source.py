@@ -22,7 +22,7 @@ import numpy as np
 from graphir import DType, Graph, GraphError, GraphirError, Origin, Symbol, ops, rules
 from graphir.gc_pause import uncollected
 from graphir.ir.liveness import live_mask
-from graphir.location import ASSIGN, AUTOCAST, CALLERS, INTERMEDIATE
+from graphir.location import ASSIGN, AUTOCAST, INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from graphir.passes import dead_code
@@ -38,8 +38,6 @@ from graphir.runtime.sources.torch_.functions import Replacements
 from graphir.runtime.sources.torch_.rows import RowCall
 from graphir.runtime.sources.torch_.scatters import ROWS
 from graphir.runtime.sources.torch_.tensors import Tensors, array_of, dtype_of, type_of
-
-CALLERS.add(__name__)  # so that inputs have the location of the user's line
 
 
 @uncollected

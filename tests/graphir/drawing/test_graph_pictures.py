@@ -314,7 +314,8 @@ def test_any_graph_is_drawn(program: Program) -> None:
 
 def test_the_same_bytes_every_time() -> None:
     code = (
-        "from tests.support.pictured_graphs import hostile, mixed; from graphir.passes import draw\n"
+        "from tests.support.pictured_graphs import hostile, mixed\n"
+        "from graphir.passes import draw\n"
         "for g in (mixed(), hostile()):\n"
         "    for format in ('svg', 'dot', 'mermaid'): print(draw(g, format))"
     )

@@ -60,9 +60,12 @@ def test_the_class_keeps_its_own_documentation() -> None:
 @every("package", [graphir, passes, runtime])
 def test_dir_lists_public_names_alone(package: Any) -> None:
     for name in ("array_api", "targets"):
-        importlib.import_module(f"runtime.{name}")
-    modules = {"array_api", "targets"} if package is runtime else set()
-    assert set(dir(package)) == {*package.__all__, *modules}
+        importlib.import_module(f"graphir.runtime.{name}")
+    others = {
+        runtime: {"array_api", "targets"},
+        graphir: {*passes.__all__, *runtime.__all__},
+    }
+    assert set(dir(package)) == {*package.__all__, *others.get(package, ())}
     assert all(getattr(package, name) is not None for name in dir(package))
 
 

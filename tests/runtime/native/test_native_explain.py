@@ -86,7 +86,8 @@ def test_without_llvmlite_execute_does_not_mention_it() -> None:
         x = np.ones(300_000, np.float32)
         for _ in range(50):
             assert (execute(g, x) == 3).all()
-        assert not any(name.startswith(("llvmlite.", "graphir.runtime.native.")) for name in sys.modules)
+        native = "llvmlite.", "graphir.runtime.native."
+        assert not any(name.startswith(native) for name in sys.modules)
         """
     shown = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from pathlib import Path
 
 import numpy as np
 
@@ -103,3 +104,8 @@ def test_a_function_that_is_one_op_has_its_operands(call):
 
     symbols = record(f, np.ones(3, np.float32)).graph.symbols
     assert not any(symbol.location.compound for symbol in symbols)
+
+
+def test_the_literal_of_a_power_has_the_line_of_the_program() -> None:
+    report = record(lambda x: 10.0 ** (x[0] * 2), np.arange(4, dtype=np.float32)).audit()
+    assert {row.location.file.rsplit("/", 1)[-1] for row in report.rows} == {Path(__file__).name}
