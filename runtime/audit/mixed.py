@@ -72,7 +72,8 @@ _OF_COMPLEX = {ops.equal, ops.not_equal, ops.where, ops.positive, ops.negative, 
 def takes_low_parts(symbol: Symbol, is_complex: bool = False) -> bool:
     """Whether an op has a rule for operands with low parts; of complex values, `is_complex`."""
     sharing = _OF_COMPLEX if is_complex else SHARING
-    return symbol.op.kind == "movement" or symbol.op in sharing or is_conversion(symbol)
+    is_shared = symbol.op in sharing or (symbol.op is ops.index_add and symbol.dtype.is_inexact)
+    return symbol.op.kind == "movement" or is_shared or is_conversion(symbol)
 
 
 def split(x: Array) -> Pair:
@@ -127,7 +128,12 @@ def low_part(
         return _extreme((high, low), others[0], op is ops.maximum)[1]
     if op is ops.clip:
         return _extreme(_extreme((high, low), others[0], True), others[1], False)[1]
-    return evaluate([part for _, part in parts])
+    lows = [part for _, part in parts]
+    if op is ops.index_add:  # sums are float arithmetic; the other elements stay as they are
+        updates, *indices = lows[1:]
+        sums = evaluate([np.zeros_like(low), np.ones_like(updates), *indices])
+        return np.where(sums != 0, 0.0, low)
+    return evaluate(lows)
 
 
 def compare(op: Op, left: Pair, right: Pair) -> Array:

@@ -308,6 +308,8 @@ class WideRun(BlockedRun):
             return self._of_parts(symbol, operands)
         if is_conversion(symbol):
             return self.cast(symbol, operands[0])
+        if symbol.op.name.endswith(".at") and any(self.low_of(x) is not None for x in operands):
+            raise ExecutionError("rounds integers beyond 2**53 that it leaves as they are")
         if self._lows and (symbol.dtype.is_integer or symbol.index in self.calls):
             operands = self._without_lows(symbol, operands)
         if symbol.index in self.calls:
@@ -332,7 +334,7 @@ class WideRun(BlockedRun):
         result = evaluation(operands)
         floats = symbol.dtype.is_integer and result.dtype == np.float64
         if floats and symbol.op in _DIVIDING:
-            result = np.where((operands[1] == 0) & ~np.isnan(operands[0]), 0.0, result)
+            result = np.where((operands[1] == 0) & np.isfinite(operands[0]), 0.0, result)
         if floats and not fits_float64(result[np.isfinite(result)]):
             self.rounded_places.add(symbol.index)
         return result
