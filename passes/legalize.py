@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphir import DType, Graph, Origin, Symbol, TensorType
+from graphir import DType, Graph, Origin, Symbol, TensorType, ops
 from graphir.gc_pause import uncollected
 from graphir.ir.inference_cache import infer
 from graphir.location import LEGALIZE
@@ -15,19 +15,30 @@ from graphir.semantics.evaluation import computes_narrowly, machine, machine_of
 
 @entering_bodies
 def without_loops(graph: Graph) -> Graph:
-    """Return the graph with its ops alone, without the attributes `loop`: loops of NumPy.
+    """Return the graph with its ops alone, without what NumPy's own loops decide.
 
-    What computes the result gives the last bits of its own functions. Returns the graph itself if
-    no symbol has a loop.
+    What computes the result gives the last bits of its own functions, for attributes `loop`, and
+    leaves equal float16 values of unstable sorts in their order. Returns the graph itself if no
+    symbol has either.
     """
-    if not any("loop" in symbol.attrs for symbol in graph.symbols):
+    if not any(_is_of_numpy(symbol) for symbol in graph.symbols):
         return graph
     rewriter = Rewriter(graph)
     rewriter.changed = True
     for symbol in graph.symbols:
         attrs = {name: value for name, value in symbol.attrs.items() if name != "loop"}
-        rewriter.copy(symbol, attrs if len(attrs) < len(symbol.attrs) else None)
+        if symbol.op in _SORTS:
+            attrs["stable"] = True
+        rewriter.copy(symbol, attrs if _is_of_numpy(symbol) else None)
     return rewriter.finish()
+
+
+_SORTS = (ops.sort, ops.argsort)
+
+
+def _is_of_numpy(symbol: Symbol) -> bool:
+    is_unstable = symbol.op in _SORTS and not symbol.attrs["stable"]
+    return "loop" in symbol.attrs or (is_unstable and symbol.args[0].dtype is DType.float16)
 
 
 @uncollected

@@ -68,7 +68,7 @@ MODULES = {name: f"{name}_.target" for name in ("jax", "stablehlo", "onnx")}
 def raw(target: str) -> Iterator[None]:
     """Inside, a target writes graphs as they are, without lowering them first."""
     module = import_module(f"graphir.runtime.targets.{MODULES[target]}")
-    with patch.object(module, "lower", lambda graph: graph):
+    with patch.object(module, "lower_to_ops", lambda graph: graph):
         yield
 
 
@@ -166,13 +166,14 @@ ACCEPTED = [
     Accepted("stablehlo", "matmul tensordot", "dot_general takes operands of two dtypes"),
     Accepted("stablehlo", "copysign", "the sign of one is asked for, and the size of the other"),
     Accepted("stablehlo", "pow", "squares of one are chosen by bits of the other", _integers),
+    Accepted("stablehlo", "index_add", "the region of a scatter has the dtype of x alone"),
     Accepted("onnx", "pow", "Pow takes an exponent of another dtype, whose bits choose squares"),
     Accepted("onnx", "copysign", "the sign of one is asked for, and the size of the other"),
     Accepted("onnx", "left_shift right_shift", "all integers are shifted as uint64"),
     Accepted("onnx", "searchsorted", "numbers are sorted by keys, which are integers"),
     Accepted(
         "onnx",
-        f"{COMPARISONS} where heaviside matmul tensordot",
+        f"{COMPARISONS} where heaviside matmul tensordot index_add",
         "what ONNX or onnxruntime computes in another dtype is cast to that, by the target",
         lambda dtypes: DType.bool in dtypes or DType.uint64 in dtypes or DType.bfloat16 in dtypes,
     ),

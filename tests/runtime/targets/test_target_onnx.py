@@ -76,8 +76,9 @@ def test_every_op_of_every_dtype_is_checked_and_agrees(name: str) -> None:
     for dtype, graph in made.items():
         if graph is None:
             continue
-        if name == "as_complex":
-            with pytest.raises(TargetError, match="complex"):
+        is_narrow_sum = name == "index_add" and dtype.is_float and dtype.bits < 19
+        if name == "as_complex" or is_narrow_sum:
+            with pytest.raises(TargetError, match="narrow floats" if is_narrow_sum else "complex"):
                 targets.onnx(graph)
             continue
         run = Run(targets.onnx(graph))
@@ -207,7 +208,9 @@ def agree(program: Program) -> None:
         return
     theirs = outcome(run, *inputs)
     if ours is None or theirs is None:
-        assert theirs is ours or ("take_along" in names and run.engine == "reference"), graph
+        is_empty = not all(x.size for x in inputs) and names & {"argmax", "argmin"}
+        is_lacking = is_empty or ("take_along" in names and run.engine == "reference")
+        assert theirs is ours or is_lacking, graph
         return
     for one, other in zip(map(finite, ours), map(finite, theirs), strict=True):
         assert same(one, other) or near(one, other, ulps=2**12), (one, other, str(graph))

@@ -80,11 +80,14 @@ def by_xla(symbol: Symbol, expected: Array, found: Array, operands: Sequence[Arr
     return near(ADDED, symbol.dtype, expected, found, *operands)
 
 
-@pytest.mark.parametrize("name", sorted(ops.CATALOGUE))
+@pytest.mark.parametrize("name", sorted({*ops.CATALOGUE} - {"index_add"}))
 @given(st.data())
 @settings(max_examples=8)
 def test_programs_of_every_op_on_the_reference(name: str, data: st.DataObject) -> None:
-    agrees(data.draw(programs(op=ops.CATALOGUE[name], steps=5)), reference)
+    program = data.draw(programs(op=ops.CATALOGUE[name], steps=5))
+    # The interpreter of StableHLO writes a scatter's result to its operand, which is returned too.
+    assume(all(symbol.op is not ops.index_add for symbol in program.graph.symbols))
+    agrees(program, reference)
 
 
 @pytest.mark.parametrize("engine", [xla, jitted])

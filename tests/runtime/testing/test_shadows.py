@@ -98,12 +98,12 @@ TESTS_OF_FILES = """
     """
 
 NO_PRIVATE_FILES = """
-    import graphir.runtime.testing.shadow
+    from graphir.runtime.testing import shadow
 
     def refuse(_):
         raise OSError("refused")
 
-    runtime.testing.shadow.enter_private_files = refuse
+    shadow.enter_private_files = refuse
     """
 
 
