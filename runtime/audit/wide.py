@@ -308,8 +308,6 @@ class WideRun(BlockedRun):
             return self._of_parts(symbol, operands)
         if is_conversion(symbol):
             return self.cast(symbol, operands[0])
-        if symbol.op.name.endswith(".at") and any(self.low_of(x) is not None for x in operands):
-            raise ExecutionError("rounds integers beyond 2**53 that it leaves as they are")
         if self._lows and (symbol.dtype.is_integer or symbol.index in self.calls):
             operands = self._without_lows(symbol, operands)
         if symbol.index in self.calls:
@@ -343,6 +341,10 @@ class WideRun(BlockedRun):
         """Whether an op on low parts has floats among its operands or results."""
         if not takes_low_parts(symbol):
             return False
+        if symbol.op is ops.index_add:  # sums of integers are whole; others keep low parts
+            wholes = _as_integers([self._whole(x) for x in operands])
+            if all(x.dtype == np.int64 for x in wholes):
+                return False
         if not (self._lows and any(self.low_of(x) is not None for x in operands)):
             if is_conversion(symbol):
                 (x,) = operands
@@ -380,6 +382,8 @@ class WideRun(BlockedRun):
         pairs = [(x, self.low_of(x)) for x in operands]
         if all(low is None for _, low in pairs):
             return operands
+        if symbol.op.name.endswith(".at"):
+            raise ExecutionError("rounds integers beyond 2**53 that it leaves as they are")
         if symbol.op.signature not in _OWN:
             self.rounded_places.add(symbol.index)
             return operands
