@@ -82,7 +82,7 @@ def test_a_float_of_six_exponent_bits_is_one_line(tmp_path: Path) -> None:
     """Its conversions against all its values; it computes, compiles, prints, reports, exports."""
     for package in ("graphir", "passes", "runtime"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored, symlinks=True)
     dtypes = tmp_path / "graphir" / "dtypes.py"
     source = dtypes.read_text(encoding="utf-8")
     assert source.count(BEFORE) == 1

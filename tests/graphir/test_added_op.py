@@ -15,7 +15,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("graphir", "passes", "runtime", "tests/__init__.py", "tests/support", "tests/peers")
-TESTS = ("test_structure.py", "graphir/__init__.py", "graphir/semantics", "graphir/text")
+TESTS = (
+    "golden/max.json",
+    "test_structure.py",
+    "graphir/__init__.py",
+    "graphir/semantics",
+    "graphir/text",
+)
 
 CATALOGUE = """
 exp2 = _unary("exp2", sig.REAL_FLOATING, "2**x.")
@@ -142,7 +148,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (*COPIED, *(f"tests/{name}" for name in TESTS)):
         source, target = ROOT / name, folder / name
         if source.is_dir():
-            shutil.copytree(source, target, ignore=ignored)
+            shutil.copytree(source, target, ignore=ignored, symlinks=True)
         else:
             target.parent.mkdir(exist_ok=True, parents=True)
             shutil.copy(source, target)
