@@ -49,8 +49,9 @@ def legalize(graph: Graph) -> Graph:
     The pass rewrites an op on any other dtype: casts widen the operands exactly, the op computes in
     the wide dtype, and a cast rounds the result once. The origins mark these casts as legalization.
     Sums and products along an axis accumulate in the wide dtype. index and address compute as
-    uint64. Data movement keeps its dtypes, and so do loops of NumPy. Returns the graph itself if
-    every op is legal. Raises GraphError unless the graph is explicit.
+    uint64. Data movement keeps its dtypes, and so does what computes in them as NumPy does: loops
+    of NumPy, unstable sorts of float16, and sums at indices, each of which is rounded. Returns the
+    graph itself if every op is legal. Raises GraphError unless the graph is explicit.
 
     A float32 result that is rounded to the narrow dtype is correctly rounded in the normal range
     (see `semantics.evaluation.machine`). A product or quotient below 2**-126, where float32,
