@@ -270,7 +270,8 @@ def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]
     holding = smallest_holding([*dtypes.values(), *least])
     if promotion.position not in dtypes or holding is None or holding in avoid:
         return {}
-    if promotion.rules.promote(holding, holding) is not holding:  # e.g. rules without 64-bit dtypes
+    rules = promotion.rules
+    if not rules.has(holding) or rules.promote(holding, holding) is not holding:  # e.g. no int64
         return {}
     return {i: holding for i, dtype in dtypes.items() if dtype is not holding}
 

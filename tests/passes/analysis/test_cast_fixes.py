@@ -60,3 +60,10 @@ def test_numbers_of_dtypes_that_numpy_lacks_are_fixed_in_words(tmp_path):
     (row,) = cast_report(graph)
     assert row.fix == 'multiply of rhs.astype("bfloat16")'
     assert replacement(row) == ""
+
+
+def test_a_fix_casts_to_no_dtype_that_the_rules_lack():
+    graph = Graph("g", rules="python")
+    graph.output(ops.any(graph.input("weak_int", ())))
+    (row,) = cast_report(graph)
+    assert '.astype("bool")' in row.fix

@@ -143,11 +143,8 @@ def step_in_numpy(held, kind, new, *given):
 
 
 def truncated(value):
-    if isinstance(value, float):
-        if math.isnan(value):
-            return Fraction(0)
-        raise InexactError
-    return Fraction(math.trunc(value))
+    """NaN and the infinities are no integers, and stay."""
+    return value if isinstance(value, float) else Fraction(math.trunc(value))
 
 
 def step_exactly(held, kind, new, *given):
@@ -157,7 +154,9 @@ def step_exactly(held, kind, new, *given):
         held[new] = list(map(UNARY[given[0]][1], held[given[1]]))
     elif kind == "cast":
         values = held[given[1]]
-        held[new] = list(map(truncated, values)) if given[0] in INTS else list(values)
+        # A cast of integers leaves the fractions that an assignment of floats lost.
+        truncates = given[0] in INTS and given[2]
+        held[new] = list(map(truncated, values)) if truncates else list(values)
     elif kind == "assign":
         held[new] = list(held[given[1]])
     elif kind == "sum":
@@ -223,6 +222,8 @@ def drawn_function(seed):
         try:
             if step[0] == "cast" and real[step[3]].dtype == step[2]:
                 continue  # which is none
+            if step[0] == "cast":
+                step = (*step, real[step[3]].dtype.kind == "f")
             with np.errstate(all="ignore"):
                 step_in_numpy(real, *step)
             step_exactly(exact, *step)
