@@ -29,7 +29,10 @@ def reshape(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
 
 
 def _expand(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return body.op("Expand", [args[0], body.shape(symbol.shape)], args[0].dtype)
+    x = args[0]
+    if any(isinstance(n, int) and n == 0 for n in symbol.shape):  # Expand leaves an axis of one
+        x = body.number(0, x.dtype)
+    return body.op("Expand", [x, body.shape(symbol.shape)], x.dtype)
 
 
 def turned(body: OnnxBody, x: OnnxValue, order: Sequence[int]) -> OnnxValue:
