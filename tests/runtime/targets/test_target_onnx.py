@@ -67,14 +67,13 @@ def ascending(x: Any) -> Any:
     return interpret(g, x)
 
 
-@every("dtype", [np.float32, np.bool_, np.int8])
-def test_an_axis_of_one_is_spread_to_none(dtype: Any) -> None:
+def test_an_axis_of_one_is_spread_to_none() -> None:
     g = Graph()
-    x = g.input(DType.from_numpy(np.dtype(dtype)), (2, 1))
-    g.output(ops.slice_update(x, x, start=(0, 0), stop=(2, 0), step=(1, 1)), x.broadcast_to((2, 0)))
-    values = np.ones((2, 1), dtype)
-    for ours, theirs in zip(interpret(g, values), Run(targets.onnx(g))(values), strict=True):
-        assert ours.shape == theirs.shape and same(ours, theirs)
+    ones, x = g.constant(np.ones((2, 1), bool)), g.input("uint8", (2, 1))
+    g.output(ops.slice_update(ones, x.cast("bool"), start=(0, 0), stop=(2, 0), step=(1, 1)))
+    values = np.ones((2, 1), np.uint8)
+    (theirs,) = Run(targets.onnx(g))(values)
+    assert same(interpret(g, values), theirs)
 
 
 # -- every op, every dtype
