@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
@@ -23,18 +23,12 @@ MOST_CODE = 4096
 class OpBuilder:
     """Infer the type of an op, find its line in the user's program, and complete its errors.
 
-    A graph has an OpBuilder, and so has a recorder of ops that is not a graph. `internal` answers
-    for a frame whether it runs code that is never the user's. `vocabulary` is the code in which
-    errors word their fixes.
+    A graph has an OpBuilder, and so has a recorder of ops that is not a graph. `vocabulary` is the
+    code in which errors word their fixes.
     """
 
-    def __init__(
-        self,
-        rules: PromotionRules,
-        internal: Callable[[FrameType], bool] = is_internal,
-        vocabulary: Vocabulary = GRAPHS,
-    ) -> None:
-        self.rules, self._internal, self._vocabulary = rules, internal, vocabulary
+    def __init__(self, rules: PromotionRules, vocabulary: Vocabulary = GRAPHS) -> None:
+        self.rules, self._vocabulary = rules, vocabulary
         self.cache = InferenceCache.of(rules)
         self.layer = ""
         self.sites: dict[int, dict[int, Location]] = {}
@@ -78,7 +72,7 @@ class OpBuilder:
         sites_of_code = self.sites
         while (sites := sites_of_code.get(code := id(frame.f_code))) is None:
             outer = frame.f_back
-            if outer and (code in _INTERNAL_CODE or self._internal(frame)):
+            if outer and (code in _INTERNAL_CODE or is_internal(frame)):
                 if len(_INTERNAL_CODE) >= MOST_CODE:
                     _INTERNAL_CODE.clear()
                 _INTERNAL_CODE[code] = frame.f_code

@@ -26,7 +26,6 @@ from graphir.runtime.array_api.evaluation.forcing import bounded
 from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
 from graphir.runtime.array_api.views import MOVES, Steps, step_of, viewed
 from graphir.runtime.array_api.wording import ARRAYS
-from graphir.runtime.recording.sites import is_ours
 
 _MANY = 1 << 12
 """The most expansions in the cache; a further expansion clears the cache."""
@@ -126,7 +125,7 @@ def _expansion(
     settings: Mapping[str, Any],
 ) -> Expansion:
     graph = Graph("array_api", rules=TAPE.rules)
-    graph.builder = OpBuilder(TAPE.rules, is_ours, ARRAYS)
+    graph.builder = OpBuilder(TAPE.rules, ARRAYS)
     inputs = [graph.input(symbol.type) for symbol in operands]
     remaining = iter(inputs)
     symbolic_args = [_symbolic(arg, remaining) for arg in args]

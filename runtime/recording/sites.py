@@ -9,8 +9,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from graphir import Location
-from graphir.import_names import is_own_module
-from graphir.location import CompoundLocation
+from graphir.location import CompoundLocation, is_internal
 from graphir.passes.analysis.value_flows import bool_leaves, expression_text, leaves, writes
 from graphir.runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 
@@ -23,11 +22,6 @@ _USER, _INTERNAL, _TOP, _IMPORT, _NUMPY, _LIBRARY = 1, 2, 3, 4, 5, 6
 def _package(frame: FrameType) -> str:
     name: str = frame.f_globals.get("__name__", "")
     return name.partition(".")[0]
-
-
-def is_ours(frame: FrameType) -> bool:
-    """Whether a frame runs code of this project."""
-    return is_own_module(frame.f_globals.get("__name__", ""))
 
 
 def _call(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -186,7 +180,7 @@ class CallSites:
         return FunctionType(code, frame.f_globals)
 
     def _classified(self, frame: FrameType) -> int:
-        kind = _INTERNAL if is_ours(frame) else _NUMPY if _package(frame) == "numpy" else _USER
+        kind = _INTERNAL if is_internal(frame) else _NUMPY if _package(frame) == "numpy" else _USER
         kind = _INTERNAL if frame.f_globals.get("__name__") in _THIN else kind
         is_installed = any(name in frame.f_code.co_filename for name in INSTALLED)
         is_installed &= _package(frame) not in UNDER_TEST

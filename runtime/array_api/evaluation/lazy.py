@@ -17,7 +17,6 @@ from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import WEAK, fits
 from graphir.runtime.array_api.wording import ARRAYS
-from graphir.runtime.recording.sites import is_ours
 from graphir.semantics.evaluation import contiguous
 
 PENDING = 1 << 19
@@ -79,7 +78,7 @@ class Tape:
     name, tf32 = "array_api", "even"
 
     def __init__(self) -> None:
-        self.builder = OpBuilder(rules("array_api"), is_ours, ARRAYS)
+        self.builder = OpBuilder(rules("array_api"), ARRAYS)
         self._numbers: dict[Any, NDArray[Any]] = {}
 
     @property

@@ -23,7 +23,7 @@ import numpy as np
 
 from graphir import DType, Symbol, ops
 from graphir.ir.literals import is_literal
-from graphir.location import ASSIGN
+from graphir.location import ASSIGN, is_internal
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
 from graphir.runtime.recording.captured import LIBRARIES
@@ -35,7 +35,6 @@ from graphir.runtime.recording.numpy_.functions import emptied
 from graphir.runtime.recording.numpy_.method_ops import filled
 from graphir.runtime.recording.operands import is_text, traced_leaves
 from graphir.runtime.recording.recorder import UNDONE, Recorder
-from graphir.runtime.recording.sites import is_ours
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
@@ -146,7 +145,7 @@ def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
     @wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
-        if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
+        if recorder is None or is_internal(_getframe(1)) or not recorder.locate():
             return original(*plains(args), **plains(kwargs))
         return _recorded(original, record, args, kwargs)
 
@@ -375,7 +374,7 @@ class _RecordedClass(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
-        if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
+        if recorder is None or is_internal(_getframe(1)) or not recorder.locate():
             return cls.original(*plains(args), **plains(kwargs))
         return _recorded(cls.original, cls.record, args, kwargs)
 
