@@ -26,10 +26,12 @@ def without_loops(graph: Graph) -> Graph:
     rewriter = Rewriter(graph)
     rewriter.changed = True
     for symbol in graph.symbols:
-        attrs = {name: value for name, value in symbol.attrs.items() if name != "loop"}
-        if symbol.op in _SORTS:
-            attrs["stable"] = True
-        rewriter.copy(symbol, attrs if _is_of_numpy(symbol) else None)
+        attrs: dict[str, Any] | None = None
+        if _is_of_numpy(symbol):
+            attrs = {name: value for name, value in symbol.attrs.items() if name != "loop"}
+            if symbol.op in _SORTS:
+                attrs["stable"] = True
+        rewriter.copy(symbol, attrs)
     return rewriter.finish()
 
 

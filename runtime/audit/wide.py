@@ -368,11 +368,8 @@ class WideRun(BlockedRun):
     def _whole(self, x: Array) -> Array:
         """Return a value with a low part as int64, if all its elements are integers."""
         low = self.low_of(x)
-        if low is None or x.dtype != np.float64 or not _surely_fits_int64(x):
-            return x
-        if not bool((x == np.trunc(x)).all()):
-            return x
-        return x.astype(np.int64) + low.astype(np.int64)
+        whole = x if low is None else _as_whole(x)
+        return x if low is None or whole is x else whole + low.astype(np.int64)
 
     def _without_lows(self, symbol: Symbol, operands: Sequence[Array]) -> Sequence[Array]:
         """Return operands for an op on integers that has no rule for low parts.
