@@ -43,7 +43,7 @@ PACKAGES = {"graphir": "graphir", "passes": "graphir.passes", "runtime": "graphi
 ROOMS = """
     graphir:  import_names escape markup errors hints entry_points lazy gc_pause dtypes source_text
               assignments location
-              lattice conversions promotion ops ir semantics text numpy_api control loss
+              dtype_lattices conversions promotion ops ir semantics text numpy_api control loss
               rule_reports drawing public
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
               dead_code legalize decompose pipeline analysis reports
@@ -57,8 +57,8 @@ FACADES = {
     "graphir.__main__": "graphir.runtime.cli.main",
     "graphir": "graphir.runtime.notebook",  # %load_ext graphir
     "graphir.pytest_plugin": "graphir.runtime.testing graphir.runtime.testing.run",
-    "graphir.lattice.order": (
-        "graphir.lattice.files graphir.rule_reports.findings graphir.rule_reports.fragments "
+    "graphir.dtype_lattices.order": (
+        "graphir.dtype_lattices.files graphir.rule_reports.findings graphir.rule_reports.fragments "
         "graphir.drawing.lattices"
     ),
     "graphir.promotion.rules": (
@@ -182,7 +182,7 @@ def test_the_import_of_graphir_alone_imports_nothing() -> None:
 import sys, graphir
 found = {name for name in sys.modules if name.startswith(("graphir.", "numpy", "ml_dtypes"))}
 assert found == {"graphir.import_names"}
-from graphir.lattice.order import Lattice
+from graphir.dtype_lattices.order import Lattice
 assert callable(graphir.lattice) and graphir.Lattice is Lattice
 assert {*graphir.__all__, "jit", "lower"} <= {*dir(graphir)} and not hasattr(graphir, "nothing")
 """

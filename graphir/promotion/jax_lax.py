@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice.order import Lattice
 from graphir.promotion.jax import (
     FLOATS,
     INTS,

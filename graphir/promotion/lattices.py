@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import PUBLISHED, published
 from graphir.errors import GraphError
-from graphir.lattice.order import Lattice
-from graphir.lattice.published import PUBLISHED, published
 from graphir.promotion.registry import find_rules, rule_sets
 from graphir.promotion.rules import PromotionRules
 

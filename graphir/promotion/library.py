@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError, RulesFix
-from graphir.lattice.order import Lattice
 from graphir.promotion.cells import cell_of
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
 from graphir.promotion.registry import rule_sets

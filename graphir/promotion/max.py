@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
-from graphir.lattice.order import Lattice
 from graphir.promotion.rules import PromotionRules
 
 MAX_LATTICE = Lattice(

@@ -17,9 +17,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice.order import Lattice
 from graphir.promotion.library import UPDATES, LibraryRules
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import PromotionRules

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphir.dtype_lattices.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
+from graphir.dtype_lattices.published import is_dtype, of_dtypes
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import REAL_PARTS, Fix, GraphError, PromotionError, RulesFix, cast_first
 from graphir.escape import printable
-from graphir.lattice.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
-from graphir.lattice.published import is_dtype, of_dtypes
 from graphir.promotion.defaults import DefaultInside
 from graphir.promotion.families import Family, FamilyRules
 from graphir.promotion.in_place import InPlaceRules

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
-from graphir.lattice.order import Lattice
 from graphir.promotion.jax import JAX_LATTICE
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import ALONE, Operand, Place, Typed

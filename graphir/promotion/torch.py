@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice.order import Lattice
 from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import UPDATES, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Number, Operand, Place, Typed
