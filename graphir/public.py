@@ -31,7 +31,7 @@ from graphir.promotion import (
     rules,
     set_default_rules,
 )
-from graphir.promotion.lattices import lattice
+from graphir.promotion.registry import lattice
 from graphir.rule_reports.explanation import Explanation, explain
 from graphir.rule_reports.laws import laws
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, GraphirError, Symbol, ops
 from graphir.conversions import convert
-from graphir.ir.inference_cache import infer
+from graphir.ir.op_builder import infer
 from graphir.location import CAST, INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.op import Inference

@@ -27,8 +27,7 @@ from graphir.dtype_lattices.published import element, lattices
 from graphir.entry_points import declared_names
 from graphir.passes import GraphDiff, RulesDiff, diff
 from graphir.passes.reports.fitting import terminal_width
-from graphir.promotion.lattices import lattice, lattice_of
-from graphir.promotion.registry import find_rules
+from graphir.promotion.registry import find_rules, lattice, lattice_of
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS

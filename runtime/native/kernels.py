@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from graphir.lazy import lazy
+from graphir.decorators import lazy
 from graphir.runtime.native.abi.entry import Spec
 from graphir.runtime.native.abi.jobs import NOT_SHARED, SharedRanges
 from graphir.runtime.native.background import LOCK, submit

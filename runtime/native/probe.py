@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.runtime.native.abi.entry import Spec, assembly
 from graphir.runtime.native.abi.loops import loop_of
 from graphir.runtime.native.abi.structs import arrays_are_as_declared, ufuncs_are_as_declared

@@ -34,8 +34,8 @@ from graphir.runtime.native.calls.paid import PaidKernels
 from graphir.runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
 from graphir.runtime.program.cost_model import COST, PAGE
 from graphir.runtime.program.tier import Multiply
-from graphir.semantics import products
-from graphir.semantics.products import Layout
+from graphir.semantics import matrix_products as products
+from graphir.semantics.matrix_products import Layout
 
 Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = tuple[int, ...]

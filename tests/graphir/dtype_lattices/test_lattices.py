@@ -109,7 +109,7 @@ def test_what_is_no_name_is_refused_as_one(which: Any):
 def test_the_function_and_the_module_share_their_name():
     code = (
         "import graphir; from graphir.dtype_lattices.order import Lattice;"
-        "from graphir.promotion.lattices import lattice; assert graphir.lattice is lattice;"
+        "from graphir.promotion.registry import lattice; assert graphir.lattice is lattice;"
         "assert graphir.lattice('jax_doc').laws() == [] and graphir.Lattice is Lattice"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(graphir.__file__).parents[1])
