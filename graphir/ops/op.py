@@ -15,6 +15,7 @@ from graphir.dtypes import DType
 from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError, GraphirError
 from graphir.location import is_internal, user_location
+from graphir.ops import movement_decompositions  # noqa: F401  # pyright: ignore[reportUnusedImport] -- registers
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.decompositions import DECOMPOSITIONS, Decomposition
 from graphir.ops.dims import Shape
