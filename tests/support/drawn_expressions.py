@@ -76,7 +76,7 @@ class Expressions:
         lines: int = 12,
     ) -> None:
         self.pick, self.random = Random(number), np.random.default_rng(number)
-        self.rules = self.pick.choice(rules)
+        self.rules: Any = self.pick.choice(rules)
         few = self.pick.sample(dtypes, self.pick.randint(1, 3))
         shape = self.pick.choice(SHAPES)
         self.arrays: list[np.ndarray] = []
@@ -141,10 +141,10 @@ class Expressions:
 
     def _is_added(self, name: str, text: str) -> bool:
         try:
-            value = eval(text, self._values)
+            value: Any = eval(text, self._values)
         except (GraphirError, TypeError, ValueError, IndexError, AttributeError):
             return False
-        if not isinstance(value.shape, tuple) or int(np.prod(value.shape)) > MOST:
+        if int(np.prod(value.shape)) > MOST:
             return False
         self._values[name] = value
         self._names.append(name)
