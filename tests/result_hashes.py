@@ -72,6 +72,9 @@ class Digest:
 
     def add(self, *values: Any) -> None:
         """Add arrays, numbers, errors, graphs, texts, or containers of these."""
+        arrays: Any = (np.ndarray, np.generic)
+        containers: Any = (tuple, list)
+        mapping: Any = dict
         for value in values:
             if isinstance(value, BaseException):
                 name = type(value).__name__
@@ -79,11 +82,11 @@ class Digest:
                 self._text(f"error {name}")
             elif isinstance(value, Graph):
                 self._text(_PLACES.sub("", str(value)))
-            elif isinstance(value, np.ndarray | np.generic):
+            elif isinstance(value, arrays):
                 self._array(value)
-            elif isinstance(value, dict):
+            elif isinstance(value, mapping):
                 self.add("dict", *value.items())
-            elif isinstance(value, tuple | list):
+            elif isinstance(value, containers):
                 self._text(f"{type(value).__name__} {len(value)}")
                 self.add(*value)
             elif isinstance(value, str | bool | int | float | complex) or value is None:

@@ -144,7 +144,7 @@ class Expressions:
             value: Any = eval(text, self._values)
         except (GraphirError, TypeError, ValueError, IndexError, AttributeError):
             return False
-        if int(np.prod(value.shape)) > MOST:
+        if int(np.prod(list(map(int, value.shape)))) > MOST:
             return False
         self._values[name] = value
         self._names.append(name)

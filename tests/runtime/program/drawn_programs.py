@@ -45,7 +45,7 @@ LAYOUTS = (
 )
 LARGE: list[tuple[int, ...]] = [(300, 1000), (1000, 300), (200_000,), (8, 100, 64), (40_000, 3)]
 NUMPY_ERRORS = (ArithmeticError, AttributeError, IndexError, MemoryError, TypeError, ValueError)
-NUMPY_VALUES = (np.ndarray, np.generic, bool, int, float, complex)
+NUMPY_VALUES: Any = (np.ndarray, np.generic, bool, int, float, complex)
 """What NumPy and Python compute; other values belong to a graph."""
 MOST = 1 << 20
 """The most elements of a value."""
