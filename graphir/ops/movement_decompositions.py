@@ -179,8 +179,8 @@ def tile(p: Any, x: Any, repeats: tuple[Any, ...]) -> Any:
     pairs = list(zip(x.shape, repeats, strict=True))
     split = tuple(size for n, _ in pairs for size in (1, n))
     wide = tuple(size for n, count in pairs for size in (count, n))
-    whole = p.broadcast_to(p.reshape(x, shape=split), shape=wide)
-    return p.reshape(whole, shape=tuple(n * count for n, count in pairs))
+    spread = p.broadcast_to(p.reshape(x, shape=split), shape=wide)
+    return p.reshape(spread, shape=tuple(n * count for n, count in pairs))
 
 
 @exact
@@ -188,8 +188,8 @@ def repeat(p: Any, x: Any, repeats: Any, axis: int) -> Any:
     """Each element repeated along an axis: a tile of a new axis after that axis."""
     before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
     counts = (1,) * len(before) + (repeats,) + (1,) * len(after)
-    whole = p.tile(p.reshape(x, shape=(*before, 1, *after)), repeats=counts)
-    return p.reshape(whole, shape=(*before[:-1], before[-1] * repeats, *after))
+    spread = p.tile(p.reshape(x, shape=(*before, 1, *after)), repeats=counts)
+    return p.reshape(spread, shape=(*before[:-1], before[-1] * repeats, *after))
 
 
 @exact
