@@ -22,37 +22,37 @@ Sizes: TypeAlias = Sequence[Any]
 """Ints or, of symbols, named dims."""
 
 
-class Value(Protocol):
+class Tensor(Protocol):
     """An operand or a result: a NumPy array, or a symbol of a graph."""
 
     dtype: Any
     shape: Any
 
-    def __neg__(self) -> Value: ...
-    def __add__(self, other: Value, /) -> Value: ...
-    def __sub__(self, other: Value, /) -> Value: ...
-    def __mul__(self, other: Value, /) -> Value: ...
-    def __truediv__(self, other: Value, /) -> Value: ...
-    def __and__(self, other: Value, /) -> Value: ...
-    def __or__(self, other: Value, /) -> Value: ...
-    def __xor__(self, other: Value, /) -> Value: ...
-    def __lt__(self, other: Value, /) -> Value: ...
-    def __gt__(self, other: Value, /) -> Value: ...
-    def __ge__(self, other: Value, /) -> Value: ...
+    def __neg__(self) -> Tensor: ...
+    def __add__(self, other: Tensor, /) -> Tensor: ...
+    def __sub__(self, other: Tensor, /) -> Tensor: ...
+    def __mul__(self, other: Tensor, /) -> Tensor: ...
+    def __truediv__(self, other: Tensor, /) -> Tensor: ...
+    def __and__(self, other: Tensor, /) -> Tensor: ...
+    def __or__(self, other: Tensor, /) -> Tensor: ...
+    def __xor__(self, other: Tensor, /) -> Tensor: ...
+    def __lt__(self, other: Tensor, /) -> Tensor: ...
+    def __gt__(self, other: Tensor, /) -> Tensor: ...
+    def __ge__(self, other: Tensor, /) -> Tensor: ...
 
 
 class Primitives(Protocol):
     """The namespace `p` of a decomposition: the ops by their names, and two functions."""
 
-    def number(self, value: float, like: Value, /) -> Value:
+    def number(self, value: float, like: Tensor, /) -> Tensor:
         """Return a number in the dtype of another value."""
         ...
 
-    def count(self, x: Value, axes: Axes, less: int = 0, /, *, like: Value) -> Value:
-        """Return the number of elements along axes minus `less`, at least 0, in the dtype of `like`."""
+    def count(self, x: Tensor, axes: Axes, less: int = 0, /, *, like: Tensor) -> Tensor:
+        """Return the number of elements along axes minus `less`, at least 0."""
         ...
 
-    def __getattr__(self, op: str, /) -> Callable[..., Value]: ...
+    def __getattr__(self, op: str, /) -> Callable[..., Tensor]: ...
 
 
 class Decomposition(NamedTuple):
@@ -91,38 +91,38 @@ def bounded(ulps: int, names: str = "") -> Callable[[Callable[..., Any]], Callab
 
 
 @exact
-def positive(p: Primitives, x: Value) -> Value:
+def positive(p: Primitives, x: Tensor) -> Tensor:
     """The operand itself."""
     return x
 
 
 @exact
-def square(p: Primitives, x: Value) -> Value:
+def square(p: Primitives, x: Tensor) -> Tensor:
     """The product x * x."""
     return p.multiply(x, x)
 
 
 @exact
-def relu(p: Primitives, x: Value) -> Value:
+def relu(p: Primitives, x: Tensor) -> Tensor:
     """0 for what is below, else the operand, of which -0.0 and NaN stay."""
     zero = p.number(0, x)
     return p.where(p.less(x, zero), zero, x)
 
 
 @exact
-def clip(p: Primitives, x: Value, low: Value, high: Value) -> Value:
+def clip(p: Primitives, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """The lesser of max(x, low) and high."""
     return p.minimum(p.maximum(x, low), high)
 
 
 @exact
-def abs(p: Primitives, x: Value) -> Value | None:  # noqa: A001 -- named as the op
+def abs(p: Primitives, x: Tensor) -> Tensor | None:  # noqa: A001 -- named as the op
     """The operand itself if its dtype has no negative numbers, else a primitive."""
     return x if x.dtype.kind in "bu" else None
 
 
 @exact
-def sign(p: Primitives, x: Value) -> Value | None:
+def sign(p: Primitives, x: Tensor) -> Tensor | None:
     """-1, 0 or 1, and NaN for NaN. The sign of a complex number is a primitive."""
     kind = x.dtype.kind
     if kind in "bc":
@@ -135,7 +135,7 @@ def sign(p: Primitives, x: Value) -> Value | None:
 
 
 @exact
-def remainder(p: Primitives, x: Value, y: Value) -> Value:
+def remainder(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The remainder with the sign of y, even if it is 0: fmod, plus y where the signs differ."""
     rest, zero = p.fmod(x, y), p.number(0, x)
     floored = p.where(_crossed(p, rest, y, zero), rest + y, rest)
@@ -145,7 +145,7 @@ def remainder(p: Primitives, x: Value, y: Value) -> Value:
 
 
 @exact
-def floor_divide(p: Primitives, x: Value, y: Value) -> Value | None:
+def floor_divide(p: Primitives, x: Tensor, y: Tensor) -> Tensor | None:
     """The floor of x / y, computed from the remainder as in NumPy; a primitive for integers."""
     if x.dtype.kind != "f":
         return None
@@ -159,13 +159,13 @@ def floor_divide(p: Primitives, x: Value, y: Value) -> Value | None:
     return p.where(p.equal(y, zero), ratio, signed)
 
 
-def _crossed(p: Primitives, rest: Value, y: Value, zero: Value) -> Value:
+def _crossed(p: Primitives, rest: Tensor, y: Tensor, zero: Tensor) -> Tensor:
     """Whether fmod is nonzero and its sign, the sign of x, differs from that of y."""
     return p.not_equal(rest, zero) & ((rest < zero) ^ (y < zero))
 
 
 @exact
-def reciprocal(p: Primitives, x: Value) -> Value | None:
+def reciprocal(p: Primitives, x: Tensor) -> Tensor | None:
     """The quotient 1 / x; for integers truncated, with 0 for 0; a primitive for complex numbers."""
     if x.dtype.kind == "c":
         return None
@@ -176,13 +176,13 @@ def reciprocal(p: Primitives, x: Value) -> Value | None:
 
 
 @bounded(0, "floor ceil")
-def _round(p: Primitives, x: Value) -> Value | None:
+def _round(p: Primitives, x: Tensor) -> Tensor | None:
     """The operand itself for integers and bools, else a primitive."""
     return x if x.dtype.kind in "biu" else None
 
 
 @exact
-def trunc(p: Primitives, x: Value) -> Value:
+def trunc(p: Primitives, x: Tensor) -> Tensor:
     """The operand rounded towards 0."""
     if x.dtype.kind in "biu":
         return x
@@ -190,14 +190,14 @@ def trunc(p: Primitives, x: Value) -> Value:
 
 
 @exact
-def round(p: Primitives, x: Value) -> Value:  # noqa: A001 -- named as the op
+def round(p: Primitives, x: Tensor) -> Tensor:  # noqa: A001 -- named as the op
     """Both parts rounded for a complex number; the operand itself for integers and bools."""
     if x.dtype.kind == "c":
         return _by_part(p, x, p.round)
     return _round(p, x)
 
 
-def _by_part(p: Primitives, x: Value, function: Callable[[Any], Any]) -> Value:
+def _by_part(p: Primitives, x: Tensor, function: Callable[[Any], Any]) -> Tensor:
     return p.as_complex(function(p.real(x)), function(p.imag(x)))
 
 
@@ -205,24 +205,24 @@ def _by_part(p: Primitives, x: Value, function: Callable[[Any], Any]) -> Value:
 
 
 @exact
-def rsqrt(p: Primitives, x: Value) -> Value:
+def rsqrt(p: Primitives, x: Tensor) -> Tensor:
     """The reciprocal of sqrt(x), with two roundings."""
     return p.reciprocal(p.sqrt(x))
 
 
 @bounded(3)
-def log2(p: Primitives, x: Value) -> Value:
+def log2(p: Primitives, x: Tensor) -> Tensor:
     """The natural logarithm times 1 / log(2)."""
     return _scaled(p, p.log(x), 1 / math.log(2))
 
 
 @bounded(3)
-def log10(p: Primitives, x: Value) -> Value:
+def log10(p: Primitives, x: Tensor) -> Tensor:
     """The natural logarithm times 1 / log(10)."""
     return _scaled(p, p.log(x), 1 / math.log(10))
 
 
-def _scaled(p: Primitives, x: Value, factor: float) -> Value:
+def _scaled(p: Primitives, x: Tensor, factor: float) -> Tensor:
     """The product with a real factor; a complex number is scaled by part."""
     if x.dtype.kind == "c":
         return _by_part(p, x, lambda part: part * p.number(factor, part))
@@ -230,13 +230,13 @@ def _scaled(p: Primitives, x: Value, factor: float) -> Value:
 
 
 @exact
-def deg2rad(p: Primitives, x: Value) -> Value:
+def deg2rad(p: Primitives, x: Tensor) -> Tensor:
     """The product with pi / 180, rounded to the dtype of x."""
     return x * p.number(math.pi / 180, x)
 
 
 @exact
-def heaviside(p: Primitives, x: Value, y: Value) -> Value:
+def heaviside(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The step function: 0 for negative x, 1 for positive x, y for x = 0, NaN for NaN."""
     zero, unity = p.number(0, x), p.number(1, x)
     step = p.where(x > zero, unity, p.where(x < zero, zero, x))
@@ -244,26 +244,26 @@ def heaviside(p: Primitives, x: Value, y: Value) -> Value:
 
 
 @exact
-def sigmoid(p: Primitives, x: Value) -> Value:
+def sigmoid(p: Primitives, x: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)) for negative x, so that exp never overflows."""
     unity, small = p.number(1, x), p.exp(-p.abs(x))
     return p.where(x >= p.number(0, x), unity, small) / (small + unity)
 
 
 @exact
-def silu(p: Primitives, x: Value) -> Value:
+def silu(p: Primitives, x: Tensor) -> Tensor:
     """The product x * sigmoid(x); NaN for -inf (-inf * 0)."""
     return x * p.sigmoid(x)
 
 
 @exact
-def softplus(p: Primitives, x: Value) -> Value:
+def softplus(p: Primitives, x: Tensor) -> Tensor:
     """max(x, 0) + log(1 + exp(-|x|)), in which exp never overflows."""
     return p.maximum(x, p.number(0, x)) + p.log1p(p.exp(-p.abs(x)))
 
 
 @exact
-def gelu(p: Primitives, x: Value, approximate: str) -> Value | None:
+def gelu(p: Primitives, x: Tensor, approximate: str) -> Tensor | None:
     """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); NaN for -inf.
 
     "tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))); "quick": x * sigmoid(1.702 x);
@@ -282,7 +282,7 @@ _TANH_FORM = (math.sqrt(2 / math.pi), 0.044715, 0.5, 1)
 
 
 @bounded(3)
-def hypot(p: Primitives, x: Value, y: Value) -> Value:
+def hypot(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The length of a vector, scaled by its longer component.
 
     The length is infinite if a component is infinite, even beside NaN.
@@ -296,20 +296,20 @@ def hypot(p: Primitives, x: Value, y: Value) -> Value:
 
 
 @bounded(4)
-def logaddexp(p: Primitives, x: Value, y: Value) -> Value:
+def logaddexp(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """log(exp(x) + exp(y)), as max(x, y) + log(1 + exp(-|x - y|))."""
     rest = p.log1p(p.exp(-p.abs(x - y)))
     return p.where(p.equal(x, y), x + p.number(math.log(2), x), p.maximum(x, y) + rest)
 
 
 @exact
-def copysign(p: Primitives, x: Value, y: Value) -> Value:
+def copysign(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The magnitude of x with the sign of y."""
     return p.where(p.logical_xor(p.signbit(x), p.signbit(y)), -x, x)
 
 
 @bounded(2)
-def cbrt(p: Primitives, x: Value) -> Value:
+def cbrt(p: Primitives, x: Tensor) -> Tensor:
     """The cube root: pow, then a Newton step. Zeros, infinities and NaN stay themselves."""
     root = p.pow(p.abs(x), p.number(1 / 3, x))
     nearer = root - (root - p.abs(x) / (root * root)) * p.number(1 / 3, x)
@@ -321,13 +321,13 @@ def cbrt(p: Primitives, x: Value) -> Value:
 
 
 @exact
-def is_nan(p: Primitives, x: Value) -> Value:
+def is_nan(p: Primitives, x: Tensor) -> Tensor:
     """Whether x differs from itself."""
     return p.not_equal(x, x)
 
 
 @exact
-def is_inf(p: Primitives, x: Value) -> Value:
+def is_inf(p: Primitives, x: Tensor) -> Tensor:
     """Whether the magnitude of x, or of a part of x, is infinite; False for integers."""
     if x.dtype.kind in "biu":
         return p.not_equal(x, x)
@@ -337,7 +337,7 @@ def is_inf(p: Primitives, x: Value) -> Value:
 
 
 @exact
-def is_finite(p: Primitives, x: Value) -> Value:
+def is_finite(p: Primitives, x: Tensor) -> Tensor:
     """Whether the magnitude of x, or of each part of x, is below infinity; True for integers."""
     if x.dtype.kind in "biu":
         return p.equal(x, x)
@@ -347,14 +347,14 @@ def is_finite(p: Primitives, x: Value) -> Value:
 
 
 @exact
-def signbit(p: Primitives, x: Value) -> Value | None:
+def signbit(p: Primitives, x: Tensor) -> Tensor | None:
     """Whether a number is negative; a primitive for floats, whose zeros and NaN have signs."""
     return None if x.dtype.kind == "f" else p.less(x, p.number(0, x))
 
 
 def _comparison(name: str) -> None:
     @bounded(0, name)
-    def compare(p: Primitives, x: Value, y: Value) -> Value | None:
+    def compare(p: Primitives, x: Tensor, y: Tensor) -> Tensor | None:
         """The comparison of int64 and uint64, which is exact: by sign, and then as uint64."""
         if {str(x.dtype), str(y.dtype)} != {"int64", "uint64"}:
             return None
@@ -372,19 +372,19 @@ for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_eq
 
 
 @exact
-def real(p: Primitives, x: Value) -> Value | None:
+def real(p: Primitives, x: Tensor) -> Tensor | None:
     """The operand itself if its dtype is real, else a primitive."""
     return None if x.dtype.kind == "c" else x
 
 
 @exact
-def imag(p: Primitives, x: Value) -> Value | None:
+def imag(p: Primitives, x: Tensor) -> Tensor | None:
     """Zeros if the operand's dtype is real, else a primitive."""
     return None if x.dtype.kind == "c" else p.broadcast_to(p.number(0, x), shape=x.shape)
 
 
 @exact
-def conj(p: Primitives, x: Value) -> Value:
+def conj(p: Primitives, x: Tensor) -> Tensor:
     """The operand with its imaginary part negated; a real operand itself."""
     return p.as_complex(p.real(x), -p.imag(x)) if x.dtype.kind == "c" else x
 
@@ -395,26 +395,26 @@ def conj(p: Primitives, x: Value) -> Value:
 @bounded(1)
 def numpy_sum(
     p: Primitives,
-    x: Value,
-    mask: Value,
+    x: Tensor,
+    mask: Tensor,
     axis: Axes,
     keepdims: bool,
     initial: Any = None,
     **order: Any,
-) -> Value:
+) -> Tensor:
     """The start and the sum of x, with 0 where the mask is false, in the order of the op `sum`."""
     total = p.sum(p.where(mask, x, p.number(0, x)), axis=axis, keepdims=keepdims)
     return total if initial is None else p.add(total, p.number(initial, total))
 
 
 @bounded(1)
-def mean(p: Primitives, x: Value, axis: Axes, keepdims: bool) -> Value:
+def mean(p: Primitives, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     """The sum divided by the count. float32 holds counts up to 2**24 exactly."""
     return p.sum(x, axis=axis, keepdims=keepdims) / p.count(x, axis, like=x)
 
 
 @bounded(1)
-def var(p: Primitives, x: Value, axis: Axes, keepdims: bool, correction: int) -> Value:
+def var(p: Primitives, x: Tensor, axis: Axes, keepdims: bool, correction: int) -> Tensor:
     """The sum of |x - mean|**2, divided by n - correction for n elements."""
     centred = x - p.mean(x, axis=axis, keepdims=True)
     if x.dtype.kind == "c":
@@ -427,13 +427,13 @@ def var(p: Primitives, x: Value, axis: Axes, keepdims: bool, correction: int) ->
 
 
 @bounded(1)
-def std(p: Primitives, x: Value, axis: Axes, keepdims: bool, correction: int) -> Value:
+def std(p: Primitives, x: Tensor, axis: Axes, keepdims: bool, correction: int) -> Tensor:
     """The square root of the variance."""
     return p.sqrt(p.var(x, axis=axis, keepdims=keepdims, correction=correction))
 
 
 @exact
-def argmax(p: Primitives, x: Value, axis: int | None, keepdims: bool) -> Value | None:
+def argmax(p: Primitives, x: Tensor, axis: int | None, keepdims: bool) -> Tensor | None:
     """The place of the first greatest complex number, NaN before all; a primitive for others."""
     if x.dtype.kind != "c":
         return None
@@ -442,7 +442,7 @@ def argmax(p: Primitives, x: Value, axis: int | None, keepdims: bool) -> Value |
 
 
 @exact
-def argmin(p: Primitives, x: Value, axis: int | None, keepdims: bool) -> Value | None:
+def argmin(p: Primitives, x: Tensor, axis: int | None, keepdims: bool) -> Tensor | None:
     """The place of the first least complex number, NaN before all; a primitive for others."""
     if x.dtype.kind != "c":
         return None
@@ -451,8 +451,8 @@ def argmin(p: Primitives, x: Value, axis: int | None, keepdims: bool) -> Value |
 
 
 def _hits(
-    p: Primitives, x: Value, axis: int | None, extreme: Callable[..., Any], end: float
-) -> Value:
+    p: Primitives, x: Tensor, axis: int | None, extreme: Callable[..., Any], end: float
+) -> Tensor:
     """Whether complex numbers have the extreme real part and then imaginary part, or are NaN."""
     axes = tuple(range(len(x.shape))) if axis is None else (axis,)
     real, imag, nan = p.real(x), p.imag(x), p.not_equal(x, x)
@@ -463,20 +463,20 @@ def _hits(
 
 
 @exact
-def softmax(p: Primitives, x: Value, axis: int) -> Value:
+def softmax(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """exp(x - max) / sum(exp(x - max)) along an axis; NaN if the maximum is infinite."""
     powers = p.exp(_below_max(p, x, axis))
     return powers / p.sum(powers, axis=(axis,), keepdims=True)
 
 
 @exact
-def logsoftmax(p: Primitives, x: Value, axis: int) -> Value:
+def logsoftmax(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """(x - max) - log(sum(exp(x - max))) along an axis; NaN if the maximum is infinite."""
     shifted = _below_max(p, x, axis)
     return shifted - p.log(p.sum(p.exp(shifted), axis=(axis,), keepdims=True))
 
 
-def _below_max(p: Primitives, x: Value, axis: int) -> Value:
+def _below_max(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """The operand minus its maximum along an axis; the operand itself if the axis is empty."""
     size, padded = x.shape[axis], x
     if not isinstance(size, int):  # a named dim may be 0, and an empty axis has no maximum
@@ -488,7 +488,7 @@ def _below_max(p: Primitives, x: Value, axis: int) -> Value:
 
 
 @exact
-def layer_norm(p: Primitives, x: Value, scale: Value, shift: Value, epsilon: float) -> Value:
+def layer_norm(p: Primitives, x: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> Tensor:
     """(x - mean) / sqrt(var + epsilon) * scale + shift along the last axis, with var over n.
 
     `scale` and `shift` are vectors as long as that axis.
@@ -501,7 +501,9 @@ def layer_norm(p: Primitives, x: Value, scale: Value, shift: Value, epsilon: flo
 
 
 @exact
-def sort(p: Primitives, x: Value, axis: int, descending: bool, stable: bool = True) -> Value | None:
+def sort(
+    p: Primitives, x: Tensor, axis: int, descending: bool, stable: bool = True
+) -> Tensor | None:
     """The stable order. If descending, it is the ascending order reversed, so NaN comes first.
 
     A stable order that ascends is a primitive.
@@ -513,8 +515,8 @@ def sort(p: Primitives, x: Value, axis: int, descending: bool, stable: bool = Tr
 
 @exact
 def argsort(
-    p: Primitives, x: Value, axis: int, descending: bool, stable: bool = True
-) -> Value | None:
+    p: Primitives, x: Tensor, axis: int, descending: bool, stable: bool = True
+) -> Tensor | None:
     """The stable order. If descending, it is argsort of the reversed operand, reversed.
 
     Equal values keep their order. A stable order that ascends is a primitive.
@@ -529,19 +531,19 @@ def argsort(
 
 
 @exact
-def outer(p: Primitives, x: Value, y: Value) -> Value:
+def outer(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The products of all pairs of the elements of two vectors."""
     return p.multiply(p.reshape(x, shape=(*x.shape, 1)), y)
 
 
 @bounded(16)
-def matmul(p: Primitives, x: Value, y: Value, layout: Any = None) -> Value | None:
+def matmul(p: Primitives, x: Tensor, y: Tensor, layout: Any = None) -> Tensor | None:
     """The product in C order, of operands that lie in another; in C order a primitive."""
     return None if layout is None else p.matmul(x, y)
 
 
 @exact
-def tensordot(p: Primitives, x: Value, y: Value, axes: tuple[Axes, Axes]) -> Value:
+def tensordot(p: Primitives, x: Tensor, y: Tensor, axes: tuple[Axes, Axes]) -> Tensor:
     """The product of two matrices, whose rows and columns are the free axes.
 
     Each operand becomes a matrix by permute and reshape; the contracted axes form the inner axis.
@@ -555,7 +557,7 @@ def tensordot(p: Primitives, x: Value, y: Value, axes: tuple[Axes, Axes]) -> Val
     return p.reshape(product, shape=(*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
 
 
-def _matrix(p: Primitives, x: Value, rows: Axes, columns: Axes) -> Value:
+def _matrix(p: Primitives, x: Tensor, rows: Axes, columns: Axes) -> Tensor:
     shape, order = x.shape, rows + columns
     sizes = tuple(math.prod(shape[i] for i in axes) for axes in (rows, columns))
     if order != tuple(range(len(order))):
