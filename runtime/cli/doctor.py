@@ -28,7 +28,7 @@ from graphir.rule_reports.tables import aligned
 from graphir.runtime.cli.output import add_output, output_format, write_text
 from graphir.runtime.cli.statuses import Status
 from graphir.runtime.interpreter import interpret
-from graphir.runtime.native.cache import directory, open_folder
+from graphir.runtime.native.disk_cache import directory, open_folder
 from graphir.runtime.native.probe import UnusableError, engine
 from graphir.runtime.program import Program
 from graphir.runtime.program.tier import tier

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from graphir.runtime.native import PROCESSORS
-from graphir.runtime.native import cache as disk
+from graphir.runtime.native import disk_cache as disk
 from graphir.runtime.native.abi.entry import built_in
 from graphir.runtime.native.background import locks
-from graphir.runtime.native.regions import Kernel
+from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import COST, LINKED_PIECES, LLVM_LEVEL
 
 llvmlite: Any = import_module("llvmlite")

@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 
 from graphir.gc_pause import uncollected
 from graphir.runtime.native.abi.entry import Spec, assembly
-from graphir.runtime.native.abi.loops import loop_of
-from graphir.runtime.native.abi.structs import arrays_are_as_declared, ufuncs_are_as_declared
+from graphir.runtime.native.abi.numpy_structs import (
+    arrays_are_as_declared,
+    loop_of,
+    ufuncs_are_as_declared,
+)
+from graphir.runtime.native.assembly import Vectors, words_of
 from graphir.runtime.native.background import LOCK
 from graphir.runtime.native.emitters import LlvmValue
 from graphir.runtime.native.functions import INLINE, extension_of, inline
-from graphir.runtime.native.regions import Kernel
-from graphir.runtime.native.vectors import Vectors, words_of
+from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import NATIVE_VECTOR
 from graphir.runtime.workers import IMPORTS
 

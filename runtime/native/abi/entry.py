@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir.runtime.native.abi.jobs import BACKWARD, NOT_SHARED, RECORDS, SharedRanges, job
-from graphir.runtime.native.abi.structs import (
+from graphir.runtime.native.abi.numpy_structs import (
     ALIGNED,
     DATA,
     DIMS,
@@ -34,7 +33,8 @@ from graphir.runtime.native.abi.structs import (
     numpy_api,
     python,
 )
-from graphir.runtime.native.vectors import words_of
+from graphir.runtime.native.assembly import words_of
+from graphir.runtime.native.drivers.records import BACKWARD, NOT_SHARED, RECORDS, SharedRanges, job
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST
 

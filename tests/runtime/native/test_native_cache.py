@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graphir.runtime import Program
-from graphir.runtime.native import cache as disk
+from graphir.runtime.native import disk_cache as disk
 from tests.runtime.native.native_processes import fails, needs_linux, needs_llvmlite, run
 from tests.runtime.native.soak_native import VALUES, chain, is_native, right, wanted
 

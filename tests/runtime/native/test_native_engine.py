@@ -77,7 +77,7 @@ def other_values(engine: Any, patch: Callable[..., None]) -> None:
 
 
 def other_ufuncs(engine: Any, patch: Callable[..., None]) -> None:
-    from graphir.runtime.native.abi import structs
+    from graphir.runtime.native.abi import numpy_structs as structs
 
     whole = structs.words
     patch(structs, "words", lambda address: whole(address - 8))
@@ -139,7 +139,7 @@ def test_a_probe_that_is_interrupted_is_begun_again(
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("graphir.runtime.native.abi.structs.DIMS", 3)
+    monkeypatch.setattr("graphir.runtime.native.abi.numpy_structs.DIMS", 3)
     program = Program(chain(1), native="now")
     with caplog.at_level(logging.DEBUG):
         assert right(program, 1)

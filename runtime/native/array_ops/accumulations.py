@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.calls.paid import PaidKernels
+from graphir.runtime.native.array_ops import PaidKernels
+from graphir.runtime.native.assembly import words_of
+from graphir.runtime.native.drivers.jobs import Job
+from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import engine
-from graphir.runtime.native.regions import Kernel
-from graphir.runtime.native.rows import Reduction
-from graphir.runtime.native.threads import Job, shared_ranges
-from graphir.runtime.native.vectors import words_of
+from graphir.runtime.native.region_writer import Kernel
+from graphir.runtime.native.row_reductions import Reduction
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.tier import Accumulation

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.calls.paid import PaidKernels
+from graphir.runtime.native.array_ops import PaidKernels
+from graphir.runtime.native.assembly import lane, words_of
+from graphir.runtime.native.drivers.jobs import share
+from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import engine
-from graphir.runtime.native.regions import Kernel
-from graphir.runtime.native.threads import share, shared_ranges
-from graphir.runtime.native.vectors import lane, words_of
+from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import COST
 
 Array: TypeAlias = NDArray[Any]

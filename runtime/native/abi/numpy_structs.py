@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from ctypes import PYFUNCTYPE, c_void_p, py_object
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from graphir.runtime.program.codegen.tracing import Storage
 
 # PyUFuncObject of numpy/_core/include/numpy/ufuncobject.h: two counts fill one word
 NIN_NOUT, NARGS, FUNCTIONS, LOOP_DATA, NTYPES = 2, 3, 4, 5, 6
@@ -70,3 +74,31 @@ def arrays_are_as_declared() -> bool:
     number = np.float64(1)
     holds = words(id(number))[SCALAR] == int(number.view(np.int64))
     return pointers == expected and numbers == (3, array.flags.num) and holds
+
+
+class Loop(NamedTuple):
+    """An inner loop `function(char **args, intp *n, intp *steps, void *data)`, by its addresses."""
+
+    function: int
+    data: int
+
+
+@cache
+def loop_of(function: np.ufunc, *dtypes: Storage) -> Loop | None:
+    """Return the inner loop of a ufunc for operands and a result of exactly `dtypes`, or None."""
+    for k, types in enumerate(function.types):
+        if [np.dtype(code) for code in types.replace("->", "")] == [*dtypes]:
+            fields = words(id(function))
+            return Loop(words(fields[FUNCTIONS])[k], words(fields[LOOP_DATA])[k])
+    return None
+
+
+@cache
+def sort_of(dtype: Storage, finds: bool, stable: bool) -> int:
+    """Return the address of the sort of a dtype, or 0.
+
+    It is `sort(void *start, npy_intp n, void *)`; or, if it `finds` the order of elements,
+    `sort(void *start, npy_intp *places, npy_intp n, void *)`. Numbers ignore the last argument.
+    """
+    functions = PYFUNCTYPE(c_void_p, py_object)(numpy_api(ARRAY_FUNCTIONS))(dtype)
+    return words(functions)[(ARGSORTS if finds else SORTS) + STABLE * stable]

@@ -12,9 +12,11 @@ import numpy as np
 
 from graphir import Graph, Symbol, ops
 from graphir.passes.rewriter import bodies_of
+from graphir.runtime.native.assembly import Vectors, lane, splat, stored_type
 from graphir.runtime.native.emitters import LlvmValue
-from graphir.runtime.native.loops.graphs import GraphWriter
-from graphir.runtime.native.loops.values import (
+from graphir.runtime.native.region_writer import UnsupportedError
+from graphir.runtime.native.scalar_loops.graph_writer import (
+    GraphWriter,
     LastStore,
     LoopArray,
     LoopMemory,
@@ -22,8 +24,6 @@ from graphir.runtime.native.loops.values import (
     Value,
     storage_of,
 )
-from graphir.runtime.native.regions import UnsupportedError
-from graphir.runtime.native.vectors import Vectors, lane, splat, stored_type
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST
 

@@ -12,24 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Symbol
+from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.code import NativeCode
-from graphir.runtime.native.columns.regions import Steps, steps_of
-from graphir.runtime.native.columns.tiles import (
+from graphir.runtime.native.column_kernels import (
     ColumnTile,
     ColumnTiles,
+    Steps,
     parts_of,
     reduction_of,
+    steps_of,
     tile_job,
     tile_kernel,
     tiles_of,
 )
-from graphir.runtime.native.phases import PhaseTable, PlacedKernel
+from graphir.runtime.native.drivers.jobs import Job
+from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
+from graphir.runtime.native.instruction_selection import NativeCode
 from graphir.runtime.native.probe import engine, failure_reason
-from graphir.runtime.native.regions import Kernel
-from graphir.runtime.native.rows import Reduction
-from graphir.runtime.native.threads import Job
-from graphir.runtime.native.vectors import words_of
+from graphir.runtime.native.region_writer import Kernel
+from graphir.runtime.native.row_reductions import Reduction
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral

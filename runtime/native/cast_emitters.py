@@ -24,8 +24,8 @@ from graphir.conversions import (
     same_value,
     upper_half,
 )
-from graphir.runtime.native.code import NarrowFunction, NativeConversion
-from graphir.runtime.native.vectors import ConstantTable, where
+from graphir.runtime.native.assembly import ConstantTable, where
+from graphir.runtime.native.instruction_selection import NarrowFunction, NativeConversion
 from graphir.runtime.program.codegen.casting import (
     STORES,
     halves,

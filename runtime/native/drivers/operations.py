@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.abi.jobs import BACKWARD
-from graphir.runtime.native.abi.loops import sort_of
-from graphir.runtime.native.columns.reductions import column_reductions
+from graphir.runtime.native.abi.numpy_structs import sort_of
+from graphir.runtime.native.assembly import lane, stored_type
+from graphir.runtime.native.column_reductions import column_reductions
+from graphir.runtime.native.drivers.jobs import SCRATCH, Job
+from graphir.runtime.native.drivers.records import BACKWARD
 from graphir.runtime.native.probe import compiled_code, engine
-from graphir.runtime.native.rows import Reduction, mean_of, total_of
-from graphir.runtime.native.threads import SCRATCH, Job
-from graphir.runtime.native.vectors import lane, stored_type
+from graphir.runtime.native.row_reductions import Reduction, mean_of, total_of
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import PAGE
 from graphir.runtime.program.rows import ColumnSpace

@@ -20,11 +20,16 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphir.runtime.native.abi.entry import Spec, built_in
-from graphir.runtime.native.abi.loops import loop_of
+from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.array_ops.accumulations import accumulations, kind_of
+from graphir.runtime.native.array_ops.float_products import (
+    FloatProduct,
+    FloatProducts,
+    float_products,
+)
 from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.calls.accumulations import accumulations, kind_of
-from graphir.runtime.native.calls.float_products import FloatProduct, FloatProducts, float_products
-from graphir.runtime.native.calls.operations import (
+from graphir.runtime.native.drivers.jobs import Job
+from graphir.runtime.native.drivers.operations import (
     Operation,
     can_fold,
     can_move,
@@ -43,8 +48,8 @@ from graphir.runtime.native.calls.operations import (
     start_operation,
     take_turns,
 )
+from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import compiled_code, engine, failure_reason
-from graphir.runtime.native.threads import Job, shared_ranges
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST, PAGE
 from graphir.runtime.program.tier import (

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphir import Graph, Symbol, TensorType, ops
+from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.loops.values import LoopArray, Lowered
-from graphir.runtime.native.loops.writer import LoopWriter
 from graphir.runtime.native.probe import engine, failure_reason
-from graphir.runtime.native.regions import UnsupportedError
-from graphir.runtime.native.vectors import words_of
+from graphir.runtime.native.region_writer import UnsupportedError
+from graphir.runtime.native.scalar_loops.graph_writer import LoopArray, Lowered
+from graphir.runtime.native.scalar_loops.loop_writer import LoopWriter
 from graphir.runtime.program.cost_model import COST
 from graphir.semantics.evaluation import contiguous
 

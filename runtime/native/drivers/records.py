@@ -1,4 +1,4 @@
-"""The memory of jobs: what threads of machine code share, as runtime.native.threads runs it."""
+"""The records of jobs, which threads of machine code share."""
 
 from __future__ import annotations
 

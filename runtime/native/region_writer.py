@@ -12,11 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir.runtime.native.abi.loops import loop_of
-from graphir.runtime.native.code import NativeCode
+from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.assembly import Vectors, lane, splat, stored_type, words_of
 from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
-from graphir.runtime.native.rows import ARGS, Reduction, VectorCode, body_of_several, offsets, rows
-from graphir.runtime.native.vectors import Vectors, lane, splat, stored_type, words_of
+from graphir.runtime.native.instruction_selection import NativeCode
+from graphir.runtime.native.row_loops import ARGS, VectorCode, body_of_several, rows
+from graphir.runtime.native.row_reductions import Reduction, offsets
 from graphir.runtime.program.codegen.instructions import Instruction
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import (

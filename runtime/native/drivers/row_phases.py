@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir.runtime.native.abi.jobs import SharedRanges
-from graphir.runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
+from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, driver
+from graphir.runtime.native.drivers.records import SharedRanges
+from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.program.cost_model import PAGE
 from graphir.runtime.program.tier import RangeCall, RowKernel, RowMove
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Op, Symbol, ops
-from graphir.runtime.native.rows import PLACES
-from graphir.runtime.native.vectors import ConstantTable, where
+from graphir.runtime.native.assembly import ConstantTable, where
+from graphir.runtime.native.row_reductions import PLACES
 from graphir.runtime.program.codegen.casting import register
 from graphir.runtime.program.codegen.instructions import Attributes, RegionCode, entering, scalar_of
 from graphir.runtime.program.codegen.tracing import (

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.regions import KINDS, OTHER_KINDS, Kind, ShortAxis
+from graphir.runtime.native.region_writer import KINDS, OTHER_KINDS, Kind, ShortAxis
 from graphir.runtime.program.cost_model import COST, KEPT_LAYOUTS, NATIVE_VECTOR
 
 Array: TypeAlias = NDArray[Any]

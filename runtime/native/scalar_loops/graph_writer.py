@@ -6,35 +6,86 @@ Elementwise instructions come from `NativeCode`. Reads and writes of arrays keep
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, Symbol, ops
+from graphir import Graph, Symbol, TensorType, ops
 from graphir.ir.liveness import last_uses
 from graphir.ops.op import Op
-from graphir.runtime.native.abi.loops import loop_of
-from graphir.runtime.native.code import NativeCode
+from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.assembly import splat, stored_type, where
 from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
-from graphir.runtime.native.loops.divisions import DIVISIONS
-from graphir.runtime.native.loops.values import (
-    LastStore,
-    LoopArray,
-    Lowered,
-    Patch,
-    Value,
-    is_single,
-    storage_of,
-)
+from graphir.runtime.native.instruction_selection import NativeCode
 from graphir.runtime.native.probe import extensions
-from graphir.runtime.native.regions import UnsupportedError
-from graphir.runtime.native.vectors import splat, stored_type
+from graphir.runtime.native.region_writer import UnsupportedError
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region, source_of
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.loops.writer import LoopWriter
+    from graphir.runtime.native.scalar_loops.loop_writer import LoopWriter
+
+
+Lowered: TypeAlias = Callable[[Graph], tuple[Graph, Any]]
+"""A function that maps a graph of control flow to its lowered form, and to such a function for the
+graphs inside."""
+
+
+class LastStore(NamedTuple):
+    """The address and the value of the last element that was written to a memory."""
+
+    address: str
+    value: LlvmValue
+
+
+@dataclass(eq=False, slots=True)
+class LoopMemory:
+    """The memory of an array. Each write makes a new version; only the last one may be read."""
+
+    version: int = 0
+    last: LastStore | None = None
+
+
+class LoopArray(NamedTuple):
+    """An array: a version of a memory, or a view of one.
+
+    `address`, `sizes` and `strides` (in bytes) are LLVM values. A view that a `gather` of one row
+    made has the `row` that it is: the indices of the symbols of array and place, and the axis.
+    """
+
+    memory: LoopMemory
+    version: int
+    dtype: Storage
+    address: str
+    sizes: tuple[str, ...]
+    strides: tuple[str, ...]
+    row: tuple[int, int, int] | None = None
+    is_whole: bool = False
+
+
+class Patch(NamedTuple):
+    """A row of an array with one other element: its address and its value."""
+
+    row: tuple[int, int, int]
+    array: LoopArray
+    address: str
+    value: LlvmValue
+
+
+Value: TypeAlias = "LlvmValue | LoopArray | Patch | list[Value]"
+
+
+def storage_of(symbol: Symbol) -> Storage:
+    """Return the dtype of a symbol's elements in memory."""
+    return symbol.graph.concrete_dtype(symbol.dtype).storage
+
+
+def is_single(symbol: Symbol) -> bool:
+    """Whether a symbol has one element."""
+    return type(symbol.type) is TensorType and all(size == 1 for size in symbol.shape)
+
 
 control = ops.control
 
@@ -305,3 +356,56 @@ _WRITERS: Mapping[Op, Callable[[GraphWriter, Symbol], Any]] = {
     control.scan: GraphWriter.control,
     control.cond: GraphWriter.control,
 }
+
+
+def _divided(divide: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Return whether y is 0, and quotient and remainder, toward zero, by a y that is no trap."""
+    signed = x.dtype.kind == "i"
+    unfit = zero = np.equal(y, x.dtype.type(0))
+    if signed:
+        least = x.dtype.type(np.iinfo(x.dtype).min)
+        unfit = zero | (np.equal(x, least) & np.equal(y, x.dtype.type(-1)))
+    safe = where(unfit, x.dtype.type(1), y)
+    prefix = "s" if signed else "u"
+    return zero, safe, x.emit_value(f"{prefix}{divide} {x.type} {x.name}, {safe.name}", x.dtype)
+
+
+def _is_below(rest: Any, y: Any) -> Any:
+    """Whether the quotient toward zero is above the floor."""
+    none = rest.dtype.type(0)
+    return np.not_equal(rest, none) & np.less(rest ^ y, none)
+
+
+def _bits(y: Any) -> int | None:
+    """Return the bits below a constant that is a power of two; None for other divisors."""
+    value = 0 if y.number is None else int(y.number)
+    return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
+
+
+def _floor_divide(x: Any, y: Any) -> Any:
+    bits = _bits(y)
+    if bits is not None:
+        shift, count = "ashr" if x.dtype.kind == "i" else "lshr", splat(bits, x.dtype)
+        return x.emit_value(f"{shift} {x.type} {x.name}, {count}", x.dtype)
+    zero, safe, quotient = _divided("div", x, y)
+    if x.dtype.kind == "i":
+        rest = x - quotient * safe
+        quotient = where(_is_below(rest, safe), quotient - x.dtype.type(1), quotient)
+    return where(zero, x.dtype.type(0), quotient)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    bits = _bits(y)
+    if bits is not None:
+        return x & x.dtype.type((1 << bits) - 1)
+    zero, safe, rest = _divided("rem", x, y)
+    if x.dtype.kind == "i":
+        rest = where(_is_below(rest, safe), rest + safe, rest)
+    return where(zero, x.dtype.type(0), rest)
+
+
+DIVISIONS: Mapping[Any, Callable[[Any, Any], Any]] = {
+    np.floor_divide: _floor_divide,
+    np.remainder: _remainder,
+}
+"""The emitters of the divisions, for two integers of one dtype."""

@@ -30,8 +30,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.calls.paid import PaidKernels
-from graphir.runtime.native.threads import OWN, SCRATCH, Driver, Job, driver, shared_ranges
+from graphir.runtime.native.array_ops import PaidKernels
+from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, driver
+from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.program.cost_model import COST, PAGE
 from graphir.runtime.program.tier import Multiply
 from graphir.semantics import products
