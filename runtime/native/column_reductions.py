@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphir import DType, Symbol
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.column_kernels import (
+from graphir.runtime.native.column_tiles import (
     ColumnTile,
     ColumnTiles,
     Steps,

@@ -17,7 +17,8 @@ from graphir import Symbol
 from graphir.lazy import lazy
 from graphir.runtime.native.abi.entry import Spec
 from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.column_kernels import (
+from graphir.runtime.native.column_reductions import column_fold, columns_together
+from graphir.runtime.native.column_tiles import (
     ColumnKinds,
     ColumnWriter,
     kinds_of,
@@ -26,7 +27,6 @@ from graphir.runtime.native.column_kernels import (
     tile_job,
     tiles_of,
 )
-from graphir.runtime.native.column_reductions import column_fold, columns_together
 from graphir.runtime.native.drivers.jobs import Job, share_calls
 from graphir.runtime.native.drivers.records import NOT_SHARED, SharedRanges
 from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
@@ -34,8 +34,8 @@ from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.emitters import EMITTERS
 from graphir.runtime.native.functions import INLINE
 from graphir.runtime.native.instruction_selection import NativeCode, is_reduced, structure
-from graphir.runtime.native.kernel_calls import CopyingEntry, KernelCall, job_of_leaves
 from graphir.runtime.native.probe import engine, extensions, failure_reason
+from graphir.runtime.native.region_calls import CopyingEntry, KernelCall, job_of_leaves
 from graphir.runtime.native.region_writer import (
     Kernel,
     Kind,

@@ -20,7 +20,7 @@ from hypothesis import given, note, settings
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
 from graphir.runtime.native.drivers.jobs import share
-from graphir.runtime.native.kernel_calls import CopyingEntry, KernelCall
+from graphir.runtime.native.region_calls import CopyingEntry, KernelCall
 from graphir.runtime.program.plans import Plan
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
@@ -371,7 +371,7 @@ def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> N
     program = Program(graph, threads=threads, native="now")
     takers: list[Any] = []
     with patch(
-        "graphir.runtime.native.kernel_calls.share", lambda *a: takers.append(a) or share(*a)
+        "graphir.runtime.native.region_calls.share", lambda *a: takers.append(a) or share(*a)
     ):
         for _ in range(3):
             both = [
