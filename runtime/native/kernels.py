@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphir import Symbol
 from graphir.lazy import lazy
-from graphir.runtime.native.abi.entry import Spec
+from graphir.runtime.native.abi.entry import ArraySpec, EntryCall
 from graphir.runtime.native.background import LOCK, submit
 from graphir.runtime.native.column_reductions import column_fold, columns_together
 from graphir.runtime.native.column_tiles import (
@@ -279,7 +279,7 @@ class Kernels:
         places |= dict.fromkeys(steady, len(layout.record))
         fresh = {symbol: copied[symbol] for symbol in copied.keys() - set(steady)}
         specs = [
-            Spec(
+            ArraySpec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
                 fresh[symbol].shape if symbol in fresh else step.operand_shape(symbol),
                 places[symbol],
@@ -290,7 +290,7 @@ class Kernels:
         record = [*[array.ctypes.data for array in lies], *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
         threads = shared or NOT_SHARED
-        entry = kernel.entry(specs, len(reads), record, step.size, long, threads, empty)
+        entry = kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
         if not copied or entry is None:
             return entry
         changes = [

@@ -1,23 +1,69 @@
-"""Field offsets of NumPy's public C structures, in 64-bit words, and checks of these offsets."""
+"""NumPy's public C structures by named fields of 64 bits, checks of them, and what they hold.
+
+Machine code and Python read the same declarations: the fields of arrays, the inner loops of ufuncs,
+and the sorts of dtypes.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import PYFUNCTYPE, c_void_p, py_object
+from collections.abc import Callable
+from ctypes import PYFUNCTYPE, Structure, c_void_p, py_object
+from enum import IntEnum
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphir.runtime.native.drivers.records import record, word
 from graphir.runtime.program.codegen.tracing import Storage
 
-# PyUFuncObject of numpy/_core/include/numpy/ufuncobject.h: two counts fill one word
-NIN_NOUT, NARGS, FUNCTIONS, LOOP_DATA, NTYPES = 2, 3, 4, 5, 6
-# PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h
-TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
-ALIGNED, PLAIN = 0x100, 0x101  # NPY_ARRAY_ALIGNED, and with NPY_ARRAY_C_CONTIGUOUS
-SCALAR = 2  # the value of a number in numpy/_core/include/numpy/arrayscalars.h
+
+@record
+class UfuncObject(Structure):
+    """PyUFuncObject of numpy/_core/include/numpy/ufuncobject.h: two counts fill one word."""
+
+    references: int
+    type: int
+    nin_nout: int
+    nargs: int
+    functions: int
+    loop_data: int
+    ntypes: int
+
+
+@record
+class ArrayObject(Structure):
+    """PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h."""
+
+    references: int
+    type: int
+    data: int
+    ndim: int
+    dims: int
+    strides: int
+    base: int
+    dtype: int
+    flags: int
+
+
+@record
+class ScalarObject(Structure):
+    """A number of numpy/_core/include/numpy/arrayscalars.h."""
+
+    references: int
+    type: int
+    value: int
+
+
+class Flags(IntEnum):
+    """NPY_ARRAY_ALIGNED, and the same with NPY_ARRAY_C_CONTIGUOUS."""
+
+    ALIGNED = 0x100
+    PLAIN = 0x101
+
+
 EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
 ARRAY_FUNCTIONS = 365  # PyDataType_GetArrFuncs, in the same table
 # PyArray_ArrFuncs of numpy/_core/include/numpy/ndarraytypes.h, and NPY_STABLESORT in its arrays
@@ -30,9 +76,15 @@ def words(address: int) -> Any:
     return ctypes.cast(address, ctypes.POINTER(ctypes.c_int64))
 
 
-def low(word: int) -> int:
-    """Return the number in the low 32 bits of a word; the number must not be negative."""
-    return word & 0xFFFFFFFF
+def fields_of(structure: type[Structure], address: int) -> Callable[[str], int]:
+    """Return the function from the names of a structure's fields to their words in memory."""
+    memory = words(address)
+    return lambda name: memory[word(structure, name)]
+
+
+def low(number: int) -> int:
+    """Return the low 32 bits of a word; they must not be negative."""
+    return number & 0xFFFFFFFF
 
 
 def python(name: str, result: Any, *args: Any) -> Any:
@@ -53,8 +105,8 @@ def ufuncs_are_as_declared() -> bool:
     The check compares the fields with the attributes that Python exposes.
     """
     for ufunc in (np.add, np.exp, np.isnan):
-        fields = words(id(ufunc))
-        counts = fields[NIN_NOUT], low(fields[NARGS]), low(fields[NTYPES])
+        field = fields_of(UfuncObject, id(ufunc))
+        counts = field("nin_nout"), low(field("nargs")), low(field("ntypes"))
         if counts != (ufunc.nin | ufunc.nout << 32, ufunc.nargs, ufunc.ntypes):
             return False
     return True
@@ -66,13 +118,13 @@ def arrays_are_as_declared() -> bool:
     The check compares the fields of an array with the attributes that Python exposes.
     """
     array = np.zeros((3, 5, 7), np.float32)
-    fields = words(id(array))
-    pointers = fields[TYPE], fields[DATA], fields[DTYPE], fields[STRIDES]
-    strides = fields[DIMS] + 8 * array.ndim  # NumPy stores the strides right after the dims
+    field = fields_of(ArrayObject, id(array))
+    pointers = field("type"), field("data"), field("dtype"), field("strides")
+    strides = field("dims") + 8 * array.ndim  # NumPy stores the strides right after the dims
     expected = id(np.ndarray), array.ctypes.data, id(array.dtype), strides
-    numbers = low(fields[NDIM]), low(fields[FLAGS])
+    numbers = low(field("ndim")), low(field("flags"))
     number = np.float64(1)
-    holds = words(id(number))[SCALAR] == int(number.view(np.int64))
+    holds = fields_of(ScalarObject, id(number))("value") == int(number.view(np.int64))
     return pointers == expected and numbers == (3, array.flags.num) and holds
 
 
@@ -88,8 +140,8 @@ def loop_of(function: np.ufunc, *dtypes: Storage) -> Loop | None:
     """Return the inner loop of a ufunc for operands and a result of exactly `dtypes`, or None."""
     for k, types in enumerate(function.types):
         if [np.dtype(code) for code in types.replace("->", "")] == [*dtypes]:
-            fields = words(id(function))
-            return Loop(words(fields[FUNCTIONS])[k], words(fields[LOOP_DATA])[k])
+            field = fields_of(UfuncObject, id(function))
+            return Loop(words(field("functions"))[k], words(field("loop_data"))[k])
     return None
 
 

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from ctypes import Structure
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +33,14 @@ from numpy.typing import NDArray
 
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, driver
+from graphir.runtime.native.drivers.records import (
+    Relocation,
+    Words,
+    record,
+    word,
+    word_count,
+    words_of_records,
+)
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.program.cost_model import COST, PAGE
 from graphir.runtime.program.tier import Multiply
@@ -41,35 +50,47 @@ from graphir.semantics.products import Layout
 Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = tuple[int, ...]
 
-_TEXT = """
-define void @products(ptr %record, ptr %unused, i64 %first, i64 %end) {
-entry:
-  %multiply = get ptr, %record[0]
-  %table = get ptr, %record[1]
-  %left_blocks = get ptr, %record[2]
-  %right_blocks = get ptr, %record[3]
-  %arguments = getelementptr i64, ptr %record, i64 4
-  br label %matrix
-matrix:
-  %i = phi i64 [ %first, %entry ], [ %i1, %matrix ]
-  %row = getelementptr [9 x i64], ptr %table, i64 %i
-  call void @llvm.memcpy.p0.p0.i64(ptr %arguments, ptr %row, i64 72, i1 false)
-  %unread = call i32 %multiply(ptr %arguments, ptr null, ptr null, ptr %left_blocks, \
-ptr %right_blocks, i64 0)
-  %i1 = add i64 %i, 1
-  br i1 $(icmp ult i64 %i1, %end), label %matrix, label %exit
-exit:
-  ret void
-}"""
-"""A kernel whose elements are calls of BLAS. The record has the function, the address of a table,
-those of the scratch memory, and the record of the function. The table has the first words of this
-record for each call."""
 
-_FUNCTION, _TABLE, _LEFT_BLOCKS, _RIGHT_BLOCKS, _DISTANCES = 0, 1, 2, 3, 13
-"""The words of a record that have these addresses, and the first distance of columns."""
+@record
+class BlasRecord(Structure):
+    """The record of the driver `products` for a thread: a function of BLAS, and a table of calls.
+
+    The others are the addresses of the scratch memory for blocks of both operands. The record of
+    the function follows, `blas_arg_t`.
+    """
+
+    function: int
+    calls: int
+    left_blocks: int
+    right_blocks: int
+
+
+@record
+class BlasCall(Structure):
+    """The first words of `blas_arg_t`, which each call sets: addresses and sizes."""
+
+    right: int
+    left: int
+    result: int
+    unused: int
+    alpha: int
+    beta: int
+    columns: int
+    rows: int
+    terms: int
+
+
+@record
+class BlasDistances(Structure):
+    """The next words of `blas_arg_t`: the distances of columns of the operands and the result."""
+
+    right: int
+    left: int
+    result: int
+
 
 _WORDS = 64
-"""The words of a record; those after the sizes, which this function does not read, are 0."""
+"""The words of a record; those after the distances, which this function does not read, are 0."""
 
 _LEFT_BLOCK = 8 << 20
 """The bytes for a block of the first operand, which has 1.2 MB or less on any processor."""
@@ -229,10 +250,10 @@ def _job(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> Job | None:
     of_left = _offsets(kind.left, kind.left_strides, batch)
     of_right = _offsets(kind.right, kind.right_strides, batch)
     factors = np.array([1, 0, 1], kind.dtype)
-    alpha, none, whole = [factors.ctypes.data + k * size for k in range(3)]
+    alpha, none, unit = [factors.ctypes.data + k * size for k in range(3)]
     (down, along), (right_down, right_along) = kind.left_strides[-2:], kind.right_strides[-2:]
     rows, columns = _cut(m, n, _parts(kind))
-    table: list[Sequence[int]] = []
+    calls: list[BlasCall] = []
     for number, places in enumerate(zip(of_right, of_left, strict=True)):
         for row, column in itertools.product(range(0, m, rows), range(0, n, columns)):
             right_place = places[0] + column * right_along
@@ -241,23 +262,41 @@ def _job(kind: FloatProduct, blocks: tuple[int, ...] = ()) -> Job | None:
             sizes = min(columns, n - column), min(rows, m - row)
             for block in blocks or (k,):
                 addresses = right_place + term * right_down, left_place + term * along, place
-                table.append((*addresses, 0, alpha, whole if term else none, *sizes, block))
+                beta = unit if term else none
+                calls.append(BlasCall(*addresses, 0, alpha, beta, *sizes, block))
                 term += block
-    records = np.zeros((kind.threads, _WORDS), np.int64)
-    records[:, _FUNCTION], records[:, _TABLE] = function, 8 * records.size
-    records[:, _DISTANCES : _DISTANCES + 3] = right[1], left[1], n
-    room = -(-(_LEFT_BLOCK + _TERMS * (rows + _SPARE) * size) // PAGE) * PAGE
-    patches: list[tuple[int, int]] = []
-    for thread, record in enumerate(records):
-        record[_LEFT_BLOCKS : _RIGHT_BLOCKS + 1] = thread * room, thread * room + _LEFT_BLOCK
-        at = thread * _WORDS
-        patches += [(at + _TABLE, OWN), (at + _LEFT_BLOCKS, SCRATCH), (at + _RIGHT_BLOCKS, SCRATCH)]
-    for call in range(len(table)):
-        at = records.size + call * len(table[0])
-        patches += [(at, _RIGHT), (at + 1, _LEFT), (at + 2, _RESULT)]
+    distances = BlasDistances(right[1], left[1], n)
+    scratch = -(-(_LEFT_BLOCK + _TERMS * (rows + _SPARE) * size) // PAGE) * PAGE
+    records, relocations = _records(kind.threads, function, distances, scratch)
+    for call in range(len(calls)):
+        at = records.size + call * word_count(BlasCall)
+        for name, memory in (("right", _RIGHT), ("left", _LEFT), ("result", _RESULT)):
+            relocations.append((at + word(BlasCall, name), memory))
     shared = shared_ranges(max(1, len(blocks)), kind.threads - 1)
-    scratch, words = kind.threads * room, np.ravel(table)
-    return Job(_driver(), records, len(table), shared, patches, scratch, words, factors)
+    words = words_of_records(calls)
+    count = len(calls)
+    return Job(
+        _driver(), records, count, shared, relocations, kind.threads * scratch, words, factors
+    )
+
+
+def _records(
+    threads: int, function: int, distances: BlasDistances, scratch: int
+) -> tuple[Words, list[Relocation]]:
+    """Return the records of threads, each with some bytes of scratch memory.
+
+    The table of calls follows the records.
+    """
+    records = np.zeros((threads, _WORDS), np.int64)
+    relocations: list[Relocation] = []
+    for thread, words in enumerate(records):
+        blocks = thread * scratch, thread * scratch + _LEFT_BLOCK
+        head = BlasRecord(function, 8 * records.size, *blocks)
+        own = words_of_records([head, BlasCall(), distances])
+        words[: len(own)] = own
+        for name, memory in (("calls", OWN), ("left_blocks", SCRATCH), ("right_blocks", SCRATCH)):
+            relocations.append((thread * _WORDS + word(BlasRecord, name), memory))
+    return records, relocations
 
 
 def _form(strides: Strides, shape: tuple[int, int], size: int) -> tuple[str, int] | None:
@@ -278,4 +317,4 @@ def _offsets(shape: Strides, strides: Strides, batch: Strides) -> NDArray[np.int
 
 @cache
 def _driver() -> Driver:
-    return driver(_TEXT, "products")
+    return driver("array_ops/float_products.ll", "products", BlasRecord, BlasCall)

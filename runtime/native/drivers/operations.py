@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from ctypes import addressof, c_int64, c_void_p
+from ctypes import Structure, addressof, c_void_p
+from enum import IntEnum
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
@@ -18,11 +19,21 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir import DType
 from graphir.runtime.native.abi.numpy_structs import sort_of
 from graphir.runtime.native.assembly import lane, stored_type
 from graphir.runtime.native.column_reductions import column_reductions
 from graphir.runtime.native.drivers.jobs import SCRATCH, Job
-from graphir.runtime.native.drivers.records import BACKWARD
+from graphir.runtime.native.drivers.records import (
+    BACKWARD,
+    JobHead,
+    driver_text,
+    record,
+    with_numbers,
+    word,
+    word_count,
+    words_of_records,
+)
 from graphir.runtime.native.probe import compiled_code, engine
 from graphir.runtime.native.row_reductions import Reduction, mean_of, total_of
 from graphir.runtime.program.codegen.tracing import Storage
@@ -40,36 +51,31 @@ from graphir.runtime.program.tier import (
 
 Array: TypeAlias = NDArray[Any]
 
-_FOLD = """
-define void @fold(ptr %record, ptr %table, i64 %first, i64 %end) {
-entry:
-  %sums = get ptr, %record[0]
-  %kernel = get ptr, %table[0]
-  %context = get ptr, %table[1]
-  %tiles = get i64, %table[2]
-  %own = getelementptr i64, ptr %record, i64 2
-  put ptr $(get ptr, %record[1]), %own[0]
-  put ptr %sums, %own[1]
-  br label %tile
-tile:
-  %k = phi i64 [ 0, %entry ], [ %k1, %tile ]
-  %lanes = getelementptr [2 x i64], ptr $(getelementptr i64, ptr %table, i64 3), i64 %k
-  put i64 $(get i64, %lanes[0]), %own[2]
-  put i64 $(get i64, %lanes[1]), %own[3]
-  call void %kernel(ptr %own, ptr %context, i64 %first, i64 %end)
-  %k1 = add i64 %k, 1
-  br i1 $(icmp ult i64 %k1, %tiles), label %tile, label %exit
-exit:
-  ret void
-}"""
-"""A fold: a kernel reduces rows into each tile of the results; its record follows the operands."""
 
-_START = """
-define void @start(ptr %record, ptr %values, i64 %first, i64 %bytes) {
-  call void @llvm.memcpy.p0.p0.i64(ptr $(get ptr, %record[0]), ptr %values, i64 %bytes, i1 false)
-  ret void
-}"""
-"""The first values of results."""
+@record
+class FoldRecord(Structure):
+    """The addresses of the results and of the rows of a fold; the record of its kernel follows."""
+
+    sums: int
+    rows: int
+
+
+@record
+class FoldTable(Structure):
+    """The kernel of a fold, by addresses, and the number of its tiles; their lanes follow."""
+
+    kernel: int
+    context: int
+    tiles: int
+
+
+@record
+class LaneRange(Structure):
+    """The first lane of a tile, and the number of lanes."""
+
+    first: int
+    count: int
+
 
 _MEAN = """
 define void @mean(ptr %record, ptr %unused, i64 %rows, i64 %end) {{
@@ -128,9 +134,9 @@ define void @sort(ptr %record, ptr %table, i64 %first, i64 %end) {{
 entry:
   %results = get ptr, %record[0]
   %source = get ptr, %record[1]
-  %function = get ptr, %table[0]
-  %length = get i64, %table[1]
-  %places = get i64, %table[2]
+  %function = get ptr, %table[SortTable.function]
+  %length = get i64, %table[SortTable.length]
+  %places = get i64, %table[SortTable.finds]
   %finds = icmp ne i64 %places, 0
   br label %row
 row:
@@ -214,98 +220,74 @@ exit:
 """Moves of elements between places in two arrays."""
 
 
-_LOOP = """
-define internal void @moves(ptr %record, ptr %state, ptr %table, i64 %from, i64 %to) {
-entry:
-  br label %head
-head:
-  %k = phi i64 [ %from, %entry ], [ %k1, %move ]
-  br i1 $(icmp ult i64 %k, %to), label %move, label %exit
-move:
-  %at = getelementptr [5 x i64], ptr %table, i64 %k
-  %a = get i64, %at[1]
-  %b = get i64, %at[3]
-  %of = get i64, %at[2]
-  %bytes = get i64, %at[4]
-  %in_a = getelementptr i64, ptr %state, i64 %a
-  %in_b = getelementptr i64, ptr %state, i64 %b
-  %word = getelementptr i64, ptr %record, i64 %b
-  %outside = icmp ne i64 $(get i64, %at[0]), 0
-  %a_address = select i1 %outside, i64 %a, i64 0
-  %b_address = select i1 $(icmp eq i64 %of, 1), i64 %b, i64 0
-  %target = select i1 %outside, ptr $(get ptr, %record[%a_address]), ptr %in_a
-  %inside = select i1 $(icmp eq i64 %of, 2), ptr %in_b, ptr %word
-  %source = select i1 $(icmp eq i64 %of, 1), ptr $(get ptr, %record[%b_address]), ptr %inside
-  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
-  %k1 = add i64 %k, 1
-  br label %head
-exit:
-  ret void
-}
-define void @run(ptr %record, ptr %table, i64 %first, i64 %end) "probe-stack"="inline-asm" {
-entry:
-  %loop = get ptr, %table[0]
-  %context = get ptr, %table[1]
-  %template = get ptr, %table[2]
-  %bytes = get i64, %table[3]
-  %status = get i64, %table[4]
-  %moves = getelementptr i64, ptr %table, i64 5
-  %state = alloca i8, i64 %bytes, align 8
-  call void @llvm.memcpy.p0.p0.i64(ptr %state, ptr %template, i64 %bytes, i1 false)
-  call void @moves(ptr %record, ptr %state, ptr %moves, i64 0, i64 %first)
-  %answer = call i64 %loop(ptr %state, ptr %context)
-  put i64 %answer, %record[%status]
-  br i1 $(icmp eq i64 %answer, 0), label %results, label %exit
-results:
-  call void @moves(ptr %record, ptr %state, ptr %moves, i64 %first, i64 %end)
-  br label %exit
-exit:
-  ret void
-}"""
-"""A loop over scalars: moves into its state and copies of arrays, the loop, and moves of results.
+@record
+class SortTable(Structure):
+    """A sort: the address of NumPy's function, the length of a row, whether it finds places."""
 
-A move has a target, which is a word of the state or what a word of the record points to; a source,
-which is a word of the record, what that points to, or a word of the state; and bytes."""
+    function: int
+    length: int
+    finds: int
 
-_JOB = """
-define void @job(ptr %record, ptr %table, i64 %bytes, i64 %patches) {
-entry:
-  %share = get ptr, %table[0]
-  %pool = get ptr, %table[1]
-  %helpers = get i64, %table[2]
-  %last = get i64, %table[3]
-  %memory = add i64 $(get i64, %record[%last]), PAGE_1
-  %own = and i64 %memory, $(xor i64 PAGE_1, -1)
-  %words = inttoptr i64 %own to ptr
-  put i64 $(add i64 %own, $(get i64, %table[6])), %record[%last]
-  %template = get ptr, %table[4]
-  %turn = get i64, %table[5]
-  put i64 $(xor i64 $(get i64, %template[BACKWARD]), %turn), %template[BACKWARD]
-  call void @llvm.memcpy.p0.p0.i64(ptr %words, ptr %template, i64 %bytes, i1 false)
-  %list = getelementptr i64, ptr %table, i64 7
-  br label %patch
-patch:
-  %k = phi i64 [ 0, %entry ], [ %k1, %patch ]
-  %pair = getelementptr [2 x i64], ptr %list, i64 %k
-  %position = get i64, %pair[0]
-  %number = get i64, %pair[1]
-  %is_own = icmp slt i64 %number, 0
-  %place = select i1 %is_own, i64 0, i64 %number
-  %address = select i1 %is_own, i64 %own, i64 $(get i64, %record[%place])
-  %old = get i64, %words[%position]
-  put i64 $(add i64 %old, %address), %words[%position]
-  %k1 = add i64 %k, 1
-  br i1 $(icmp ult i64 %k1, %patches), label %patch, label %done
-done:
-  call void %share(ptr %words, i64 %helpers, ptr %pool)
-  ret void
-}"""
-"""A job of threads: its words, in scratch memory, get the addresses that the record has."""
 
-_TURN = 5
-"""The word of the table of a job that is 1 if every other run goes backward."""
+class Place(IntEnum):
+    """Where a move of a loop writes or reads: a word of the record, what that points to, a word
+    of the state.
+    """
 
-_WORD, _POINTER, _STATE = 0, 1, 2
+    RECORD = 0
+    ARRAY = 1
+    STATE = 2
+
+
+@record
+class LoopMove(Structure):
+    """A move of bytes, with the numbers of the words of its target and its source."""
+
+    target_place: int
+    target: int
+    source_place: int
+    source: int
+    bytes: int
+
+
+@record
+class LoopTable(Structure):
+    """A loop over scalars, by addresses; the bytes of its state, and the word of its answer.
+
+    The moves follow, first those before the loop.
+    """
+
+    loop: int
+    context: int
+    template: int
+    bytes: int
+    status_word: int
+
+
+@record
+class JobTable(Structure):
+    """A job in a sequence: the driver `share`, its pool and helpers, and the words of the job.
+
+    `scratch_word` is the word of the record with the address of scratch memory, of which the words
+    take the first `words_bytes`. `turn` is 1 if every other run goes backward. The relocations
+    follow.
+    """
+
+    share: int
+    pool: int
+    helpers: int
+    scratch_word: int
+    template: int
+    turn: int
+    words_bytes: int
+
+
+@record
+class RelocationPair(Structure):
+    """A word of a job to which a run adds an address; `memory` is a word of the record, or OWN."""
+
+    word: int
+    memory: int
 
 
 class JobWords(NamedTuple):
@@ -319,7 +301,7 @@ def take_turns(jobs: Sequence[JobWords]) -> None:
     """Let each run of a job go against the run before, of this job or of another one."""
     for number, job in enumerate(jobs):
         job.words[BACKWARD] = number % 2
-        job.table[_TURN] = len(jobs) % 2
+        job.table[word(JobTable, "turn")] = len(jobs) % 2
 
 
 class Operation(NamedTuple):
@@ -341,8 +323,10 @@ class Operation(NamedTuple):
 
 
 @cache
-def _fold_code() -> Any:
-    return compiled_code(_FOLD, "fold")
+def fold_code() -> Any:
+    """Return the code of reductions of outer axes, and of their first values."""
+    text = driver_text("drivers/fold.ll", FoldRecord, FoldTable, LaneRange)
+    return compiled_code(text, "fold", "start")
 
 
 @cache
@@ -350,12 +334,6 @@ def mean_code(dtype: Storage) -> Any:
     """Return the code of means."""
     mean = mean_of(Reduction("mean", dtype), "%x", "%count")
     return compiled_code(_MEAN.format(T=lane(dtype), size=dtype.itemsize, mean=mean), "mean")
-
-
-@cache
-def start_code() -> Any:
-    """Return the code of first values."""
-    return compiled_code(_START, "start")
 
 
 @cache
@@ -374,7 +352,7 @@ def _sort_code(dtype: Storage, repairs: bool) -> Any:
     names = {"T": lane(dtype), "size": size}
     zeros = _ZEROS.format(**names) if repairs else ""
     text = _SORT.format(**names, zeros=zeros, after="seek" if repairs else "next")
-    return compiled_code(text, "sort")
+    return compiled_code(with_numbers(text, SortTable), "sort")
 
 
 @cache
@@ -385,15 +363,16 @@ def _move_code(size: int) -> Any:
 @cache
 def loop_code() -> Any:
     """Return the code that runs a loop over scalars."""
-    return compiled_code(_LOOP, "run")
+    text = driver_text("drivers/loop.ll", LoopTable, LoopMove, Place)
+    return compiled_code(text, "run")
 
 
 @cache
-def can_fold(name: str, dtype: Any, lanes: int) -> bool:
+def can_fold(name: str, dtype: DType, lanes: int) -> bool:
     """Whether the code of a fold into some lanes is compiled, now."""
     reduction = column_reductions(True, name, dtype)
     tile, _ = reduction.tiles(ColumnSpace(1, 1, lanes), 1)
-    return reduction.compile(tile) is not None and bool(_fold_code())
+    return reduction.compile(tile) is not None and bool(fold_code())
 
 
 @cache
@@ -428,20 +407,21 @@ def fold_operation(fold: ColumnFold) -> Operation:
     space = fold.space
     reduction = column_reductions(True, fold.name, fold.dtype)
     tile, ranges = reduction.tiles(ColumnSpace(1, 1, space.lanes), 1)
-    kernel, code = reduction.compile(tile), _fold_code()
-    words = [kernel.address, addressof(kernel.context), len(ranges)]
-    words += [word for first, end in ranges for word in (first, end - first)]
-    table = (c_int64 * len(words))(*words)
-    record = [0, 0, 0, 0, *reduction.words(space, 0, space.lanes)]
-    arguments = addressof(table), 0, space.lead * space.rows
+    kernel, code = reduction.compile(tile), fold_code()
+    head = FoldTable(kernel.address, addressof(kernel.context), len(ranges))
+    lanes = [LaneRange(first, end - first) for first, end in ranges]
+    table = words_of_records([head, *lanes])
+    record = [0] * (word_count(FoldRecord) + 2) + reduction.words(space, 0, space.lanes)
+    arguments = table.ctypes.data, 0, space.lead * space.rows
     return Operation(code.address, record, arguments, (code, kernel, table))
 
 
 def start_operation(start: ColumnStart) -> Operation:
     """Return the first values of results as an operation."""
     values = np.full(start.size, start.neutral, start.dtype)
-    code = start_code()
-    return Operation(code.address, (0,), (values.ctypes.data, 0, values.nbytes), (code, values))
+    code = fold_code()
+    arguments = values.ctypes.data, 0, values.nbytes
+    return Operation(code.addresses["start"], (0,), arguments, (code, values))
 
 
 def mean_operation(mean: ColumnMean) -> Operation:
@@ -463,7 +443,7 @@ def sort_operation(sort: RowSort) -> Operation | None:
     function = sort_of(sort.dtype, sort.finds, sort.finds and sort.stable)
     if not function:
         return None
-    table = (c_int64 * 3)(function, sort.length, sort.finds)
+    table = SortTable(function, sort.length, sort.finds)
     repairs = sort.stable and not sort.finds and sort.dtype.kind == "f"
     code = _sort_code(sort.dtype, repairs)
     return Operation(code.address, (0, 0), (addressof(table), 0, sort.rows), (code, table))
@@ -479,9 +459,9 @@ def move_operation(moves: ElementMoves) -> Operation:
 @cache
 def job_code() -> Any:
     """Return the code that runs a job."""
-    return compiled_code(
-        _JOB.replace("PAGE_1", f"{PAGE - 1}").replace("BACKWARD", f"{BACKWARD}"), "job"
-    )
+    texts = {"LAST_IN_PAGE": f"{PAGE - 1}"}
+    names = JobTable, JobHead, RelocationPair
+    return compiled_code(driver_text("drivers/job.ll", *names, texts=texts), "job")
 
 
 def job_operation(job: Job) -> Operation:
@@ -493,13 +473,14 @@ def job_operation(job: Job) -> Operation:
     last = max([0, *(job.numbers + 1)])
     numbers = np.where(job.numbers == SCRATCH, last, job.numbers)
     words, shared = job.words.copy(), job.shared
-    room = -(-words.nbytes // PAGE) * PAGE
-    head = shared.function, shared.pool, shared.helpers, last, words.ctypes.data, 0, room
-    table = np.array([*head, *np.stack([job.positions, numbers], axis=1).ravel()], np.int64)
-    code = job_code()
+    size = -(-words.nbytes // PAGE) * PAGE
+    address = words.ctypes.data
+    head = JobTable(shared.function, shared.pool, shared.helpers, last, address, 0, size)
+    pairs = np.stack([job.positions, numbers], axis=1)
+    table, code = words_of_records([head, pairs]), job_code()
     arguments, record = (table.ctypes.data, words.nbytes, len(numbers)), [0] * (last + 1)
     own = JobWords(words, table)
-    return Operation(code.address, record, arguments, (code, job), room + job.scratch, own)
+    return Operation(code.address, record, arguments, (code, job), size + job.scratch, own)
 
 
 def loop_operation(run: LoopRun) -> Operation:
@@ -509,28 +490,30 @@ def loop_operation(run: LoopRun) -> Operation:
     """
     count = len(run.results)
     template: list[int] = []
-    before: list[tuple[int, ...]] = []
-    after: list[tuple[int, ...]] = []
+    before: list[LoopMove] = []
+    after: list[LoopMove] = []
     for k, (dtype, shape) in enumerate(run.operands):
         place, source = len(template), count + k
         template += [0, *shape]
         if not shape:
-            before.append((0, place, _POINTER, source, dtype.itemsize))
+            before.append(LoopMove(Place.STATE, place, Place.ARRAY, source, dtype.itemsize))
             if k < run.carries:
-                after.append((1, k, _STATE, place, dtype.itemsize))
+                after.append(LoopMove(Place.ARRAY, k, Place.STATE, place, dtype.itemsize))
             continue
         if k < run.carries:
-            before.append((1, k, _POINTER, source, math.prod(shape) * dtype.itemsize))
+            size = math.prod(shape) * dtype.itemsize
+            before.append(LoopMove(Place.ARRAY, k, Place.ARRAY, source, size))
             source = k
-        before.append((0, place, _WORD, source, 8))
+        before.append(LoopMove(Place.STATE, place, Place.RECORD, source, 8))
     for k in range(run.carries, count):
-        before.append((0, len(template), _WORD, k, 8))
+        before.append(LoopMove(Place.STATE, len(template), Place.RECORD, k, 8))
         template.append(0)
     state = np.array([*template, run.length], np.int64)
     status = count + len(run.operands)
     loop: Any = run.loop
-    head = loop.code.address, addressof(loop.context), state.ctypes.data, state.nbytes, status
-    table = np.array([*head, *np.ravel([*before, *after])], np.int64)
+    address, context = loop.code.address, addressof(loop.context)
+    head = LoopTable(address, context, state.ctypes.data, state.nbytes, status)
+    table = words_of_records([head, *before, *after])
     code = loop_code()
     arguments = table.ctypes.data, len(before), len(before) + len(after)
     return Operation(code.address, [0] * (status + 1), arguments, (code, loop, state, table))

@@ -1,23 +1,165 @@
-"""The records of jobs, which threads of machine code share."""
+"""Records that machine code reads, by the names of their fields, and the drivers that read them.
+
+A driver is machine code that never changes: a file of LLVM assembly with the abbreviations of
+`words_of`. There `Call.kernel` is the number of the 64-bit word of a field, `Call.words` the number
+of words of a record, and `State.WAITS` a number of an enumeration. A ctypes structure declares the
+fields for both sides, so Python writes a record by the names by which its driver reads it.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from ctypes import Array, Structure, c_int64, sizeof
+from enum import IntEnum
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, TypeVar
 
-RECORDS = 7
-"""The word of a job that has the address of the records of its kernel."""
+import numpy as np
+from numpy.typing import NDArray
 
-BACKWARD = 8
-"""The word that is not 0 if threads take the last ranges of their parts first."""
+from graphir.runtime.program.cost_model import KEPT_LAYOUTS, LINE
 
-HEAD, _PART = 16, 8
-"""The words of a job before its parts, and of a part."""
+Words: TypeAlias = NDArray[np.int64]
+Relocation: TypeAlias = tuple[int, int]
+"""A word to which a run adds the address of a memory, and the number of the memory."""
+
+T = TypeVar("T", bound=Structure)
+
+_WORD = 8
+_FOLDER = Path(__file__).parent.parent
+
+
+def record(structure: type[T]) -> type[T]:
+    """Decorator: declare a field of 64 bits for each annotation of a ctypes structure."""
+    structure._fields_ = [(name, c_int64) for name in structure.__annotations__]
+    return structure
+
+
+def line_record(structure: type[T]) -> type[T]:
+    """Decorator: the same for a record that fills lines of the cache, which no thread shares."""
+    names = [*structure.__annotations__]
+    spare = -len(names) % (LINE // _WORD)
+    structure._fields_ = [*[(name, c_int64) for name in names], ("_spare", c_int64 * spare)]
+    return structure
+
+
+def word(structure: type[Structure], field: str) -> int:
+    """Return the number of the word of a field."""
+    offset: int = getattr(structure, field).offset
+    return offset // _WORD
+
+
+def word_count(structure: type[Structure]) -> int:
+    """Return the number of words of a record."""
+    return sizeof(structure) // _WORD
+
+
+def words_of_records(records: Iterable[Structure | NDArray[np.int64]]) -> Words:
+    """Return the words of records and arrays, one after another."""
+    return np.frombuffer(bytearray(b"".join(records)), np.int64)
+
+
+class RecordTable:
+    """A table of words in the making, with the words to which a run adds addresses."""
+
+    def __init__(self) -> None:
+        self.words: list[int] = []
+        self.relocations: list[Relocation] = []
+
+    def add(self, structure: Structure) -> int:
+        """Append a record, and return the number of its first word."""
+        start = len(self.words)
+        self.words += words_of_records([structure]).tolist()
+        return start
+
+    def relocate(self, position: int, memory: int) -> None:
+        """Let a run add the address of a memory, by its number, to a word."""
+        self.relocations.append((position, memory))
+
+
+def context_of(records: Iterable[Structure | NDArray[np.int64]]) -> Array[c_int64]:
+    """Return the words of records and arrays as the context of a driver."""
+    words = words_of_records(records)
+    return (c_int64 * len(words)).from_buffer(words)
+
+
+def driver_text(
+    file: str, *names: type[Structure] | type[IntEnum], texts: Mapping[str, str] | None = None
+) -> str:
+    """Return the assembly of a driver (see `with_numbers`); `file` is its path in the package.
+
+    `texts` replace words of it.
+    """
+    text = (_FOLDER / file).read_text(encoding="utf-8")
+    for name, replacement in (texts or {}).items():
+        text = re.sub(rf"\b{name}\b", replacement, text)
+    return with_numbers(text, *names)
+
+
+def with_numbers(text: str, *names: type[Structure] | type[IntEnum]) -> str:
+    """Return assembly with numbers for the names of fields of records and of enumerations."""
+    if not names:
+        return text
+    by_name = {each.__name__: each for each in names}
+
+    def number(match: re.Match[str]) -> str:
+        owner, field = by_name[match[1]], match[2]
+        if issubclass(owner, IntEnum):
+            return str(owner[field].value)
+        return str(word_count(owner) if field == "words" else word(owner, field))
+
+    return re.sub(rf"\b({'|'.join(by_name)})\.(\w+)", number, text)
+
+
+# -- jobs, which threads share
+
+
+@line_record
+class JobHead(Structure):
+    """Elements of a kernel that threads share, in ranges. A part for each thread follows.
+
+    `holders` is the number of workers that have the job; its caller waits until there are none.
+    `size` is the number of elements, `block` that of a range. `step` has the words from the record
+    of one thread to the next, and `records` is the address of the first. A job that `is_backward`
+    takes the last range of a part first.
+    """
+
+    holders: int
+    parts: int
+    size: int
+    block: int
+    kernel: int
+    context: int
+    step: int
+    records: int
+    is_backward: int
+
+
+@line_record
+class JobPart(Structure):
+    """A part of the ranges of a job: the next range that no thread has taken, and the end.
+
+    `worker` is the address of the worker that takes ranges from this part first; the caller has the
+    first part. `first` is the first range.
+    """
+
+    next: int
+    end: int
+    worker: int
+    first: int
+
+
+RECORDS, BACKWARD = word(JobHead, "records"), word(JobHead, "is_backward")
+"""The words that each run of a job sets."""
 
 
 class SharedRanges(NamedTuple):
-    """The elements of each range that threads take, and the number of threads beside the caller.
+    """The elements of each range that threads take, and the number of threads besides the caller.
 
-    `function` and `pool` are the addresses of `share` and of its workers.
+    `function` and `pool` are the addresses of the driver `share` and of its workers.
     """
 
     block: int
@@ -30,17 +172,51 @@ NOT_SHARED = SharedRanges(0, 0, 0, 0)
 """All elements are one range of the caller."""
 
 
-def job(
-    address: int, context: int, size: int, shared: SharedRanges, step: int = 0
-) -> tuple[int, ...]:
-    """Return the words of a job without the address of the records, which are `step` words apart.
+@lru_cache(KEPT_LAYOUTS)
+def job_words(kernel: int, context: int, size: int, shared: SharedRanges, step: int = 0) -> Words:
+    """Return the words of a job without the address of the records; the caller copies them.
 
-    The first two numbers are the addresses of a kernel and of its context. There is a part for each
-    thread.
+    `kernel` and `context` are addresses.
     """
     parts, ranges = shared.helpers + 1, -(-size // max(1, shared.block))
-    words = [0, parts, size, shared.block, address, context, step, *[0] * (HEAD - RECORDS)]
-    for part in range(parts):
-        bounds = ranges * part // parts, ranges * (part + 1) // parts
-        words += [*bounds, 0, bounds[0], *[0] * (_PART - 4)]
-    return tuple(words)
+    bounds = [ranges * part // parts for part in range(parts + 1)]
+    head = JobHead(0, parts, size, shared.block, kernel, context, step)
+    return words_of_records([head, *[JobPart(a, b, 0, a) for a, b in pairwise(bounds)]])
+
+
+# -- the pool of threads
+
+
+@line_record
+class Worker(Structure):
+    """A worker: its state, which is a `State` or the address of a job; its lock, and its pool."""
+
+    state: int
+    lock: int
+    pool: int
+
+
+@line_record
+class Pool(Structure):
+    """The pool, which its workers follow: four functions of the system, and three numbers.
+
+    `polls` is the number of polls before a worker waits. If `ends` is not 0, all workers end.
+    """
+
+    start_thread: int
+    acquire: int
+    release: int
+    relax: int
+    polls: int
+    ends: int
+    workers: int
+
+
+class State(IntEnum):
+    """The state of a worker. Any larger number than LAST is the address of a job that it has."""
+
+    ABSENT = 0
+    POLLS = 1
+    WAITS = 2
+    WORKS = 3
+    LAST = 15

@@ -1,10 +1,9 @@
 """Sequences: kernels and other operations one after another, in one call of machine code.
 
 A sequence has the signature of a kernel, so that an entry can call it. Its record has the addresses
-of inputs and results, and then the records of its operations. A table of 64-bit words says what to
-run: the bytes of scratch memory, the number of moves and the number of operations. A move adds an
-offset to the address of an array, or of scratch memory, and stores the sum in the record of an
-operation. An operation is a function, the place of its record, and its three further arguments.
+of inputs and results, and then the records of its operations. Its context is a `SequenceTable`,
+which says what to run: moves, which store the addresses of arrays and of scratch memory in the
+records of operations, and the operations.
 
 A product is the inner loop of np.matmul, which chooses the routine of BLAS by strides as np.matmul
 does. A probe compares bits with np.matmul before the first use.
@@ -13,13 +12,13 @@ does. A probe compares bits with np.matmul before the first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from ctypes import addressof, c_int64
+from ctypes import Structure, addressof
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir.runtime.native.abi.entry import Spec, built_in
+from graphir.runtime.native.abi.entry import ArraySpec, EntryCall, built_in
 from graphir.runtime.native.abi.numpy_structs import loop_of
 from graphir.runtime.native.array_ops.accumulations import accumulations, kind_of
 from graphir.runtime.native.array_ops.float_products import (
@@ -33,6 +32,7 @@ from graphir.runtime.native.drivers.operations import (
     Operation,
     can_fold,
     can_move,
+    fold_code,
     fold_operation,
     job_operation,
     join_code,
@@ -44,10 +44,10 @@ from graphir.runtime.native.drivers.operations import (
     move_operation,
     sort_operation,
     sorts_as_numpy,
-    start_code,
     start_operation,
     take_turns,
 )
+from graphir.runtime.native.drivers.records import context_of, driver_text, record
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import compiled_code, engine, failure_reason
 from graphir.runtime.program.codegen.tracing import Storage
@@ -67,75 +67,52 @@ from graphir.runtime.program.tier import (
     SequencePart,
 )
 
-_TEXT = """
-define void @sequence(ptr %record, ptr %table, i64 %first, i64 %end) "probe-stack"="inline-asm" {
-entry:
-  %bytes = get i64, %table[0]
-  %moves = get i64, %table[1]
-  %count = get i64, %table[2]
-  %scratch = alloca i8, i64 %bytes, align 64
-  %inside = ptrtoint ptr %scratch to i64
-  %head = getelementptr i64, ptr %table, i64 3
-  br label %move
-move:
-  %j = phi i64 [ 0, %entry ], [ %j1, %moved ]
-  %at = phi ptr [ %head, %entry ], [ %at1, %moved ]
-  br i1 $(icmp ult i64 %j, %moves), label %moved, label %operation
-moved:
-  %array = get i64, %at[0]
-  %offset = get i64, %at[1]
-  %place = get i64, %at[2]
-  %is_inside = icmp slt i64 %array, 0
-  %number = select i1 %is_inside, i64 0, i64 %array
-  %outside = get i64, %record[%number]
-  %base = select i1 %is_inside, i64 %inside, i64 %outside
-  put i64 $(add i64 %base, %offset), %record[%place]
-  %at1 = getelementptr i64, ptr %at, i64 3
-  %j1 = add i64 %j, 1
-  br label %move
-operation:
-  %k = phi i64 [ 0, %move ], [ %k1, %operation ]
-  %now = phi ptr [ %at, %move ], [ %now1, %operation ]
-  %function = get ptr, %now[0]
-  %from = get i64, %now[1]
-  %x = get i64, %now[2]
-  %y = get i64, %now[3]
-  %z = get i64, %now[4]
-  call void %function(ptr $(getelementptr i64, ptr %record, i64 %from), i64 %x, i64 %y, i64 %z)
-  %now1 = getelementptr i64, ptr %now, i64 5
-  %k1 = add i64 %k, 1
-  br i1 $(icmp ult i64 %k1, %count), label %operation, label %exit
-exit:
-  ret void
-}"""
-"""Kernels take (record, context, first, end), and inner loops (args, counts, steps, data): four
-words each, which every calling convention of 64-bit processors passes alike."""
+
+@record
+class SequenceTable(Structure):
+    """The bytes of scratch memory of a sequence, and its numbers of moves and of operations.
+
+    The moves follow, and then the operations.
+    """
+
+    scratch: int
+    moves: int
+    operations: int
 
 
-_MATRICES = """
-define void @matrices(ptr %record, ptr %table, i64 %first, i64 %end) {
-entry:
-  %args = alloca [3 x ptr]
-  %counts = alloca [4 x i64]
-  br label %operand
-operand:
-  %k = phi i64 [ 0, %entry ], [ %k1, %operand ]
-  %step = get i64, $(getelementptr i64, ptr %table, i64 6)[%k]
-  put i64 $(add i64 $(get i64, %record[%k]), $(mul i64 %first, %step)), %args[%k]
-  %k1 = add i64 %k, 1
-  br i1 $(icmp ult i64 %k1, 3), label %operand, label %call
-call:
-  put i64 $(sub i64 %end, %first), %counts[0]
-  put i64 $(get i64, %table[3]), %counts[1]
-  put i64 $(get i64, %table[4]), %counts[2]
-  put i64 $(get i64, %table[5]), %counts[3]
-  %loop = get ptr, %table[0]
-  %steps = getelementptr i64, ptr %table, i64 6
-  call void %loop(ptr %args, ptr %counts, ptr %steps, ptr $(get ptr, %table[1]))
-  ret void
-}"""
-"""A kernel whose elements are the matrices of a product. The table has the inner loop of np.matmul
-and its data, then the counts of matrices, rows, terms and columns, and the strides of the loop."""
+@record
+class AddressMove(Structure):
+    """An address for a word of the record: bytes after an array, or -1 for scratch memory."""
+
+    array: int
+    offset: int
+    word: int
+
+
+@record
+class OperationCall(Structure):
+    """A call: the address of a function, the first word of its record, and its three arguments."""
+
+    function: int
+    record_word: int
+    x: int
+    y: int
+    z: int
+
+
+@record
+class MatrixLoop(Structure):
+    """The inner loop of np.matmul and its data, and its counts; its strides in bytes follow.
+
+    The strides are those from matrix to matrix, and those along the two axes of each array.
+    """
+
+    function: int
+    data: int
+    matrices: int
+    rows: int
+    terms: int
+    columns: int
 
 
 class SequenceCode(NamedTuple):
@@ -219,7 +196,7 @@ def _is_usable(need: Need) -> bool:
         case "fold", reduction:
             return can_fold(*reduction)
         case "start", _:
-            return bool(start_code())
+            return bool(fold_code())
         case "mean", dtype:
             return bool(mean_code(dtype))
         case "join", reduction:
@@ -258,7 +235,7 @@ def sequence_entry(
     if scratch > COST.SEQUENCE_SCRATCH:
         hidden, arrays = len(arrays), [*arrays, (np.dtype(np.uint8), (scratch,))]
         scratch = 0
-    record, moves, calls = [0] * len(arrays), list[int](), list[int]()
+    record, moves, calls = [0] * len(arrays), list[AddressMove](), list[OperationCall]()
     status: int | None = None
     for part, operation in zip(parts, operations, strict=True):
         start = len(record)
@@ -269,35 +246,36 @@ def sequence_entry(
         for number, place in places.items():
             if isinstance(place, MemoryPlace):
                 array = hidden if place.array < 0 and hidden else place.array
-                moves += [array, place.offset, start + number]
+                moves.append(AddressMove(array, place.offset, start + number))
             elif place is not None:
                 record[start + number] = place.ctypes.data
         if isinstance(part.kernel, LoopRun):
             status = len(record) - 1
-        calls += [operation.function, start, *operation.arguments]
-    words = [scratch, len(moves) // 3, len(operations), *moves, *calls]
-    table = (c_int64 * len(words))(*words)
+        calls.append(OperationCall(operation.function, start, *operation.arguments))
+    head = SequenceTable(scratch, len(moves), len(operations))
+    table = context_of([head, *moves, *calls])
     code = SequenceCode(driver.address, table, (driver, parts, operations))
-    specs = [Spec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
-    return built_in(
-        engine().call,
-        code,
+    specs = [ArraySpec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
+    call = EntryCall(
         specs,
         inputs,
         record,
         0,
         long,
-        make=empty,
-        apart=apart,
+        allocate=empty,
+        distinct=apart,
         status=status,
         hidden=int(hidden > 0),
     )
+    entry_code = engine().call
+    return built_in(entry_code.address, code, call, entry_code)
 
 
 @cache
 def _driver() -> Any:
     """Return the compiled code of `sequence`."""
-    return compiled_code(_TEXT, "sequence")
+    text = driver_text("drivers/sequence.ll", SequenceTable, AddressMove, OperationCall)
+    return compiled_code(text, "sequence")
 
 
 def _operation(kernel: Any) -> Operation:
@@ -348,15 +326,15 @@ def _shared_sort(sort: RowSort, operation: Operation) -> Operation:
 
 def matrices_kernel(product: Product) -> tuple[SequenceCode, int]:
     """Return a product of a batch as a kernel whose elements are matrices, and their number."""
-    loop, (count, *sizes), strides = _loop_call(product)
-    words = [loop.function, loop.data, count, *sizes, *strides]
-    table, code = (c_int64 * len(words))(*words), _matrices_code()
-    return SequenceCode(code.address, table, (code, table)), count
+    loop, counts, strides = _loop_call(product)
+    head = MatrixLoop(loop.function, loop.data, *counts)
+    table, code = context_of([head, np.array(strides, np.int64)]), _matrices_code()
+    return SequenceCode(code.address, table, (code, table)), counts[0]
 
 
 @cache
 def _matrices_code() -> Any:
-    return compiled_code(_MATRICES, "matrices")
+    return compiled_code(driver_text("drivers/matrices.ll", MatrixLoop), "matrices")
 
 
 def _product_operation(product: Product) -> Operation:

@@ -8,12 +8,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from ctypes import Structure
 from typing import Any
 
 import pytest
 
 from graphir.runtime import Program
 from graphir.runtime.native import background, probe
+from graphir.runtime.native.drivers.records import record
 from graphir.runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import (
     fails,
@@ -139,7 +141,20 @@ def test_a_probe_that_is_interrupted_is_begun_again(
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("graphir.runtime.native.abi.numpy_structs.DIMS", 3)
+    from graphir.runtime.native.abi import numpy_structs
+
+    class OtherArrayObject(Structure):
+        references: int
+        type: int
+        data: int
+        dims: int
+        ndim: int
+        strides: int
+        base: int
+        dtype: int
+        flags: int
+
+    monkeypatch.setattr(numpy_structs, "ArrayObject", record(OtherArrayObject))
     program = Program(chain(1), native="now")
     with caplog.at_level(logging.DEBUG):
         assert right(program, 1)
