@@ -233,8 +233,7 @@ def _places() -> Iterator[Diagnosis]:
     if folder is None:
         yield Diagnosis("note", "cache", f"{path or 'none'}: switched off, or not the user's alone")
     else:
-        with folder:
-            yield Diagnosis("ok", "cache", str(path))
+        yield Diagnosis("ok", "cache", str(path))
     columns = shutil.get_terminal_size().columns
     no_color = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     if not sys.stdout.isatty():

@@ -15,7 +15,7 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,8 @@ def word_count(structure: type[Structure]) -> int:
 
 def words_of_records(records: Iterable[Structure | NDArray[np.int64]]) -> Words:
     """Return the words of records and arrays, one after another."""
-    return np.frombuffer(bytearray(b"".join(records)), np.int64)
+    buffers: Any = records
+    return np.frombuffer(bytearray(b"".join(buffers)), np.int64)
 
 
 class RecordTable:
@@ -82,7 +83,7 @@ class RecordTable:
 
 def context_of(records: Iterable[Structure | NDArray[np.int64]]) -> Array[c_int64]:
     """Return the words of records and arrays as the context of a driver."""
-    words = words_of_records(records)
+    words: Any = words_of_records(records)
     return (c_int64 * len(words)).from_buffer(words)
 
 
