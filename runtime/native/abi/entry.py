@@ -28,6 +28,7 @@ from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.drivers.records import (
     NOT_SHARED,
     JobHead,
+    Record,
     SharedRanges,
     context_of,
     driver_text,
@@ -39,7 +40,7 @@ from graphir.runtime.program.cost_model import COST
 
 
 @record
-class EntryRecord(Structure):
+class EntryRecord(Record):
     """The record of an entry: addresses, and then numbers. An `EntryArray` for each array follows.
 
     `empty` is PyArray_Empty, and `allocate` makes large results. `template` is a job of `bytes`
@@ -48,50 +49,28 @@ class EntryRecord(Structure):
     that is not 0 if the kernel refuses its operands.
     """
 
-    type: int
-    none: int
-    empty: int
-    allocate: int
-    kernel: int
-    context: int
-    template: int
-    share: int
-    pool: int
-    bytes: int
-    inputs: int
-    results: int
-    results_shown: int
-    arrays: int
-    elements: int
-    releases_lock: int
-    pairs: int
-    helpers: int
-    head_words: int
-    status: int
+    fields = (
+        "type none empty allocate kernel context template share pool bytes "
+        "inputs results results_shown arrays elements releases_lock pairs helpers head_words status"
+    )
 
 
 @record
-class EntryArray(Structure):
+class EntryArray(Record):
     """An input or a result: addresses of its dtype, shape and strides; its rank; its word.
 
     The strides are 0 for a contiguous input. Those of a result are the arguments of `allocate`, or
     0. `scalar` is the type of NumPy's scalars that are inputs too, or 0.
     """
 
-    dtype: int
-    rank: int
-    shape: int
-    word: int
-    strides: int
-    scalar: int
+    fields = "dtype rank shape word strides scalar"
 
 
 @record
-class DistinctPair(Structure):
+class DistinctPair(Record):
     """The words of two inputs that must lie at different addresses; pairs follow the arrays."""
 
-    first: int
-    second: int
+    fields = "first second"
 
 
 class ArraySpec(NamedTuple):

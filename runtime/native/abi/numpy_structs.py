@@ -16,45 +16,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir.runtime.native.drivers.records import record, word
+from graphir.runtime.native.drivers.records import Record, record, word
 from graphir.runtime.program.codegen.tracing import Storage
 
 
 @record
-class UfuncObject(Structure):
+class UfuncObject(Record):
     """PyUFuncObject of numpy/_core/include/numpy/ufuncobject.h: two counts fill one word."""
 
-    references: int
-    type: int
-    nin_nout: int
-    nargs: int
-    functions: int
-    loop_data: int
-    ntypes: int
+    fields = "references type nin_nout nargs functions loop_data ntypes"
 
 
 @record
-class ArrayObject(Structure):
+class ArrayObject(Record):
     """PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h."""
 
-    references: int
-    type: int
-    data: int
-    ndim: int
-    dims: int
-    strides: int
-    base: int
-    dtype: int
-    flags: int
+    fields = "references type data ndim dims strides base dtype flags"
 
 
 @record
-class ScalarObject(Structure):
+class ScalarObject(Record):
     """A number of numpy/_core/include/numpy/arrayscalars.h."""
 
-    references: int
-    type: int
-    value: int
+    fields = "references type value"
 
 
 class Flags(IntEnum):

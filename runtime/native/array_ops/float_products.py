@@ -24,7 +24,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from ctypes import Structure
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, driver
 from graphir.runtime.native.drivers.records import (
+    Record,
     Relocation,
     Words,
     record,
@@ -52,41 +52,28 @@ Strides: TypeAlias = tuple[int, ...]
 
 
 @record
-class BlasRecord(Structure):
+class BlasRecord(Record):
     """The record of the driver `products` for a thread: a function of BLAS, and a table of calls.
 
     The others are the addresses of the scratch memory for blocks of both operands. The record of
     the function follows, `blas_arg_t`.
     """
 
-    function: int
-    calls: int
-    left_blocks: int
-    right_blocks: int
+    fields = "function calls left_blocks right_blocks"
 
 
 @record
-class BlasCall(Structure):
+class BlasCall(Record):
     """The first words of `blas_arg_t`, which each call sets: addresses and sizes."""
 
-    right: int
-    left: int
-    result: int
-    unused: int
-    alpha: int
-    beta: int
-    columns: int
-    rows: int
-    terms: int
+    fields = "right left result unused alpha beta columns rows terms"
 
 
 @record
-class BlasDistances(Structure):
+class BlasDistances(Record):
     """The next words of `blas_arg_t`: the distances of columns of the operands and the result."""
 
-    right: int
-    left: int
-    result: int
+    fields = "right left result"
 
 
 _WORDS = 64

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     RECORDS,
+    Record,
     Relocation,
     SharedRanges,
     Words,
@@ -143,27 +144,21 @@ _idle_scratch = defaultdict[int, list[NDArray[np.uint8]]](list)
 
 
 @record
-class CallsRecord(Structure):
+class CallsRecord(Record):
     """The record of the driver `calls` for a thread: the address of the table of calls.
 
     `scratch` is the address of the scratch memory of the thread, which goes to word `scratch_word`
     of the record of each call, unless that is -1.
     """
 
-    calls: int
-    scratch: int
-    scratch_word: int
+    fields = "calls scratch scratch_word"
 
 
 @record
-class Call(Structure):
+class Call(Record):
     """A call of a kernel on the elements `first` to `end`; the others are addresses."""
 
-    kernel: int
-    record: int
-    context: int
-    first: int
-    end: int
+    fields = "kernel record context first end"
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from ctypes import Structure, addressof, c_void_p
+from ctypes import addressof, c_void_p
 from enum import IntEnum
 from functools import cache
 from itertools import product
@@ -27,6 +27,7 @@ from graphir.runtime.native.drivers.jobs import SCRATCH, Job
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     JobHead,
+    Record,
     driver_text,
     record,
     with_numbers,
@@ -53,28 +54,24 @@ Array: TypeAlias = NDArray[Any]
 
 
 @record
-class FoldRecord(Structure):
+class FoldRecord(Record):
     """The addresses of the results and of the rows of a fold; the record of its kernel follows."""
 
-    sums: int
-    rows: int
+    fields = "sums rows"
 
 
 @record
-class FoldTable(Structure):
+class FoldTable(Record):
     """The kernel of a fold, by addresses, and the number of its tiles; their lanes follow."""
 
-    kernel: int
-    context: int
-    tiles: int
+    fields = "kernel context tiles"
 
 
 @record
-class LaneRange(Structure):
+class LaneRange(Record):
     """The first lane of a tile, and the number of lanes."""
 
-    first: int
-    count: int
+    fields = "first count"
 
 
 _MEAN = """
@@ -221,12 +218,10 @@ exit:
 
 
 @record
-class SortTable(Structure):
+class SortTable(Record):
     """A sort: the address of NumPy's function, the length of a row, whether it finds places."""
 
-    function: int
-    length: int
-    finds: int
+    fields = "function length finds"
 
 
 class Place(IntEnum):
@@ -240,32 +235,24 @@ class Place(IntEnum):
 
 
 @record
-class LoopMove(Structure):
+class LoopMove(Record):
     """A move of bytes, with the numbers of the words of its target and its source."""
 
-    target_place: int
-    target: int
-    source_place: int
-    source: int
-    bytes: int
+    fields = "target_place target source_place source bytes"
 
 
 @record
-class LoopTable(Structure):
+class LoopTable(Record):
     """A loop over scalars, by addresses; the bytes of its state, and the word of its answer.
 
     The moves follow, first those before the loop.
     """
 
-    loop: int
-    context: int
-    template: int
-    bytes: int
-    status_word: int
+    fields = "loop context template bytes status_word"
 
 
 @record
-class JobTable(Structure):
+class JobTable(Record):
     """A job in a sequence: the driver `share`, its pool and helpers, and the words of the job.
 
     `scratch_word` is the word of the record with the address of scratch memory, of which the words
@@ -273,21 +260,14 @@ class JobTable(Structure):
     follow.
     """
 
-    share: int
-    pool: int
-    helpers: int
-    scratch_word: int
-    template: int
-    turn: int
-    words_bytes: int
+    fields = "share pool helpers scratch_word template turn words_bytes"
 
 
 @record
-class RelocationPair(Structure):
+class RelocationPair(Record):
     """A word of a job to which a run adds an address; `memory` is a word of the record, or OWN."""
 
-    word: int
-    memory: int
+    fields = "word memory"
 
 
 class JobWords(NamedTuple):
@@ -356,7 +336,8 @@ def _sort_code(dtype: Storage, repairs: bool) -> Any:
 
 
 @cache
-def _move_code(size: int) -> Any:
+def move_code(size: int) -> Any:
+    """Return the code of moves of elements of some bytes."""
     return compiled_code(_MOVE.format(T=f"i{8 * size}"), "move")
 
 
@@ -373,12 +354,6 @@ def can_fold(name: str, dtype: DType, lanes: int) -> bool:
     reduction = column_reductions(True, name, dtype)
     tile, _ = reduction.tiles(ColumnSpace(1, 1, lanes), 1)
     return reduction.compile(tile) is not None and bool(fold_code())
-
-
-@cache
-def can_move(size: int) -> bool:
-    """Whether the code of moves of elements of some bytes is compiled, now."""
-    return bool(_move_code(size))
 
 
 @cache
@@ -452,7 +427,7 @@ def sort_operation(sort: RowSort) -> Operation | None:
 def move_operation(moves: ElementMoves) -> Operation:
     """Return moves of elements as an operation."""
     table = np.ascontiguousarray(moves.places, np.int64)
-    code = _move_code(moves.size)
+    code = move_code(moves.size)
     return Operation(code.address, (0, 0), (table.ctypes.data, 0, len(table)), (code, table))
 
 

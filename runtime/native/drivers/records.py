@@ -15,7 +15,7 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +26,28 @@ Words: TypeAlias = NDArray[np.int64]
 Relocation: TypeAlias = tuple[int, int]
 """A word to which a run adds the address of a memory, and the number of the memory."""
 
-T = TypeVar("T", bound=Structure)
+T = TypeVar("T", bound="Record")
 
 _WORD = 8
 _FOLDER = Path(__file__).parent.parent
 
 
+class Record(Structure):
+    """A record of 64-bit words. `fields` has the names of the words, in order.
+
+    A record that `fills_lines` of the cache shares none of them with another thread's.
+    """
+
+    fields: ClassVar[str]
+    fills_lines: ClassVar[bool] = False
+
+
 def record(structure: type[T]) -> type[T]:
-    """Decorator: declare a field of 64 bits for each annotation of a ctypes structure."""
-    structure._fields_ = [(name, c_int64) for name in structure.__annotations__]
-    return structure
-
-
-def line_record(structure: type[T]) -> type[T]:
-    """Decorator: the same for a record that fills lines of the cache, which no thread shares."""
-    names = [*structure.__annotations__]
-    spare = -len(names) % (LINE // _WORD)
-    structure._fields_ = [*[(name, c_int64) for name in names], ("_spare", c_int64 * spare)]
+    """Decorator: declare the fields of a record for ctypes."""
+    names: list[tuple[str, Any]] = [(name, c_int64) for name in structure.fields.split()]
+    if structure.fills_lines:
+        names.append(("_spare", c_int64 * (-len(names) % (LINE // _WORD))))
+    structure._fields_ = names
     return structure
 
 
@@ -118,8 +123,8 @@ def with_numbers(text: str, *names: type[Structure] | type[IntEnum]) -> str:
 # -- jobs, which threads share
 
 
-@line_record
-class JobHead(Structure):
+@record
+class JobHead(Record):
     """Elements of a kernel that threads share, in ranges. A part for each thread follows.
 
     `holders` is the number of workers that have the job; its caller waits until there are none.
@@ -128,29 +133,20 @@ class JobHead(Structure):
     takes the last range of a part first.
     """
 
-    holders: int
-    parts: int
-    size: int
-    block: int
-    kernel: int
-    context: int
-    step: int
-    records: int
-    is_backward: int
+    fields = "holders parts size block kernel context step records is_backward"
+    fills_lines = True
 
 
-@line_record
-class JobPart(Structure):
+@record
+class JobPart(Record):
     """A part of the ranges of a job: the next range that no thread has taken, and the end.
 
     `worker` is the address of the worker that takes ranges from this part first; the caller has the
     first part. `first` is the first range.
     """
 
-    next: int
-    end: int
-    worker: int
-    first: int
+    fields = "next end worker first"
+    fills_lines = True
 
 
 RECORDS, BACKWARD = word(JobHead, "records"), word(JobHead, "is_backward")
@@ -188,29 +184,23 @@ def job_words(kernel: int, context: int, size: int, shared: SharedRanges, step: 
 # -- the pool of threads
 
 
-@line_record
-class Worker(Structure):
+@record
+class Worker(Record):
     """A worker: its state, which is a `State` or the address of a job; its lock, and its pool."""
 
-    state: int
-    lock: int
-    pool: int
+    fields = "state lock pool"
+    fills_lines = True
 
 
-@line_record
-class Pool(Structure):
+@record
+class Pool(Record):
     """The pool, which its workers follow: four functions of the system, and three numbers.
 
     `polls` is the number of polls before a worker waits. If `ends` is not 0, all workers end.
     """
 
-    start_thread: int
-    acquire: int
-    release: int
-    relax: int
-    polls: int
-    ends: int
-    workers: int
+    fields = "start_thread acquire release relax polls ends workers"
+    fills_lines = True
 
 
 class State(IntEnum):

@@ -9,86 +9,65 @@ move to the start.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import Structure, addressof
+from ctypes import addressof
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, Relocation, driver
-from graphir.runtime.native.drivers.records import RecordTable, SharedRanges, record, word
+from graphir.runtime.native.drivers.records import Record, RecordTable, SharedRanges, record, word
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.program.cost_model import PAGE
 from graphir.runtime.program.tier import RangeCall, RowKernel, RowMove
 
 
 @record
-class PhasesHead(Structure):
+class PhasesHead(Record):
     """The rows of a block, the rows by which the first kernel runs ahead, and two numbers."""
 
-    rows: int
-    ahead: int
-    kernels: int
-    moves: int
+    fields = "rows ahead kernels moves"
 
 
 @record
-class PhaseKernel(Structure):
+class PhaseKernel(Record):
     """A kernel by addresses (0 copies rows), its elements for each row, and its lead (`RowKernel`).
 
     The operands that move follow, `operands` of them.
     """
 
-    kernel: int
-    context: int
-    record: int
-    row_elements: int
-    low: int
-    high: int
-    first: int
-    end: int
-    operands: int
+    fields = "kernel context record row_elements low high first end operands"
 
 
 @record
-class PhaseOperand(Structure):
+class PhaseOperand(Record):
     """An operand: its word in the record, the address of its memory, its bytes for each row."""
 
-    word: int
-    memory: int
-    row: int
+    fields = "word memory row"
 
 
 @record
-class PhaseMove(Structure):
+class PhaseMove(Record):
     """Bytes of a memory that move to its start after a block, from a distance in bytes."""
 
-    memory: int
-    distance: int
-    bytes: int
+    fields = "memory distance bytes"
 
 
 @record
-class CopyRecord(Structure):
+class CopyRecord(Record):
     """A copy of rows: addresses, the bytes from row to row, and the number of pieces of a row.
 
     The pieces follow. Without pieces all bytes are copied.
     """
 
-    target: int
-    source: int
-    target_row: int
-    source_row: int
-    pieces: int
+    fields = "target source target_row source_row pieces"
 
 
 @record
-class CopyPiece(Structure):
+class CopyPiece(Record):
     """Some bytes of a row, and where they lie in a row of the target and of the source."""
 
-    target: int
-    source: int
-    bytes: int
+    fields = "target source bytes"
 
 
 _TABLE_SPACING = 32

@@ -12,7 +12,7 @@ does. A probe compares bits with np.matmul before the first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from ctypes import Structure, addressof
+from ctypes import addressof
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,7 +31,6 @@ from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.operations import (
     Operation,
     can_fold,
-    can_move,
     fold_code,
     fold_operation,
     job_operation,
@@ -41,13 +40,14 @@ from graphir.runtime.native.drivers.operations import (
     loop_operation,
     mean_code,
     mean_operation,
+    move_code,
     move_operation,
     sort_operation,
     sorts_as_numpy,
     start_operation,
     take_turns,
 )
-from graphir.runtime.native.drivers.records import context_of, driver_text, record
+from graphir.runtime.native.drivers.records import Record, context_of, driver_text, record
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import compiled_code, engine, failure_reason
 from graphir.runtime.program.codegen.tracing import Storage
@@ -69,50 +69,37 @@ from graphir.runtime.program.tier import (
 
 
 @record
-class SequenceTable(Structure):
+class SequenceTable(Record):
     """The bytes of scratch memory of a sequence, and its numbers of moves and of operations.
 
     The moves follow, and then the operations.
     """
 
-    scratch: int
-    moves: int
-    operations: int
+    fields = "scratch moves operations"
 
 
 @record
-class AddressMove(Structure):
+class AddressMove(Record):
     """An address for a word of the record: bytes after an array, or -1 for scratch memory."""
 
-    array: int
-    offset: int
-    word: int
+    fields = "array offset word"
 
 
 @record
-class OperationCall(Structure):
+class OperationCall(Record):
     """A call: the address of a function, the first word of its record, and its three arguments."""
 
-    function: int
-    record_word: int
-    x: int
-    y: int
-    z: int
+    fields = "function record_word x y z"
 
 
 @record
-class MatrixLoop(Structure):
+class MatrixLoop(Record):
     """The inner loop of np.matmul and its data, and its counts; its strides in bytes follow.
 
     The strides are those from matrix to matrix, and those along the two axes of each array.
     """
 
-    function: int
-    data: int
-    matrices: int
-    rows: int
-    terms: int
-    columns: int
+    fields = "function data matrices rows terms columns"
 
 
 class SequenceCode(NamedTuple):
@@ -130,7 +117,7 @@ def are_ready(parts: Sequence[SequencePart], now: bool) -> bool:
     the background, and the answer is False until they are done.
     """
     kernels = [part.kernel for part in parts]
-    if any(isinstance(each, Product) and _batch(each) is None for each in kernels):
+    if any(isinstance(kernel, Product) and _batch(kernel) is None for kernel in kernels):
         return False
     needs = frozenset([None, *map(_need, kernels)])
     if unknown := needs.difference(_ready):
@@ -141,36 +128,27 @@ def are_ready(parts: Sequence[SequencePart], now: bool) -> bool:
     return all(map(_ready.get, needs))
 
 
-Need: TypeAlias = "tuple[str, Any] | None"
+class OperationKind(NamedTuple):
+    """A kind of operation in a sequence.
+
+    `arguments` are those of `is_usable` for an operation: whether there is code for it, compiled
+    now, with NumPy's bits. `operation` returns the operation.
+    """
+
+    arguments: Callable[[Any], tuple[Any, ...]]
+    is_usable: Callable[..., Any]
+    operation: Callable[[Any], Operation]
+
+
+Need: TypeAlias = tuple[type, tuple[Any, ...]] | None
 _ready: dict[Need, bool] = {}
 """Whether there is code, with NumPy's bits, for each kind of operation; None: for sequences."""
 
 
 def _need(kernel: Any) -> Need:
     """Return the kind of an operation, with the arguments of its probe."""
-    match kernel:
-        case Product(threads=1):
-            return "product", kernel.dtype
-        case Product():
-            return "shared product", kernel
-        case ColumnFold():
-            return "fold", (kernel.name, kernel.dtype, kernel.space.lanes)
-        case ColumnStart():
-            return "start", None
-        case ColumnMean():
-            return "mean", kernel.dtype
-        case LeafJoin():
-            return "join", (kernel.name, kernel.dtype)
-        case Accumulation():
-            return "accumulation", kernel
-        case RowSort():
-            return "sort", kernel.dtype
-        case ElementMoves():
-            return "move", kernel.size
-        case LoopRun():
-            return "loop", None
-        case _:
-            return None
+    kind = OPERATIONS.get(type(kernel))
+    return (type(kernel), kind.arguments(kernel)) if kind else None
 
 
 def _prepare(needs: Iterable[Need]) -> None:
@@ -178,38 +156,14 @@ def _prepare(needs: Iterable[Need]) -> None:
     try:
         with LOCK:
             usable = engine().call is not None and bool(_driver())
-            _ready.update({each: usable and _is_usable(each) for each in (None, *needs)})
+            _ready.update({need: usable and _is_usable(need) for need in (None, *needs)})
     except Exception as error:  # any failure of LLVM: NumPy is the fallback
         failure_reason(error)
         _ready.update(dict.fromkeys((None, *needs), False))
 
 
 def _is_usable(need: Need) -> bool:
-    match need:
-        case None:
-            return True
-        case "product", dtype:
-            return multiplies_as_numpy(dtype)
-        case "shared product", product:
-            _shared_products().compile(_kind(product))
-            return multiplies_as_numpy(product.dtype)
-        case "fold", reduction:
-            return can_fold(*reduction)
-        case "start", _:
-            return bool(fold_code())
-        case "mean", dtype:
-            return bool(mean_code(dtype))
-        case "join", reduction:
-            return bool(join_code(*reduction))
-        case "accumulation", what:
-            accumulations(False).compile(kind_of(what))
-            return kind_of(what) in accumulations(False).kernels
-        case "sort", dtype:
-            return sorts_as_numpy(dtype)
-        case "loop", _:
-            return bool(loop_code())
-        case _, size:
-            return can_move(size)
+    return need is None or bool(OPERATIONS[need[0]].is_usable(*need[1]))
 
 
 def sequence_entry(
@@ -279,49 +233,39 @@ def _driver() -> Any:
 
 
 def _operation(kernel: Any) -> Operation:
-    match kernel:
-        case Product():
-            return _product_operation(kernel)
-        case ColumnFold():
-            return fold_operation(kernel)
-        case ColumnStart():
-            return start_operation(kernel)
-        case ColumnMean():
-            return mean_operation(kernel)
-        case LeafJoin():
-            return join_operation(kernel)
-        case Accumulation():
-            return job_operation(accumulations(False).job(kernel))
-        case RowSort():
-            operation = sort_operation(kernel)
-            assert operation
-            return _shared_sort(kernel, operation) if kernel.threads > 1 else operation
-        case ElementMoves():
-            return move_operation(kernel)
-        case LoopRun():
-            return loop_operation(kernel)
-        case Job():
-            return job_operation(kernel)
-        case _:
-            pass
+    """Return a part of a sequence as an operation."""
+    if kind := OPERATIONS.get(type(kernel)):
+        return kind.operation(kernel)
+    if isinstance(kernel, Job):
+        return job_operation(kernel)
     if kernel.shared:
-        record, patches = (
-            np.array(kernel.record, np.int64),
-            [(k, k) for k, _ in enumerate(kernel.cells)],
+        words = np.array(kernel.record, np.int64)
+        relocations = [(k, k) for k, _ in enumerate(kernel.cells)]
+        code, arrays = kernel.compiled, kernel.arrays
+        return job_operation(
+            Job(code, words, kernel.size, kernel.shared, relocations, alive=arrays)
         )
-        job = Job(kernel.compiled, record, kernel.size, kernel.shared, patches, alive=kernel.arrays)
-        return job_operation(job)
     context, alive = addressof(kernel.compiled.context), (kernel.compiled, kernel.arrays)
     return Operation(kernel.compiled.address, kernel.record, (context, 0, kernel.size), alive)
 
 
-def _shared_sort(sort: RowSort, operation: Operation) -> Operation:
-    """Return a sort as a job of threads, which share the rows."""
+def _accumulates(accumulation: Accumulation) -> bool:
+    """Whether the kernel of an accumulation is compiled, now."""
+    accumulations(False).compile(kind_of(accumulation))
+    return kind_of(accumulation) in accumulations(False).kernels
+
+
+def _sort_operation(sort: RowSort) -> Operation:
+    """Return a sort of rows; several threads share the rows."""
+    operation = sort_operation(sort)
+    assert operation
+    if sort.threads == 1:
+        return operation
     block = -(-sort.rows // (COST.RANGES_PER_THREAD * sort.threads))
     _, table = operation.alive
     kernel = SequenceCode(operation.function, table, operation.alive)
-    record, shared = np.zeros(2, np.int64), shared_ranges(block, sort.threads - 1)
-    return job_operation(Job(kernel, record, sort.rows, shared, [(0, 0), (1, 1)]))
+    words, shared = np.zeros(2, np.int64), shared_ranges(block, sort.threads - 1)
+    return job_operation(Job(kernel, words, sort.rows, shared, [(0, 0), (1, 1)]))
 
 
 def matrices_kernel(product: Product) -> tuple[SequenceCode, int]:
@@ -402,6 +346,13 @@ def _batch(product: Product) -> tuple[int, list[int]] | None:
     return count, steps
 
 
+def _multiplies(dtype: Storage, shared: Product | None) -> bool:
+    """Whether products of a dtype have NumPy's bits, and compile the code of a shared one."""
+    if shared:
+        _shared_products().compile(_kind(shared))
+    return multiplies_as_numpy(dtype)
+
+
 @cache
 def multiplies_as_numpy(dtype: Storage) -> bool:
     """Whether the inner loop of np.matmul has the bits of np.matmul, for a dtype.
@@ -439,3 +390,27 @@ def _is_numpys(
         if np.asarray(result).tobytes() != expected.tobytes():
             return False
     return True
+
+
+OPERATIONS: dict[type, OperationKind] = {
+    Product: OperationKind(
+        lambda product: (product.dtype, product if product.threads > 1 else None),
+        _multiplies,
+        _product_operation,
+    ),
+    ColumnFold: OperationKind(
+        lambda fold: (fold.name, fold.dtype, fold.space.lanes), can_fold, fold_operation
+    ),
+    ColumnStart: OperationKind(lambda _: (), fold_code, start_operation),
+    ColumnMean: OperationKind(lambda mean: (mean.dtype,), mean_code, mean_operation),
+    LeafJoin: OperationKind(lambda join: (join.name, join.dtype), join_code, join_operation),
+    Accumulation: OperationKind(
+        lambda accumulation: (accumulation,),
+        _accumulates,
+        lambda accumulation: job_operation(accumulations(False).job(accumulation)),
+    ),
+    RowSort: OperationKind(lambda sort: (sort.dtype,), sorts_as_numpy, _sort_operation),
+    ElementMoves: OperationKind(lambda moves: (moves.size,), move_code, move_operation),
+    LoopRun: OperationKind(lambda _: (), loop_code, loop_operation),
+}
+"""The kinds of operations besides kernels and jobs."""

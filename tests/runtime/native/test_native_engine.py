@@ -8,14 +8,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from ctypes import Structure
 from typing import Any
 
 import pytest
 
 from graphir.runtime import Program
 from graphir.runtime.native import background, probe
-from graphir.runtime.native.drivers.records import record
+from graphir.runtime.native.drivers.records import Record, record
 from graphir.runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import (
     fails,
@@ -143,16 +142,8 @@ def test_entries_alone_may_fail(
 ) -> None:
     from graphir.runtime.native.abi import numpy_structs
 
-    class OtherArrayObject(Structure):
-        references: int
-        type: int
-        data: int
-        dims: int
-        ndim: int
-        strides: int
-        base: int
-        dtype: int
-        flags: int
+    class OtherArrayObject(Record):
+        fields = "references type data dims ndim strides base dtype flags"
 
     monkeypatch.setattr(numpy_structs, "ArrayObject", record(OtherArrayObject))
     program = Program(chain(1), native="now")
