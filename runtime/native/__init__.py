@@ -90,7 +90,7 @@ class NativeTier:
     def loop(self, symbol: Symbol, program: Program, /) -> CompiledLoop:
         """Return an op of control flow as a loop over scalars (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.loops.scalar_loop import ScalarLoop
+            from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
 
         return ScalarLoop(symbol, program, self.now)
 
@@ -99,14 +99,14 @@ class NativeTier:
     ) -> Callable[[Any, Any], Any]:
         """Return the product of matrices of integers by machine code (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.calls.products import products
+            from graphir.runtime.native.array_ops.integer_products import products
 
         return functools.partial(products(self.now).product, multiply, dtype, threads)
 
     def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
         """Return the product of large matrices of floats, parts by a thread (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.calls.float_products import float_products
+            from graphir.runtime.native.array_ops.float_products import float_products
 
         return functools.partial(float_products(self.now).product, multiply, threads)
 
@@ -115,7 +115,7 @@ class NativeTier:
     ) -> Callable[[Any, Any], Any]:
         """Return the search in sorted vectors by machine code (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.calls.searches import searches
+            from graphir.runtime.native.array_ops.searches import searches
 
         return functools.partial(searches(self.now).search, search, side, threads)
 
@@ -124,7 +124,7 @@ class NativeTier:
     ) -> Callable[[Any], Any]:
         """Return an accumulation by machine code (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.calls.accumulations import accumulations
+            from graphir.runtime.native.array_ops.accumulations import accumulations
 
         return functools.partial(accumulations(self.now).accumulate, accumulate, what)
 
@@ -145,7 +145,7 @@ class NativeTier:
     ) -> Callable[..., Any] | None:
         """Return a built-in function that runs kernels and products (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.sequences import are_ready, sequence_entry
+            from graphir.runtime.native.drivers.sequences import are_ready, sequence_entry
 
         if not are_ready(parts, self.now):
             return None
@@ -169,7 +169,7 @@ class NativeTier:
                 self._column_time += perf_counter_ns() - start
                 return result
             with IMPORTS:
-                from graphir.runtime.native.columns.reductions import column_reductions
+                from graphir.runtime.native.column_reductions import column_reductions
 
             reduction = column_reductions(self.now, symbol.op.name, symbol.dtype)
             return reduction.reduce(reduce, symbol, space, shape, threads, x)
@@ -179,7 +179,7 @@ class NativeTier:
     def column_job(self, symbol: Symbol, space: ColumnSpace, threads: int, /) -> SharedJob | None:
         """Return a reduction of outer axes of a contiguous array as a job (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.columns.reductions import column_reductions
+            from graphir.runtime.native.column_reductions import column_reductions
 
         return column_reductions(self.now, symbol.op.name, symbol.dtype).ready_job(space, threads)
 

@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from graphir.runtime.native.casts import emit_conversion, emit_narrow
-from graphir.runtime.native.code import (
+from graphir.runtime.native.assembly import ConstantTable, Vectors, lane, splat, where
+from graphir.runtime.native.cast_emitters import emit_conversion, emit_narrow
+from graphir.runtime.native.functions import INLINE, inline
+from graphir.runtime.native.instruction_selection import (
     NarrowFunction,
     NativeConversion,
     as_complex,
     fused_multiply_add,
 )
-from graphir.runtime.native.functions import INLINE, inline
-from graphir.runtime.native.vectors import ConstantTable, Vectors, lane, splat, where
 from graphir.runtime.program.codegen.tracing import Storage, assign, select
 
 UnaryEmitter: TypeAlias = Callable[[Any], Any]

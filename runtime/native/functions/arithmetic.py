@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from graphir.runtime.native.abi.loops import loop_of
-from graphir.runtime.native.vectors import where
+from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.assembly import where
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from graphir.runtime.native.assembly import where
 from graphir.runtime.native.functions.arithmetic import (
     all_lanes,
     avx512,
@@ -24,7 +25,6 @@ from graphir.runtime.native.functions.arithmetic import (
     fma,
     log_of_special,
 )
-from graphir.runtime.native.vectors import where
 
 _F64, _I64 = np.float64, np.int64
 
