@@ -164,6 +164,6 @@ class Vectors:
 def splat(value: Any, dtype: Storage) -> str:
     """Return the vector constant that has `value` in every lane."""
     element, bits = lane(dtype), int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
-    whole = f"i{8 * dtype.itemsize}"
-    constant = bits if element[0] == "i" else f"bitcast ({whole} {bits} to {element})"
+    integer = f"i{8 * dtype.itemsize}"
+    constant = bits if element[0] == "i" else f"bitcast ({integer} {bits} to {element})"
     return f"splat ({element} {constant})"

@@ -91,7 +91,7 @@ class ColumnReduction:
 
         def bind() -> Job:
             tile, ranges = self.tiles(space, threads)
-            records = np.array([[0, 0, *self.words(space, *each)] for each in ranges], np.int64)
+            records = np.array([[0, 0, *self.words(space, *lanes)] for lanes in ranges], np.int64)
             return tile_job(self.kernels[tile], records, 2, space, threads)
 
         job = lookup(self._jobs, (space, threads), bind, COST.KEPT_PLANS)
@@ -182,10 +182,10 @@ def columns_together(
     """
     count = space.lead * space.rows
     arrays = [*region.arrays, *outs]
-    sizes = [code.dtypes[each].itemsize * space.lanes for each in code.buffered]
-    room = max(1, COST.COLUMN_BLOCK // max(1, sum(sizes)))
+    sizes = [code.dtypes[register].itemsize * space.lanes for register in code.buffered]
+    block_rows = max(1, COST.COLUMN_BLOCK // max(1, sum(sizes)))
     places = len(arrays) + len(sizes)
-    record = [*[each.ctypes.data for each in arrays], *[0] * len(sizes), *region.record[places:]]
+    record = [*[array.ctypes.data for array in arrays], *[0] * len(sizes), *region.record[places:]]
     inner = [RowOperand(len(arrays) + k, k, 0, size) for k, size in enumerate(sizes)]
     kernels = [RowKernel(region, record, inner, region.size // count, count)]
     scratch = dict(zip(code.buffered, inner, strict=True))
@@ -212,9 +212,9 @@ def columns_together(
             words = [x, result.ctypes.data, *words]
             fold = PlacedKernel(kernel, words, (), (), count)
             kernels.append(RowKernel(fold, words, operands, 1, count))
-    table, calls = PhaseTable(kernels, room), list[RangeCall]()
+    table, calls = PhaseTable(kernels, block_rows), list[RangeCall]()
     for first, end in parts_of(space, 1, threads):
-        buffers = [np.empty(room * size, np.uint8) for size in sizes]
-        call = table.call([each.ctypes.data for each in buffers], (arrays, buffers))
+        buffers = [np.empty(block_rows * size, np.uint8) for size in sizes]
+        call = table.call([buffer.ctypes.data for buffer in buffers], (arrays, buffers))
         calls.append(call._replace(first=first, end=end))
     return calls

@@ -113,9 +113,11 @@ def tiles_of(
     `sizes` are the bytes of an element of each reduction.
     """
     registers = _REGISTERS if "avx512f" in features else _FEW_REGISTERS
-    most = max(1, (registers if cheap else min(registers, _CHEAP_REGISTERS)) // len(sizes))
+    vectors_per_tile = max(
+        1, (registers if cheap else min(registers, _CHEAP_REGISTERS)) // len(sizes)
+    )
     lanes = LINE // max(sizes)
-    count = -(-space.lanes // (most * lanes))
+    count = -(-space.lanes // (vectors_per_tile * lanes))
     if space.lead < threads and space.lanes >= threads * lanes:
         count = -(-count // threads) * threads
     least = space.lanes // count
@@ -137,7 +139,7 @@ def tile_kernel(
     lane to lane, `%st{k}`; and the bytes between leading elements of each result.
     """
     sums, vectors = list(enumerate(reductions)), range(tile.vectors)
-    both = [(k, each, v) for k, each in sums for v in vectors]
+    both = [(k, reduction, v) for k, reduction in sums for v in vectors]
     at, w = places + len(sums), tile.lanes
     entry, part = ["  %last_lane = sub i64 %count, " + str(w)], list[str]()
     for v in vectors:
@@ -161,13 +163,13 @@ def tile_kernel(
         ]
         offset = f"$(mul i64 %lead, %by_sum{k})"
         part.append(f"  %t{k} = getelementptr i8, ptr %sums{k}, i64 {offset}")
-    for k, each, v in both:
-        part.append(f"  %to{k}v{v} = getelementptr {each.kind}, ptr %t{k}, i64 %at{v}")
-        part.append(f"  %old{k}v{v} = load {each.kinds(w)}, ptr %to{k}v{v}, align 1")
+    for k, reduction, v in both:
+        part.append(f"  %to{k}v{v} = getelementptr {reduction.kind}, ptr %t{k}, i64 %at{v}")
+        part.append(f"  %old{k}v{v} = load {reduction.kinds(w)}, ptr %to{k}v{v}, align 1")
     row = [f"  %p{p} = phi ptr [ %b{p}, %part ], [ %q{p}, %joined ]" for p in range(places)]
-    for k, each, v in both:
+    for k, reduction, v in both:
         old, new = f"[ %old{k}v{v}, %part ]", f"[ %new{k}v{v}, %joined ]"
-        row.append(f"  %x{k}v{v} = phi {each.kinds(w)} {old}, {new}")
+        row.append(f"  %x{k}v{v} = phi {reduction.kinds(w)} {old}, {new}")
     names = {"entry": "\n".join(entry), "part": "\n".join(part), "row": "\n".join(row)}
     lines.append(_START.format(at=at, at1=at + 1, at2=at + 2, **names))
     for p in range(places):
@@ -177,9 +179,9 @@ def tile_kernel(
     values = [body(str(v)) for v in vectors]
     ends = [f"  %q{p} = getelementptr i8, ptr %p{p}, i64 %by_row{p}" for p in range(places)]
     last: list[str] = []
-    for k, each, v in both:
-        ends.append(f"  %new{k}v{v} = {each.join(f'%x{k}v{v}', values[v][k], w)}")
-        last.append(f"  store {each.kinds(w)} %new{k}v{v}, ptr %to{k}v{v}, align 1")
+    for k, reduction, v in both:
+        ends.append(f"  %new{k}v{v} = {reduction.join(f'%x{k}v{v}', values[v][k], w)}")
+        last.append(f"  store {reduction.kinds(w)} %new{k}v{v}, ptr %to{k}v{v}, align 1")
     lines.append(_END.format(joined="\n".join(ends), last="\n".join(last)))
 
 
@@ -236,7 +238,7 @@ class ColumnWriter(ModuleWriter):
 
     def kernel(self) -> Kernel:
         """Return the whole module."""
-        text, reductions = self.text, [each for _, each in self.columns]
+        text, reductions = self.text, [reduction for _, reduction in self.columns]
         text.width = self.tile.lanes
         self.same = self._constants()
         tile_kernel(self.tile, len(self.places), reductions, text.lines, self._values)
@@ -246,9 +248,9 @@ class ColumnWriter(ModuleWriter):
 
     def _values(self, vector: str) -> Sequence[str]:
         """Write the values of a vector of a row, and return those that are reduced."""
-        text, kinds = self.text, [each.kind for _, each in self.columns]
+        text, kinds = self.text, [reduction.kind for _, reduction in self.columns]
         value = self._vectors(vector, self.segments[0].vectors, ())
-        values = [value(base).view(each.dtype).name for base, each in self.columns]
+        values = [value(base).view(reduction.dtype).name for base, reduction in self.columns]
         if text.width > 1:
             return values
         pairs = zip(values, kinds, strict=True)  # a reduction of one lane takes scalars
@@ -298,10 +300,10 @@ def _steps_of(
 def kinds_of(steps: Sequence[Steps | None], sizes: Sequence[int]) -> tuple[Kind, ...] | None:
     """Return the kinds of inputs along the lanes; None if an input has several steps."""
     kinds: list[Kind] = []
-    for each, size in zip(steps, sizes, strict=True):
-        if each is None:
+    for step, size in zip(steps, sizes, strict=True):
+        if step is None:
             return None
-        kinds.append(each.lane // size if each.lane in (0, size) else None)
+        kinds.append(step.lane // size if step.lane in (0, size) else None)
     return tuple(kinds)
 
 
@@ -310,8 +312,8 @@ def records_of(
 ) -> NDArray[np.int64]:
     """Return the records of a kernel for ranges of lanes, without addresses."""
     addresses = [0] * (len(steps) + len(sums))
-    by = [*[each.row for each in steps], *[each.lead for each in steps]]
-    by += [*[each.lane for each in steps], *[each.strides[0] for each in sums]]
+    by = [*[step.row for step in steps], *[step.lead for step in steps]]
+    by += [*[step.lane for step in steps], *[reduction.strides[0] for reduction in sums]]
     return np.array(
         [[*addresses, first, end - first, space.rows, *by] for first, end in ranges], np.int64
     )

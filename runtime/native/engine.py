@@ -156,8 +156,8 @@ def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
         if old.words[0]:  # the clock algorithm: a kernel with recent use stays for another round
             old.words[0], _kernels[oldest] = 0, old
             continue
-        for each in list(old.users):
-            each.let_go(old)
+        for owner in list(old.users):
+            owner.let_go(old)
     _kernels[key] = entry
     return entry
 

@@ -110,8 +110,8 @@ class NativePrimitives(ArrayPrimitives):
 
 def fused_multiply_add(x: Any, y: Any, z: Any) -> Any:
     """Return x * y + z as a traced step, with one rounding where the processor has such code."""
-    tracer = next(each.tracer for each in (x, y, z) if isinstance(each, TracedKernel))
-    args = [tracer.read(each, _FLOAT64) for each in (x, y, z)]
+    tracer = next(term.tracer for term in (x, y, z) if isinstance(term, TracedKernel))
+    args = [tracer.read(term, _FLOAT64) for term in (x, y, z)]
     return tracer.emit(fused_multiply_add, args, _FLOAT64)
 
 
@@ -161,7 +161,7 @@ def structure(region: Region, materialized: Collection[int]) -> tuple[Any, ...]:
         places[symbol.index] = k
         attrs = [(name, repr(value)) for name, value in symbol.attrs.items()]
         entries.append((symbol.op, symbol.dtype, symbol.index in materialized, *attrs, *args))
-    settings = [(each.graph.tf32, each.graph.functions) for each in symbols[:1]]
+    settings = [(symbol.graph.tf32, symbol.graph.functions) for symbol in symbols[:1]]
     return len(region.symbols), region.axes, *settings, *entries
 
 
@@ -180,7 +180,7 @@ class NativeCode(RegionCode):
     def __init__(self, region: Any, materialized: Any) -> None:
         super().__init__(region, materialized, bits=False)
         output_bases = {self.bases[register] for register in self.outs.values()}
-        sums = [(register, each.op.name) for each, register in self.rows if is_reduced(each)]
+        sums = [(register, symbol.op.name) for symbol, register in self.rows if is_reduced(symbol)]
         self.sums = list(dict.fromkeys(sums))
         self.has_several_rows = len(region.shape) > (region.axes or 1)
         others = [register for symbol, register in self.rows if not is_reduced(symbol)]
@@ -190,11 +190,11 @@ class NativeCode(RegionCode):
             if self.bases[register] not in output_bases and register not in self.inputs
         ]
         self.results = [*self.outs.values(), *self.buffered]
-        sum_dtypes = [self.sum_dtype(*each) for each in self.sums]
+        sum_dtypes = [self.sum_dtype(*reduction) for reduction in self.sums]
         result_dtypes = [self.dtypes[register] for register in self.results]
         self.sizes = (
-            tuple([each.itemsize for each in result_dtypes]),
-            tuple([each.itemsize for each in sum_dtypes]),
+            tuple([dtype.itemsize for dtype in result_dtypes]),
+            tuple([dtype.itemsize for dtype in sum_dtypes]),
         )
         self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == sum_dtypes
         self.places = [*self.inputs.values(), *self.outs, *[symbol for symbol, _ in self.rows]]
@@ -203,7 +203,9 @@ class NativeCode(RegionCode):
     def calls(self) -> list[tuple[Any, str]]:
         """The functions of the instructions, with the code of the dtype of their first operand."""
         dtypes = self.dtypes
-        return [(each, dtypes[args[0]].char) for each, args, *_ in self.instructions if args]
+        return [
+            (function, dtypes[args[0]].char) for function, args, *_ in self.instructions if args
+        ]
 
     def sum_dtype(self, register: int, name: str) -> Storage:
         """Return the dtype of what the kernel stores for a reduction."""

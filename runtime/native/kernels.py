@@ -153,7 +153,9 @@ class Kernels:
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self._shared.kernels = {
-            kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
+            kinds: compiled
+            for kinds, compiled in self.compiled_kernels.items()
+            if compiled is not kernel
         }
         self._shared.numpy_time = 0.0
         self.jobs.clear()
@@ -222,9 +224,9 @@ class Kernels:
         kinds = self.kinds(step, values) if step else None
         if step and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        columns = [each for each in self.compiled_kernels if isinstance(each, ColumnKinds)]
+        columns = [key for key in self.compiled_kernels if isinstance(key, ColumnKinds)]
         kinds_compiled = columns or ([*self.compiled_kernels] if kinds is None else [kinds])
-        if kinds_compiled and all(each in self.compiled_kernels for each in kinds_compiled):
+        if kinds_compiled and all(key in self.compiled_kernels for key in kinds_compiled):
             text = f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
             threads = self.threads(step) if step else 1
             return f"{text}, {threads} threads" if threads > 1 else text
@@ -404,8 +406,8 @@ class Kernels:
 
         Each thread gets several ranges, so that a slow thread takes fewer of them.
         """
-        most = min(COST.RANGES_PER_THREAD * threads, int(self.price(step) / COST.RANGE))
-        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
+        range_count = min(COST.RANGES_PER_THREAD * threads, int(self.price(step) / COST.RANGE))
+        return step.cut(step.size // (1 if threads == 1 else max(threads, range_count)) + 64)
 
     def _columns_job(
         self,
@@ -420,20 +422,22 @@ class Kernels:
         kinds = kinds_of(steps, [x.itemsize for x in arrays])
         if kinds is None:
             return None
-        cheap = all(each in ANY_LAYOUT for each, *_ in self.code.instructions)
-        sizes = [each.itemsize for each in sums]
+        cheap = all(function in ANY_LAYOUT for function, *_ in self.code.instructions)
+        sizes = [array.itemsize for array in sums]
         tile, ranges = tiles_of(space, threads, sizes, cheap, engine().processor().features)
         key = ColumnKinds(kinds[: len(self.code.inputs)], tuple(_names(step)), tile)
         if not (kernel := self.kernel(key)):
             return None
-        records = records_of(space, [each for each in steps if each], sums, ranges)
+        records = records_of(
+            space, [step_sizes for step_sizes in steps if step_sizes], sums, ranges
+        )
         return tile_job(kernel, records, len(arrays) + len(sums), space, threads)
 
     @lazy
     def _is_inline(self) -> bool:
         """Whether the region calls no inner loop of NumPy."""
         try:
-            return not any(each.loops for each in segments_of(self.code, self._extensions))
+            return not any(segment.loops for segment in segments_of(self.code, self._extensions))
         except UnsupportedError:
             return False
 
@@ -509,8 +513,12 @@ class Kernels:
     def cost(self) -> float:
         """The estimated nanoseconds per element, for the instructions and for the bytes moved."""
         code = self.code
-        bytes_moved = [each.dtype.storage.itemsize for each in (*code.inputs.values(), *code.outs)]
-        prices = [_price(each, code.dtypes[out].itemsize) for each, _, out, _ in code.instructions]
+        bytes_moved = [
+            symbol.dtype.storage.itemsize for symbol in (*code.inputs.values(), *code.outs)
+        ]
+        prices = [
+            _price(function, code.dtypes[out].itemsize) for function, _, out, _ in code.instructions
+        ]
         return COST.NATIVE_BYTE * sum(bytes_moved) + sum(prices)
 
     @lazy

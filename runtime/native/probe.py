@@ -161,8 +161,10 @@ def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
     features = engine().processor().features
     functions = set[str]()
     for call in calls:
-        required = [each for each in INLINE.get(call, ()) if each in features]
-        first = next((each for each in required if _has_the_bits_of_numpy(*call, each)), None)
+        required = [extension for extension in INLINE.get(call, ()) if extension in features]
+        first = next(
+            (extension for extension in required if _has_the_bits_of_numpy(*call, extension)), None
+        )
         functions |= {extension_of(*call, first)} if first else set()
     return features | functions
 

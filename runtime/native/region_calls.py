@@ -87,9 +87,9 @@ class KernelCall:
         """Return the function by which a thread runs the kernel on its ranges."""
         (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
         count = len(ranges) if trees else step.size // step.length
-        sums = {each: np.empty(count, code.sum_dtype(*each)) for each in code.sums}
+        sums = {reduction: np.empty(count, code.sum_dtype(*reduction)) for reduction in code.sums}
         lies = dict(zip(code.inputs, self.arrays, strict=True))
-        lies |= zip([code.bases[each] for each in code.outs.values()], outs, strict=True)
+        lies |= zip([code.bases[register] for register in code.outs.values()], outs, strict=True)
         reads: list[tuple[Taker, int, Operand | None]] = []
         for taker, (symbol, register) in zip(takers, code.rows, strict=True):
             if is_reduced(symbol):
@@ -100,8 +100,8 @@ class KernelCall:
                 None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
             )
             reads.append((taker, register, operand_laid))
-        addresses = [_address(each) for each in (*self.arrays, *outs)]
-        sum_addresses = [(_address(each), each.itemsize) for each in sums.values()]
+        addresses = [_address(array) for array in (*self.arrays, *outs)]
+        sum_addresses = [(_address(array), array.itemsize) for array in sums.values()]
         if self.has_threads:
             return self._share(addresses, sum_addresses, partition)
 
@@ -110,11 +110,14 @@ class KernelCall:
             buffers: dict[int, Array] = {}
             for i in numbers:
                 a, b = ranges[i]
-                if any(each.size < b - a for each in buffers.values()) or not buffers:
-                    buffers = {each: np.empty(b - a, code.dtypes[each]) for each in code.buffered}
+                if any(buffer.size < b - a for buffer in buffers.values()) or not buffers:
+                    buffers = {
+                        register: np.empty(b - a, code.dtypes[register])
+                        for register in code.buffered
+                    }
                 leaf = i - a // step.length if trees else 0
                 bases = addresses + [
-                    _address(each) - a * each.itemsize for each in buffers.values()
+                    _address(buffer) - a * buffer.itemsize for buffer in buffers.values()
                 ]
                 bases += [base + leaf * size for base, size in sum_addresses]
                 record[: len(bases)] = bases

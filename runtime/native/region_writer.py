@@ -173,8 +173,8 @@ class ModuleWriter:
         self.segments = segments_of(code, features)
         self.blocks = any(segment.loops for segment in self.segments)
         self.scratch = self._scratch()
-        room = sum(self.dtypes[base].itemsize for base in self.scratch)
-        self.block = min(COST.NATIVE_BLOCK, NATIVE_STACK // max(1, room) - NATIVE_VECTOR)
+        scratch_bytes = sum(self.dtypes[base].itemsize for base in self.scratch)
+        self.block = min(COST.NATIVE_BLOCK, NATIVE_STACK // max(1, scratch_bytes) - NATIVE_VECTOR)
         if self.block < NATIVE_BLOCK_LEAST:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
         self.text = Vectors(NATIVE_VECTOR, features)
@@ -184,12 +184,15 @@ class ModuleWriter:
     def kernel(self) -> Kernel:
         """Return the whole module, with a body by vectors and a body by elements."""
         text = self.text
-        for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
-            self._body(room)
+        for text.width, capacity in (
+            (NATIVE_VECTOR, self.block + NATIVE_VECTOR),
+            (1, NATIVE_VECTOR),
+        ):
+            self._body(capacity)
         if not self.blocks and rows_side_by_side(self.code, self.kinds.values()):
             self.side = NATIVE_SIDE
             self._body_of_several()
-        reductions = [each for _, each in self.sums]
+        reductions = [reduction for _, reduction in self.sums]
         lines = [*text.lines, *rows(len(self.places), reductions, self.block, self.side)]
         return Kernel(words_of("\n".join(lines)), tuple(text.context))
 
@@ -238,17 +241,17 @@ class ModuleWriter:
 
     # -- the body: the function that differs by region
 
-    def _body(self, room: int) -> None:
+    def _body(self, capacity: int) -> None:
         lines, width = self.text.lines, self.text.width
         probe = '"probe-stack"="inline-asm"'
         lines.append(_BODY.format(width=width, args=ARGS, probe=probe))
-        self._prologue(room)
+        self._prologue(capacity)
         lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else -1))
         before = "block"
         for number, segment in enumerate(self.segments):
             before = self._segment(number, segment, before)
         lines.append(_TAIL)
-        words = offsets([each for _, each in self.sums])
+        words = offsets([reduction for _, reduction in self.sums])
         for word, (base, reduction) in zip(words, self.sums, strict=False):
             at, _ = self._operand(base, "%begin", "0")
             to = f"$(getelementptr i64, ptr %sums, i64 {word})"
@@ -258,7 +261,7 @@ class ModuleWriter:
             lines.append(f"call void {call}")
         lines.append("ret void\n}")
 
-    def _prologue(self, room: int) -> None:
+    def _prologue(self, capacity: int) -> None:
         """Write the code that runs once per call of the body.
 
         It allocates scratch memory, loads addresses and strides, and fills vectors with constants
@@ -266,7 +269,7 @@ class ModuleWriter:
         """
         lines = self.text.lines
         for base, slot in self.scratch.items():
-            size = room * self.dtypes[base].itemsize
+            size = capacity * self.dtypes[base].itemsize
             lines.append(f"%s{slot} = alloca [{size} x i8], align 64")
         self._addresses()
         self.same = self._uniform()
@@ -298,8 +301,8 @@ class ModuleWriter:
             kind = lane(dtype)
             x = [text.op(f"load <1 x {kind}>, ptr %p{place}{row}, align 1") for row in self._rows()]
             lanes = [k for k in range(self.side) for _ in range(text.width // self.side)]
-            whole = text.concatenate(f"<1 x {kind}>", x)
-            name = text.shuffled(f"<{self.side} x {kind}>", whole, "poison", lanes)
+            vector = text.concatenate(f"<1 x {kind}>", x)
+            name = text.shuffled(f"<{self.side} x {kind}>", vector, "poison", lanes)
             same[base] = LlvmValue(text, name, dtype).view(self.dtypes[base])
         return same | self._constants()
 
@@ -324,7 +327,7 @@ class ModuleWriter:
             names = [value(base).view(reduction.dtype).name for base, reduction in self.sums]
             codes.append(VectorCode(text.lines, names))
         text.lines = lines
-        lines += body_of_several([each for _, each in self.sums], *codes)
+        lines += body_of_several([reduction for _, reduction in self.sums], *codes)
 
     def _segment(self, n: int, segment: Segment, before: str) -> str:
         """Write a segment after the basic block `before`, and return the label of its last block.
@@ -387,7 +390,7 @@ class ModuleWriter:
     def _load(self, base: int, n: int | str) -> str:
         """Return a vector of consecutive elements of a row."""
         text, dtype, kind = self.text, stored_type(self.dtypes[base]), self.kinds.get(base, 1)
-        element, whole, w = lane(dtype), text.of(lane(dtype)), text.width
+        element, vector_type, w = lane(dtype), text.of(lane(dtype)), text.width
         if isinstance(kind, ShortAxis):
             return short_axis_vector(text, element, f"%p{self.places[base]}", f"%at{n}", kind)
         at, stride = self._operand(base, f"%at{n}", f"%in{n}", base in self.kinds)
@@ -401,13 +404,13 @@ class ModuleWriter:
 
         def load(after: int) -> str:
             start = f"$(getelementptr {element}, ptr {at}, i64 {after})"
-            return text.op(f"load {whole}, ptr {start}, align 1")
+            return text.op(f"load {vector_type}, ptr {start}, align 1")
 
         if kind is None:
             vector = "poison"  # loads by element: the gather instructions of processors are slower
             for k in range(w):
                 x = f"$(load {element}, ptr {at}, align 1)"
-                vector = text.op(f"insertelement {whole} {vector}, {element} {x}, i64 {k}")
+                vector = text.op(f"insertelement {vector_type} {vector}, {element} {x}, i64 {k}")
                 at = text.op(f"getelementptr i8, ptr {at}, i64 {stride}")
             return vector
         if kind == 1:
@@ -485,10 +488,10 @@ def short_axis_vector(text: Vectors, element: str, row: str, at: str, axis: Shor
     word = text.op(f"trunc i64 {place} to i32")
     words = text.op(f"insertelement {integers} poison, i32 {word}, i64 0")
     places = text.shuffled(integers, words, "poison", [0] * width)
-    result, whole = vectors[0], text.of(element)
+    result, vector_type = vectors[0], text.of(element)
     for k, vector in enumerate(vectors[1:], 1):
         is_here = f"{text.of('i1')} $(icmp eq {integers} {places}, splat (i32 {k}))"
-        result = text.op(f"select {is_here}, {whole} {vector}, {whole} {result}")
+        result = text.op(f"select {is_here}, {vector_type} {vector}, {vector_type} {result}")
     return result
 
 

@@ -180,17 +180,19 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
     """
     places = first + len(reductions)
     names = {"args": ARGS, "places": places, "words": places + 1, "P": f"<{places} x i64>"}
-    several = [each.extreme for each in reductions if each.is_place]
-    for each in {each.function: each for each in (*several, *reductions)}.values():
-        long = "$(icmp ugt i64 %upper, 128)" if each.is_sum else "false"
-        yield _halves(each.function, "ptr %x", long, each.leaf(), [each])
+    several = [reduction.extreme for reduction in reductions if reduction.is_place]
+    for reduction in {
+        reduction.function: reduction for reduction in (*several, *reductions)
+    }.values():
+        long = "$(icmp ugt i64 %upper, 128)" if reduction.is_sum else "false"
+        yield _halves(reduction.function, "ptr %x", long, reduction.leaf(), [reduction])
     long = f"$(icmp ugt i64 %n, {block})" if reductions else "false"
     yield _halves("tree", ARGS, long, _BODY, reductions)
     yield _ADDRESS.format(**names)
     several = ""
     if side > 1:
-        most = 128 if any(each.is_sum for each in reductions) else 1 << 30
-        long = f"$(icmp ugt i64 %n, {most})"
+        longest = 128 if any(reduction.is_sum for reduction in reductions) else 1 << 30
+        long = f"$(icmp ugt i64 %n, {longest})"
         leaf = f"  call void @bodies({ARGS}, i64 %begin, i64 %n, ptr %sums)"
         yield _halves("trees", ARGS, long, leaf, reductions, side)
         several = _several(first, reductions, places, side)
@@ -215,8 +217,8 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
         elements=", [ %elements, %together ]" if several else "",
         no_others=", [ %rest, %together ]" if several else "",
         finished="\n".join(
-            _finish(at, first + k, each)
-            for k, (at, each) in enumerate(zip(offsets(reductions), reductions, strict=False))
+            _finish(at, first + k, reduction)
+            for k, (at, reduction) in enumerate(zip(offsets(reductions), reductions, strict=False))
         ),
     )
 
@@ -229,12 +231,12 @@ def _several(first: int, reductions: Sequence[Reduction], places: int, side: int
         to = f"$(getelementptr i64, ptr %now, i64 {k * places})"
         addresses.append(f"  call void @address(ptr %record, i64 {element}, ptr {to})")
     lines: list[str] = []
-    for k, (at, each) in enumerate(zip(offsets(reductions), reductions, strict=False)):
-        kind, result_type = each.kinds(side), "i64" if each.is_place else each.kind
-        if each.is_place:
+    for k, (at, reduction) in enumerate(zip(offsets(reductions), reductions, strict=False)):
+        kind, result_type = reduction.kinds(side), "i64" if reduction.is_place else reduction.kind
+        if reduction.is_place:
             kind, total = f"<{side} x i64>", f"$(get <{side} x i64>, %sums[{side * (at + 1)}])"
         else:
-            total = total_of(each, f"$(get {kind}, %sums[{side * at}])", "%lengths", side)
+            total = total_of(reduction, f"$(get {kind}, %sums[{side * at}])", "%lengths", side)
         lines.append(f"  %all{k} = freeze {kind} {total}")
         for row in range(side):
             result = f"$(extractelement {kind} %all{k}, i64 {row})"
@@ -272,45 +274,45 @@ def body_of_several(
     eight elements are computed element by element.
     """
     both, side, lanes = list(enumerate(reductions)), NATIVE_SIDE, 8 * NATIVE_SIDE
-    sums = [(k, each) for k, each in both if each.is_sum]
+    sums = [(k, reduction) for k, reduction in both if reduction.is_sum]
     yield "br i1 $(icmp ult i64 %n, 8), label %one, label %eight\neight:"
     yield "%i8 = phi i64 [ 0, %entry ], [ %next8, %last8 ]"
     yield from _phis(both, lanes, "%a", "%y", "entry", "last8")
     yield "%offset8 = call i64 @llvm.umin(i64 %i8, i64 $(sub i64 %n, 8))"
     yield from ("%at8 = add i64 %begin, %offset8", *eights.lines, "br label %last8\nlast8:")
     yield "%next8 = add i64 %i8, 8"
-    for k, each in both:
-        yield from each.step(f"%y{k}p", f"%a{k}p", eights.names[k], "%offset8", lanes)
+    for k, reduction in both:
+        yield from reduction.step(f"%y{k}p", f"%a{k}p", eights.names[k], "%offset8", lanes)
     yield "br i1 $(icmp ult i64 %next8, %n), label %eight, label %lanes\nlanes:"
     if sums:
         yield "%rest = and i64 %n, 7"
         yield "%is_whole = icmp eq i64 %rest, 0"
-    for k, each in sums:
-        kind = each.kinds(lanes)
+    for k, reduction in sums:
+        kind = reduction.kinds(lanes)
         yield f"%s{k}p0 = select i1 %is_whole, {kind} %y{k}p0, {kind} %a{k}p0"
-    for k, each in both:
-        state = f"%{'s' if each.is_sum else 'y'}{k}p"
-        yield from each.across_lanes(f"%l{k}p", state, lanes, side)
+    for k, reduction in both:
+        state = f"%{'s' if reduction.is_sum else 'y'}{k}p"
+        yield from reduction.across_lanes(f"%l{k}p", state, lanes, side)
     yield from _rest(sums, eights.names)
     yield "one:"
     yield "%i1 = phi i64 [ 0, %entry ], [ %next1, %last1 ]"
     yield from _phis(both, side, "%t", "%u", "entry", "last1")
     yield "br i1 $(icmp ult i64 %i1, %n), label %more, label %ones\nmore:"
     yield from ("%at1 = add i64 %begin, %i1", *ones.lines, "br label %last1\nlast1:")
-    for k, each in both:
-        yield from each.step(f"%u{k}p", f"%t{k}p", ones.names[k], "%i1", side)
+    for k, reduction in both:
+        yield from reduction.step(f"%u{k}p", f"%t{k}p", ones.names[k], "%i1", side)
     yield "%next1 = add i64 %i1, 1\nbr label %one\nones:"
-    for k, each in both:
-        yield from each.across_lanes(f"%o{k}p", f"%t{k}p", side, side)
+    for k, reduction in both:
+        yield from reduction.across_lanes(f"%o{k}p", f"%t{k}p", side, side)
     yield "br label %exit\nexit:"
-    for k, each in both:
-        for p, kind in enumerate(each.results(side)):
+    for k, reduction in both:
+        for p, kind in enumerate(reduction.results(side)):
             sources = [f"[ %o{k}p{p}, %ones ]", f"[ %l{k}p{p}, %lanes ]"]
             if sums:
-                sources.append(f"[ {f'%f{k}p7' if each.is_sum else f'%l{k}p{p}'}, %add7 ]")
+                sources.append(f"[ {f'%f{k}p7' if reduction.is_sum else f'%l{k}p{p}'}, %add7 ]")
             yield f"%e{k}p{p} = phi {kind} {', '.join(sources)}"
-    for at, (k, each) in zip(offsets(reductions), both, strict=False):
-        yield from each.puts(at, f"%e{k}p", side)
+    for at, (k, reduction) in zip(offsets(reductions), both, strict=False):
+        yield from reduction.puts(at, f"%e{k}p", side)
     yield "ret void\n}"
 
 
@@ -329,16 +331,16 @@ def _rest(sums: Sequence[tuple[int, Reduction]], names: Sequence[str]) -> Iterat
     for number in range(1, 8):
         yield f"add{number}:"
         before = [f"%{'l' if number == 1 else 'b'}{k}p{number - 1}" for k, _ in sums]
-        for (k, each), total in zip(sums, before, strict=True):
+        for (k, reduction), total in zip(sums, before, strict=True):
             if number > 1:
                 sources = f"[ %l{k}p0, %lanes ], [ %f{k}p{number - 1}, %add{number - 1} ]"
-                yield f"{total} = phi {each.kinds(side)} {sources}"
+                yield f"{total} = phi {reduction.kinds(side)} {sources}"
         places = ", ".join(f"i32 {8 * row + number}" for row in range(side))
-        for (k, each), total in zip(sums, before, strict=True):
-            kind = each.kinds(8 * side)
+        for (k, reduction), total in zip(sums, before, strict=True):
+            kind = reduction.kinds(8 * side)
             vectors = f"{kind} {names[k]}, {kind} poison"
             element = f"$(shufflevector {vectors}, <{side} x i32> <{places}>)"
-            yield f"%f{k}p{number} = {each.join(total, element, side)}"
+            yield f"%f{k}p{number} = {reduction.join(total, element, side)}"
         yield f"br label {f'%add{number + 1}' if number < 7 else '%exit'}"
 
 
@@ -351,8 +353,8 @@ def _phis(
     last: str,
 ) -> Iterator[str]:
     """Yield the registers of a loop at the start of its block."""
-    for k, each in reductions:
-        for p, (kind, start) in enumerate(each.registers(lanes)):
+    for k, reduction in reductions:
+        for p, (kind, start) in enumerate(reduction.registers(lanes)):
             sources = f"[ {start}, %{entry} ], [ {following}{k}p{p}, %{last} ]"
             yield f"{state}{k}p{p} = phi {kind} {sources}"
 
@@ -367,8 +369,8 @@ def _halves(
     places = offsets(reductions)
     joins = [
         line
-        for at, each in zip(places, reductions, strict=False)
-        for line in each.joins(side * at, side)
+        for at, reduction in zip(places, reductions, strict=False)
+        for line in reduction.joins(side * at, side)
     ]
     names = {"of": of, "args": args, "long": long, "leaf": leaf}
     return _HALVES.format(**names, count=side * places[-1], added="\n".join(joins))

@@ -133,7 +133,7 @@ PLACES = {"argmax": "max", "argmin": "min"}
 
 def offsets(reductions: Sequence[Reduction]) -> list[int]:
     """Return the first word of each reduction in the results, and the number of words."""
-    return [0, *accumulate(each.words for each in reductions)]
+    return [0, *accumulate(reduction.words for reduction in reductions)]
 
 
 class Reduction(NamedTuple):
@@ -275,14 +275,14 @@ class Reduction(NamedTuple):
         if self.is_place:
             return self._leaf_of_places()
         before, joins, after = list[str](), list[str](), list[str]()
-        for k, each in enumerate(self.parts):
-            kinds = each.kinds(64)
-            sources = f"[ splat ({each.kind} {each.zero}), %leaf ], [ %s{k}, %vector ]"
+        for k, part in enumerate(self.parts):
+            kinds = part.kinds(64)
+            sources = f"[ splat ({part.kind} {part.zero}), %leaf ], [ %s{k}, %vector ]"
             before.append(f"  %r{k} = phi {kinds} {sources}")
-            joins.append(f"  %s{k} = {each.join(f'%r{k}', self.bits('%r_next', 64), 64)}")
+            joins.append(f"  %s{k} = {part.join(f'%r{k}', self.bits('%r_next', 64), 64)}")
             after.append(f"  %l{k} = phi {kinds} {sources}")
-        for k, each in enumerate(self.parts):
-            across = f"call {each.kind} @llvm.vector.reduce.{each.across}({each.kinds(64)} %l{k})"
+        for k, part in enumerate(self.parts):
+            across = f"call {part.kind} @llvm.vector.reduce.{part.across}({part.kinds(64)} %l{k})"
             after.append(f"  %p{k} = {across}")
         return _LANES.format(
             T=self.kind,
@@ -403,7 +403,7 @@ class Reduction(NamedTuple):
             keys = self.keys
             start = f"splat ({keys.kind} {keys.zero})"
             return (keys.kinds(lanes), start), (f"<{lanes} x {self._place}>", "zeroinitializer")
-        return [(each.kinds(lanes), f"splat ({each.kind} {each.zero})") for each in self.parts]
+        return [(part.kinds(lanes), f"splat ({part.kind} {part.zero})") for part in self.parts]
 
     @property
     def _place(self) -> str:

@@ -68,8 +68,8 @@ def stride_layout(
     kernel reads copies, in which several rows are one; a broadcast operand is repeated in its copy.
     The answer is None if copies do not help either.
     """
-    most = COST.SHORT_AXIS, COST.PERIOD
-    return _layout(shape, axes, inputs, result_sizes, short, results, most)
+    limits = COST.SHORT_AXIS, COST.PERIOD
+    return _layout(shape, axes, inputs, result_sizes, short, results, limits)
 
 
 @lru_cache(KEPT_LAYOUTS)
@@ -80,10 +80,10 @@ def _layout(
     result_sizes: ResultSizes,
     short: int,
     results: tuple[Operand, ...],
-    most: tuple[int, int],
+    limits: tuple[int, int],
 ) -> StrideLayout | None:
-    """Return the layout of `stride_layout`; `most` are SHORT_AXIS and PERIOD."""
-    short_axis, most_period = most
+    """Return the layout of `stride_layout`; `limits` are SHORT_AXIS and PERIOD."""
+    short_axis, most_period = limits
     layout = _rows(shape, axes, inputs, result_sizes, short, results)
     if layout is None and not (axes or results):
         layout = _rows_of_short(shape, inputs, result_sizes, short, short_axis)
@@ -137,14 +137,14 @@ def _rows(
 
 
 def _rows_of_short(
-    shape: Shape, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int, most: int
+    shape: Shape, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int, longest: int
 ) -> StrideLayout | None:
     """Return the layout whose row merges a short last axis with axes before it; None if unfit.
 
-    The short axis has `most` elements at most.
+    The short axis has at most `longest` elements.
     Each input is contiguous along the row, or broadcast along the short axis or to all axes before.
     """
-    if len(shape) < 2 or not 1 < shape[-1] <= most:
+    if len(shape) < 2 or not 1 < shape[-1] <= longest:
         return None
     size = shape[-1]
     operands = [*inputs, *[_whole(shape, n) for n in result_sizes[0]]]
@@ -205,12 +205,12 @@ def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     return count if stride == count * size and count in KINDS.get(size, OTHER_KINDS) else None
 
 
-def _period(shape: Shape, own: Shape, most: int) -> int:
-    """Return the period of a broadcast operand in elements, if it is at most `most`; else 0."""
+def _period(shape: Shape, own: Shape, longest: int) -> int:
+    """Return the period of a broadcast operand in elements, if it is at most `longest`; else 0."""
     while own and own[0] == 1:
         own = own[1:]
     repeats, size = own == shape[len(shape) - len(own) :], math.prod(own)
-    return size if repeats and len(own) < len(shape) and 1 < size <= most else 0
+    return size if repeats and len(own) < len(shape) and 1 < size <= longest else 0
 
 
 def _whole(shape: Shape, size: int) -> Operand:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.drivers.jobs import Job
+from graphir.runtime.native.drivers.records import Record, record, with_numbers, words_of_records
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
@@ -45,11 +46,11 @@ class AccumulationKind(NamedTuple):
 _TEXT = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
-  %source = get ptr, %record[0]
-  %result = get ptr, %record[1]
-  %length = get i64, %record[2]
-  %lines = get i64, %record[3]
-  %chunks = get i64, %record[4]
+  %source = get ptr, %record[LinesRecord.source]
+  %result = get ptr, %record[LinesRecord.result]
+  %length = get i64, %record[LinesRecord.length]
+  %lines = get i64, %record[LinesRecord.lines]
+  %chunks = get i64, %record[LinesRecord.chunks]
   %matrix = mul i64 %length, %lines
   %last = sub i64 %lines, {lanes}
   br label %next
@@ -81,18 +82,26 @@ done{n}:
   br label %next"""
 
 
-def accumulation_kernel(kind: AccumulationKind) -> Kernel:
-    """Return the kernel of a kind of accumulation, which takes vectors of lines.
+@record
+class LinesRecord(Record):
+    """The addresses of the operand and the result, and the elements of a line.
 
-    Its record has the addresses of the operand and the result, the elements of a line, the number
-    of neighbouring lines, and the vectors that have these. The last of them may overlap another.
+    Then come the number of neighbouring lines, and the vectors that have these. The last of the
+    vectors may overlap another.
     """
+
+    fields = "source result length lines chunks"
+
+
+def accumulation_kernel(kind: AccumulationKind) -> Kernel:
+    """Return the kernel of a kind of accumulation, which takes vectors of lines."""
     side = _SIDE if kind.lanes <= _NARROW else 1
     sizes = dict.fromkeys((side, 1))
     names = {"lanes": kind.lanes, "side": side}
     nexts = "".join(f", [ %e{n}, %done{n} ]" for n in sizes)
     groups = "\n".join(_group(kind, n) for n in sizes)
-    return Kernel(words_of(_TEXT.format(**names, nexts=nexts, groups=groups)), ())
+    text = _TEXT.format(**names, nexts=nexts, groups=groups)
+    return Kernel(words_of(with_numbers(text, LinesRecord)), ())
 
 
 def _group(kind: AccumulationKind, n: int) -> str:
@@ -119,7 +128,7 @@ def _group(kind: AccumulationKind, n: int) -> str:
             f"  store {vector} %t{own}, ptr {to}, align 1",
         ]
     lines = {"starts": starts, "phis": phis, "steps": steps}
-    return _GROUP.format(n=n, **{name: "\n".join(each) for name, each in lines.items()})
+    return _GROUP.format(n=n, **{name: "\n".join(text) for name, text in lines.items()})
 
 
 class Accumulations(PaidKernels[AccumulationKind, None]):
@@ -130,45 +139,45 @@ class Accumulations(PaidKernels[AccumulationKind, None]):
         self._jobs: dict[Accumulation, Job] = {}
 
     def accumulate(
-        self, accumulate: Callable[[Array], Array], what: Accumulation, x: Array
+        self, accumulate: Callable[[Array], Array], accumulation: Accumulation, x: Array
     ) -> Array:
         """Return an accumulation of a contiguous array; `accumulate` does the same in NumPy."""
-        kind = kind_of(what)
+        kind = kind_of(accumulation)
         if not self.kernel(kind):
             return self.by_numpy(kind, accumulate, x)
         result = np.empty(x.shape, x.dtype)
-        self.job(what).run([x.ctypes.data, result.ctypes.data])
+        self.job(accumulation).run([x.ctypes.data, result.ctypes.data])
         return result
 
     def compiled(self, kind: AccumulationKind) -> tuple[Any, None]:
         """Return the kernel of a kind."""
         return engine().Compiled(accumulation_kernel(kind)), None
 
-    def job(self, what: Accumulation) -> Job:
+    def job(self, accumulation: Accumulation) -> Job:
         """Return an accumulation as a job; its kernel is compiled."""
-        job = lookup(self._jobs, what, lambda: self._bound(what), COST.KEPT_PLANS)
+        job = lookup(self._jobs, accumulation, lambda: self._bound(accumulation), COST.KEPT_PLANS)
         assert job
         return job
 
-    def _bound(self, what: Accumulation) -> Job:
-        kind, (lead, length, lines) = kind_of(what), what.space
+    def _bound(self, accumulation: Accumulation) -> Job:
+        kind, (lead, length, lines) = kind_of(accumulation), accumulation.space
         entry = self.kernels[kind]
         assert entry
         chunks = -(-lines // kind.lanes)
-        size, price = lead * chunks, math.prod(what.space) * COST.ACCUMULATION_STEP
-        threads = what.threads if price > COST.NATIVE_SECOND_THREAD else 1
+        size, price = lead * chunks, math.prod(accumulation.space) * COST.ACCUMULATION_STEP
+        threads = accumulation.threads if price > COST.NATIVE_SECOND_THREAD else 1
         ranges = threads * COST.RANGES_PER_THREAD if threads > 1 else 1
         block = -(-size // (ranges * _SIDE)) * _SIDE
-        record = np.array([0, 0, length, lines, chunks], np.int64)
+        words = words_of_records([LinesRecord(0, 0, length, lines, chunks)])
         shared = shared_ranges(block, min(threads, -(-size // block)) - 1)
-        return Job(entry[0], record, size, shared, [(0, 0), (1, 1)])
+        return Job(entry[0], words, size, shared, [(0, 0), (1, 1)])
 
 
-def kind_of(what: Accumulation) -> AccumulationKind:
+def kind_of(accumulation: Accumulation) -> AccumulationKind:
     """Return the kind of an accumulation."""
-    lanes = min(_LANES, 1 << what.space.lanes.bit_length() - 1)
-    name = {"cumulative_sum": "sum", "cumulative_prod": "prod"}[what.name]
-    return AccumulationKind(Reduction(name, what.dtype), lanes)
+    lanes = min(_LANES, 1 << accumulation.space.lanes.bit_length() - 1)
+    name = {"cumulative_sum": "sum", "cumulative_prod": "prod"}[accumulation.name]
+    return AccumulationKind(Reduction(name, accumulation.dtype), lanes)
 
 
 @cache

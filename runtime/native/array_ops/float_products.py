@@ -148,7 +148,7 @@ class FloatProducts(PaidKernels[FloatProduct, Job]):
         if not result.flags.c_contiguous:
             return multiply(x, y, layout, out)
         _, job = entry
-        job.run([each.ctypes.data for each in (left, right, result)])
+        job.run([array.ctypes.data for array in (left, right, result)])
         return result
 
     def compiled(self, kind: FloatProduct) -> tuple[Driver, Job] | None:
@@ -158,13 +158,15 @@ class FloatProducts(PaidKernels[FloatProduct, Job]):
         random = np.random.default_rng(0)
         shapes = kind.left[-_MATRIX:], kind.right[-_MATRIX:]
         strides = kind.left_strides[-_MATRIX:], kind.right_strides[-_MATRIX:]
-        x, y = (_random(random, kind.dtype, *each) for each in zip(shapes, strides, strict=True))
+        x, y = (
+            _random(random, kind.dtype, *layout) for layout in zip(shapes, strides, strict=True)
+        )
         correct = np.matmul(x, y)
         result, parts = np.empty_like(correct), _parts(kind)
         for blocks in dict.fromkeys(_blocks(shapes[0][-1])):
             test = _job(FloatProduct(kind.dtype, *shapes, *strides, parts), blocks)
             assert test
-            test.run([each.ctypes.data for each in (x, y, result)])
+            test.run([array.ctypes.data for array in (x, y, result)])
             if result.tobytes() == correct.tobytes():
                 job = _job(kind, blocks)
                 return job and (_driver(), job)
@@ -195,11 +197,11 @@ def _random(
 def _blocks(terms: int) -> Iterator[tuple[int, ...]]:
     """Yield the blocks of terms that a product may have: one call, or those of several threads."""
     yield (terms,)
-    for most in _BLOCKS:
-        whole = max(0, terms // most - 1)
-        rest = terms - whole * most
-        if rest > most:
-            yield (*[most] * whole, (rest + 1) // 2, rest // 2)
+    for block in _BLOCKS:
+        count = max(0, terms // block - 1)
+        rest = terms - count * block
+        if rest > block:
+            yield (*[block] * count, (rest + 1) // 2, rest // 2)
 
 
 def _parts(kind: FloatProduct) -> int:

@@ -26,6 +26,13 @@ from numpy.typing import NDArray
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.drivers.jobs import Job, job_of_calls
+from graphir.runtime.native.drivers.records import (
+    Record,
+    record,
+    with_numbers,
+    word,
+    words_of_records,
+)
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.blocks import Range, Uniform
@@ -114,15 +121,15 @@ class ProductCode(NamedTuple):
 _START = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
-  %a = get ptr, %record[0]
-  %b = get ptr, %record[1]
-  %c = get ptr, %record[2]
-  %scratch = get ptr, %record[3]
-  %terms = get i64, %record[4]
-  %height = get i64, %record[5]
-  %width = get i64, %record[6]
-  %pitch = get i64, %record[7]
-  %apart = get i64, %record[8]
+  %a = get ptr, %record[ProductRecord.left]
+  %b = get ptr, %record[ProductRecord.right]
+  %c = get ptr, %record[ProductRecord.result]
+  %scratch = get ptr, %record[ProductRecord.scratch]
+  %terms = get i64, %record[ProductRecord.terms]
+  %height = get i64, %record[ProductRecord.height]
+  %width = get i64, %record[ProductRecord.width]
+  %pitch = get i64, %record[ProductRecord.left_pitch]
+  %right_pitch = get i64, %record[ProductRecord.right_pitch]
   %tiles = udiv i64 $(add i64 %height, {less_rows}), {rows}
   %steps = udiv i64 $(add i64 %terms, {less_group}), {group}
   %last_row = sub i64 %height, {rows}
@@ -131,8 +138,7 @@ entry:
 panel:
   %number = phi i64 [ %first, %entry ], [ %number1, %last ]
   %column = call i64 @llvm.umin(i64 $(mul i64 %number, {columns}), i64 %last_column)"""
-"""The kernel up to a panel. %pitch has the bytes between rows of the left operand, and %apart those
-between rows, or columns, of the right operand."""
+"""The kernel up to a panel."""
 
 _COPY_ROWS = """\
   %source = getelementptr i{source}, ptr %b, i64 %column
@@ -153,7 +159,7 @@ tiling:
 repeats that row, where the left operand has zeros."""
 
 _COPY_COLUMNS = """\
-  %source = getelementptr i8, ptr %b, i64 $(mul i64 %column, %apart)
+  %source = getelementptr i8, ptr %b, i64 $(mul i64 %column, %right_pitch)
   %last_term = sub i64 %terms, {group}
   br label %line
 line:
@@ -176,7 +182,7 @@ copy:
   %i1 = add i64 %i, 1
   br i1 $(icmp ult i64 %i1, %steps), label %copy, label %lined
 lined:
-  %from1 = getelementptr i8, ptr %from, i64 %apart
+  %from1 = getelementptr i8, ptr %from, i64 %right_pitch
   %j1 = add i64 %j, 1
   br i1 $(icmp ult i64 %j1, {columns}), label %line, label %tiling
 tiling:
@@ -202,14 +208,20 @@ _MULTIPLY_PAIRS = """\
   %t{n} = add {vector} %s{n}, %p{n}"""
 
 
-class ProductWriter:
-    """The writer of the kernel of a code.
+@record
+class ProductRecord(Record):
+    """The record of a kernel: addresses of the operands, the result and scratch memory for a panel.
 
-    The record of the kernel has the addresses of the left operand, the right one, the result and
-    the scratch memory of a panel, the terms of a sum, the rows and columns of the result, and the
-    bytes between rows of the left operand and between rows, or columns, of the right one. Rows of
-    the left operand end with zeros that fill a vector.
+    Then come the terms of a sum, the rows and columns of the result, the bytes between rows of the
+    left operand, and those between rows, or columns, of the right one. Rows of the left operand end
+    with zeros that fill a vector.
     """
+
+    fields = "left right result scratch terms height width left_pitch right_pitch"
+
+
+class ProductWriter:
+    """The writer of the kernel of a code, which reads a `ProductRecord`."""
 
     def __init__(self, code: ProductCode) -> None:
         self.code = code
@@ -247,7 +259,8 @@ class ProductWriter:
         self._store()
         if self.tile.bits == 8:
             self._add(BYTE_PRODUCT_TEXT.format(vector=self.vector, name=self._byte_product))
-        return Kernel(words_of("\n".join(self.lines)), ())
+        text = with_numbers("\n".join(self.lines), ProductRecord)
+        return Kernel(words_of(text), ())
 
     def _add(self, line: str) -> None:
         self.lines.append(line)
@@ -281,7 +294,7 @@ class ProductWriter:
             place = f"%k{g}"
             self._add(f"{place}_ = add i64 %k0, {g}")
             self._add(f"{place} = call i64 @llvm.umin(i64 {place}_, i64 %last_term)")
-        at = f"$(getelementptr i8, ptr %source, i64 $(mul i64 {place}, %apart))"
+        at = f"$(getelementptr i8, ptr %source, i64 $(mul i64 {place}, %right_pitch))"
         self._add(f"%e{g} = load <{self.tile.columns} x i{source}>, ptr {at}, align 1")
         return f"%e{g}", int(source)
 
@@ -342,7 +355,7 @@ class ProductWriter:
     def _byte_dot(self, name: str, acc: str, left: str, right: str) -> None:
         """Write the sum of accumulators and the products of bytes, the left operand's first."""
         factors = (left, right) if self.code.unsigned else (right, left)
-        arguments = ", ".join(f"{self.vector} {each}" for each in (acc, *factors))
+        arguments = ", ".join(f"{self.vector} {vector}" for vector in (acc, *factors))
         self._add(f"{name} = call {self.vector} {self._byte_product}({arguments})")
 
     def _splat(self, name: str, element: str) -> None:
@@ -449,14 +462,14 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         result = np.empty((*batch, left.shape[-2], right.shape[-1]), code.tile.accumulator)
         operands, terms = (left, right, result), x.shape[-1]
-        key = kernel, terms, threads, *[(each.shape, each.strides) for each in operands]
+        key = kernel, terms, threads, *[(array.shape, array.strides) for array in operands]
         bind = partial(_job, kernel, code, operands, terms, threads)
         job = lookup(self._jobs, key, bind, COST.KEPT_PLANS)
         assert job
         kernel.words[0] = 1
-        job.run([each.ctypes.data for each in operands])
-        whole = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
-        return whole.view(dtype) if whole.itemsize == dtype.itemsize else whole.astype(dtype)
+        job.run([array.ctypes.data for array in operands])
+        product = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
+        return product.view(dtype) if product.itemsize == dtype.itemsize else product.astype(dtype)
 
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel; the next use of its kind recompiles it."""
@@ -495,16 +508,16 @@ def _is_by_columns(y: Array) -> bool:
 
 _BYTE = 8
 _GROUP = 4
-"""The most steps that an instruction takes at once."""
+"""The largest number of steps that an instruction takes at once."""
 
 
 def element_bits(x: Array, y: Array, dtype: np.dtype[Any]) -> int:
     """Return the fewest bits of elements with which a product of x and y is right in a dtype."""
     is_narrow = all(
-        each.itemsize == 1
-        or _signed(each, dtype).dtype == np.int16
-        or magnitude_of(each, dtype) < 1 << 15
-        for each in (x, y)
+        operand.itemsize == 1
+        or _signed(operand, dtype).dtype == np.int16
+        or magnitude_of(operand, dtype) < 1 << 15
+        for operand in (x, y)
     )
     if is_narrow and dtype.itemsize > 4:
         is_narrow = magnitude_of(x, dtype) * magnitude_of(y, dtype) * x.shape[-1] < 1 << 31
@@ -524,15 +537,15 @@ def _job(
     """Return the calls of a kernel for the operands of a tile and a result."""
     tile, (left, right, result) = code.tile, operands
     height, width = result.shape[-2:]
-    batch, sizes = result.shape[:-2], [each.shape[-2:] for each in operands]
+    batch, sizes = result.shape[:-2], [array.shape[-2:] for array in operands]
     stacks = [np.broadcast_to(x, (*batch, *n)) for x, n in zip(operands, sizes, strict=True)]
-    pitch, apart = left.strides[-2], right.strides[-1 if code.by_columns else -2]
+    pitch, right_pitch = left.strides[-2], right.strides[-1 if code.by_columns else -2]
     rows = pitch, 0, result.strides[-2]
     matrices = [*np.ndindex(batch)]
-    records: list[list[int]] = []
+    records: list[ProductRecord] = []
     ranges: list[Range] = []
-    most = COST.RANGE / COST.PRODUCT_TERM
-    parts = _parts(tile, len(matrices), left.shape[-2:], width, threads, most)
+    terms_per_part = COST.RANGE / COST.PRODUCT_TERM
+    parts = _parts(tile, len(matrices), left.shape[-2:], width, threads, terms_per_part)
     for number, (first, last), panels in parts:
         start, end = min(first * tile.rows, height - tile.rows), min(last * tile.rows, height)
         index = matrices[number]
@@ -540,17 +553,14 @@ def _job(
             start * row + sum(at * by for at, by in zip(index, stack.strides, strict=False))
             for stack, row in zip(stacks, rows, strict=True)
         ]
-        records.append([*places, 0, terms, end - start, width, pitch, apart])
+        records.append(ProductRecord(*places, 0, terms, end - start, width, pitch, right_pitch))
         ranges.append(panels)
     time = result.size * terms * COST.PRODUCT_TERM
     scratch = -(-terms // tile.group) * tile.columns * tile.accumulator.itemsize
     workers = threads if time > COST.NATIVE_SECOND_THREAD else 1
-    words = np.array(records, np.int64)
-    return job_of_calls(kernel, words, len(operands), ranges, workers, scratch, _SCRATCH)
-
-
-_SCRATCH = 3
-"""The word of a record that has the address of scratch memory."""
+    words = words_of_records(records).reshape(len(records), -1)
+    scratch_word = word(ProductRecord, "scratch")
+    return job_of_calls(kernel, words, len(operands), ranges, workers, scratch, scratch_word)
 
 
 def _left(x: Array, tile: ProductTile) -> Array:
@@ -596,17 +606,22 @@ Part: TypeAlias = tuple[int, Range, Range]
 
 @lru_cache(KEPT_LAYOUTS)
 def _parts(
-    tile: ProductTile, matrices: int, left: tuple[int, ...], width: int, threads: int, most: float
+    tile: ProductTile,
+    matrices: int,
+    left: tuple[int, ...],
+    width: int,
+    threads: int,
+    terms_per_part: float,
 ) -> list[Part]:
     """Return the parts of the work: a matrix, a range of tiles of rows, and a range of panels.
 
-    A part has about `most` terms.
+    A part has about `terms_per_part` terms.
     """
     panels, tiles = -(-width // tile.columns), -(-left[-2] // tile.rows)
     of_tile = tile.rows * left[-1] * tile.columns  # the terms of a tile
     few = matrices * panels < 2 * threads
-    rows = max(1, int(most / (of_tile * panels))) if few else tiles
-    columns = panels if few else max(1, int(most / (of_tile * tiles)))
+    rows = max(1, int(terms_per_part / (of_tile * panels))) if few else tiles
+    columns = panels if few else max(1, int(terms_per_part / (of_tile * tiles)))
     return [
         (number, rows_, columns_)
         for number in range(matrices)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import lane, words_of
 from graphir.runtime.native.drivers.jobs import share
+from graphir.runtime.native.drivers.records import Record, record, with_numbers, words_of_records
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
@@ -39,11 +40,11 @@ class SearchKind(NamedTuple):
 _TEXT = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
-  %line = get ptr, %record[0]
-  %values = get ptr, %record[1]
-  %places = get ptr, %record[2]
-  %size = get i64, %record[3]
-  %count = get i64, %record[4]
+  %line = get ptr, %record[SearchRecord.line]
+  %values = get ptr, %record[SearchRecord.values]
+  %places = get ptr, %record[SearchRecord.places]
+  %size = get i64, %record[SearchRecord.size]
+  %count = get i64, %record[SearchRecord.count]
   %last = sub i64 %count, {lanes}
   br label %block
 block:
@@ -83,12 +84,18 @@ exit:
 element is below NaN. The last block of values may overlap the one before."""
 
 
-def search_kernel(kind: SearchKind) -> Kernel:
-    """Return the kernel of a kind of search.
+@record
+class SearchRecord(Record):
+    """The addresses of the sorted vector, the values and the places, and two sizes.
 
-    Its record has the addresses of the sorted vector, the values and the places, and the sizes of
-    the vector and of the values. It takes blocks of values.
+    The sizes are those of the vector and of the values.
     """
+
+    fields = "line values places size count"
+
+
+def search_kernel(kind: SearchKind) -> Kernel:
+    """Return the kernel of a kind of search, which takes blocks of values."""
     sign = {"f": "fcmp u", "i": "icmp s"}.get(kind.dtype.kind, "icmp u")
     words = {
         "lanes": _LANES,
@@ -98,7 +105,7 @@ def search_kernel(kind: SearchKind) -> Kernel:
         "every": f"i32 {kind.dtype.itemsize}, <{_LANES} x i1> splat (i1 true)",
         "compare": f"{sign}{'lt' if kind.side == 'left' else 'le'}",
     }
-    return Kernel(words_of(_TEXT.format(**words)), ())
+    return Kernel(words_of(with_numbers(_TEXT.format(**words), SearchRecord)), ())
 
 
 class Searches(PaidKernels[SearchKind, None]):
@@ -134,10 +141,10 @@ def searches(now: bool) -> Searches:
 def run(kernel: Any, line: Array, values: Array, threads: int) -> Array:
     """Return the places (int64) of values in a sorted vector, found on at most some threads."""
     places = np.empty(values.shape, np.int64)
-    addresses = [each.ctypes.data for each in (line, values, places)]
-    record = np.array([*addresses, line.size, values.size], np.int64)
+    addresses = [array.ctypes.data for array in (line, values, places)]
+    words = words_of_records([SearchRecord(*addresses, line.size, values.size)])
     kernel.words[0] = 1
     pays = values.size * int(line.size).bit_length() * COST.SEARCH_STEP > COST.NATIVE_SECOND_THREAD
     helpers = threads - 1 if pays else 0
-    share(kernel, record, -(-values.size // _LANES), shared_ranges(COST.SEARCH_BLOCK, helpers))
+    share(kernel, words, -(-values.size // _LANES), shared_ranges(COST.SEARCH_BLOCK, helpers))
     return places

@@ -109,7 +109,7 @@ def with_numbers(text: str, *names: type[Structure] | type[IntEnum]) -> str:
     """Return assembly with numbers for the names of fields of records and of enumerations."""
     if not names:
         return text
-    by_name = {each.__name__: each for each in names}
+    by_name = {owner.__name__: owner for owner in names}
 
     def number(match: re.Match[str]) -> str:
         owner, field = by_name[match[1]], match[2]

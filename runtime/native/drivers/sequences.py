@@ -171,7 +171,7 @@ def sequence_entry(
     arrays: Sequence[tuple[Storage, tuple[int, ...]]],
     inputs: int,
     scratch: int,
-    apart: Sequence[tuple[int, int]],
+    distinct: Sequence[tuple[int, int]],
     long: bool,
     empty: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
@@ -182,10 +182,10 @@ def sequence_entry(
     driver = _driver()
     operations = [_operation(part.kernel) for part in parts]
     take_turns([operation.job for operation in operations if operation.job])
-    most = max([operation.scratch for operation in operations])
+    job_scratch = max([operation.scratch for operation in operations])
     end, hidden = scratch, 0
-    if most:  # one job after another uses the same memory
-        scratch += most + PAGE
+    if job_scratch:  # one job after another uses the same memory
+        scratch += job_scratch + PAGE
     if scratch > COST.SEQUENCE_SCRATCH:
         hidden, arrays = len(arrays), [*arrays, (np.dtype(np.uint8), (scratch,))]
         scratch = 0
@@ -217,7 +217,7 @@ def sequence_entry(
         0,
         long,
         allocate=empty,
-        distinct=apart,
+        distinct=distinct,
         status=status,
         hidden=int(hidden > 0),
     )
@@ -287,7 +287,7 @@ def _product_operation(product: Product) -> Operation:
     if entry:
         return job_operation(entry[1])
     loop, *words = _loop_call(product)
-    counts, strides = (np.array(each, np.int64) for each in words)
+    counts, strides = (np.array(numbers, np.int64) for numbers in words)
     arguments = counts.ctypes.data, strides.ctypes.data, loop.data
     return Operation(loop.function, (0, 0, 0), arguments, (counts, strides))
 
@@ -313,7 +313,7 @@ def _loop_call(product: Product) -> tuple[Any, list[int], list[int]]:
 def _kind(product: Product) -> FloatProduct:
     """Return the kind of a product that threads share."""
     left, right, size = product.left, product.right, product.dtype.itemsize
-    x, y = (tuple([step * size for step in each.strides]) for each in (left, right))
+    x, y = (tuple([step * size for step in operand.strides]) for operand in (left, right))
     return FloatProduct(product.dtype, left.shape, right.shape, x, y, product.threads)
 
 
@@ -326,7 +326,9 @@ def _batch(product: Product) -> tuple[int, list[int]] | None:
 
     The answer is None if an array has no single such stride.
     """
-    leads = [(each.shape[:-2], each.strides[:-2]) for each in (product.left, product.right)]
+    leads = [
+        (operand.shape[:-2], operand.strides[:-2]) for operand in (product.left, product.right)
+    ]
     batch = np.broadcast_shapes(*[shape for shape, _ in leads])
     rows = (1, *product.left.shape)[-2]
     columns = 1 if len(product.right.shape) == 1 else product.right.shape[-1]
@@ -378,15 +380,18 @@ def _is_numpys(
 ) -> bool:
     x, y = (random.integers(-9, 9, shape).astype(dtype) for shape in (left, right))
     if dtype.kind in "fc":
-        x, y = (np.divide(each, 7).astype(dtype) for each in (x, y))
-    for each in (y, np.asfortranarray(y)):
-        expected = np.asarray(np.matmul(x, each))
-        strides = [tuple([step // dtype.itemsize for step in array.strides]) for array in (x, each)]
+        x, y = (np.divide(operand, 7).astype(dtype) for operand in (x, y))
+    for right_operand in (y, np.asfortranarray(y)):
+        expected = np.asarray(np.matmul(x, right_operand))
+        strides = [
+            tuple([step // dtype.itemsize for step in array.strides])
+            for array in (x, right_operand)
+        ]
         first, second = map(ProductOperand, (left, right), strides)
         product = Product(dtype, first, second)
         part = SequencePart(product, [MemoryPlace(0, 0), MemoryPlace(1, 0), MemoryPlace(2, 0)])
-        arrays = [(dtype, x.shape), (dtype, (each.size,)), (dtype, expected.shape)]
-        result = sequence_entry([part], arrays, 2, 0, (), False)(x, each.ravel("K"))
+        arrays = [(dtype, x.shape), (dtype, (right_operand.size,)), (dtype, expected.shape)]
+        result = sequence_entry([part], arrays, 2, 0, (), False)(x, right_operand.ravel("K"))
         if np.asarray(result).tobytes() != expected.tobytes():
             return False
     return True

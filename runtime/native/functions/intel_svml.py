@@ -137,8 +137,11 @@ def _logarithms() -> tuple[tuple[float, ...], tuple[float, ...]]:
     with localcontext(Context(prec=50)):
         ratios = [Decimal(16 + i) / (16 if i < 8 else 32) for i in range(16)]
         logarithms = [-ratio.ln() for ratio in ratios]
-        highs = [round(each * (1 << 40)) / (1 << 40) for each in logarithms]
-        lows = [float(each - Decimal(high)) for each, high in zip(logarithms, highs, strict=True)]
+        highs = [round(logarithm * (1 << 40)) / (1 << 40) for logarithm in logarithms]
+        lows = [
+            float(logarithm - Decimal(high))
+            for logarithm, high in zip(logarithms, highs, strict=True)
+        ]
     return tuple(highs), tuple(lows)
 
 

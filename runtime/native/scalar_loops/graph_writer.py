@@ -106,7 +106,7 @@ class GraphWriter:
             if symbol.index not in indices
             for arg in symbol.args
         ]
-        outside = indices.intersection([*read, *[each.index for each in graph.outputs]])
+        outside = indices.intersection([*read, *[output.index for output in graph.outputs]])
         self.code = NativeCode(Region((), inner), outside)
         if len(self.code.instructions) > COST.INSTRUCTIONS:
             raise UnsupportedError(f"more than {COST.INSTRUCTIONS} instructions")
@@ -176,15 +176,17 @@ class GraphWriter:
             assert result is not None
             return result
         loop = loop_of(function, *dtypes, dtype) if isinstance(function, np.ufunc) else None
-        if loop is None or any(each.kind == "c" for each in (*dtypes, dtype)):
+        if loop is None or any(operand_dtype.kind == "c" for operand_dtype in (*dtypes, dtype)):
             name = getattr(function, "__name__", symbol.op.name)
             raise UnsupportedError(f"{name} of {', '.join(map(str, dtypes))}")
         lines, at = self.text.lines, "%values"
-        for k, each in enumerate((*dtypes, dtype)):
+        for k, operand_dtype in enumerate((*dtypes, dtype)):
             at = self.text.op(f"getelementptr i64, ptr %values, i64 {k}")
             if k < len(args):
-                lines.append(f"store {args[k].view(stored_type(each))}, ptr {at}, align 8")
-            lines.append(f"put ptr {at}, %operands[{k}]\nput i64 {each.itemsize}, %sizes[{k}]")
+                lines.append(f"store {args[k].view(stored_type(operand_dtype))}, ptr {at}, align 8")
+            lines.append(
+                f"put ptr {at}, %operands[{k}]\nput i64 {operand_dtype.itemsize}, %sizes[{k}]"
+            )
         call, data = map(self.text.pointer, loop)
         lines.append("store i64 1, ptr %length")
         lines.append(f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})")
@@ -245,7 +247,7 @@ class GraphWriter:
         address = self.graphs.element(x, self._place(places, x.sizes[axis]), axis)
         if all(size == "1" for size in (*x.sizes[:axis], *x.sizes[axis + 1 :])):
             return self.graphs.read(x, address)
-        sizes, strides = ([*each] for each in (x.sizes, x.strides))
+        sizes, strides = ([*axes] for axes in (x.sizes, x.strides))
         sizes[axis : axis + 1] = ["1"] * places.rank
         if not places.rank:
             del strides[axis]

@@ -200,7 +200,7 @@ class LoopWriter:
             index = text.op(f"call i64 @llvm.smax(i64 {index}, i64 0)")
         after, left = self.label("after"), self.left
         labels = [self.label("branch") for _ in branches]
-        cases = " ".join([f"i64 {k}, label %{each}" for k, each in enumerate(labels[:-1])])
+        cases = " ".join([f"i64 {k}, label %{label}" for k, label in enumerate(labels[:-1])])
         text.lines.append(f"switch i64 {index}, label %{labels[-1]} [ {cases} ]")
         ends: list[tuple[str, str, list[Value]]] = []
         for label, branch in zip(labels, branches, strict=True):
@@ -281,7 +281,7 @@ class _Loop:
     def has_writes(self) -> bool:
         """Whether a write came after the head."""
         memories = self.graphs.memories
-        return self._versions != [each.version for each in memories[: len(self._versions)]]
+        return self._versions != [memory.version for memory in memories[: len(self._versions)]]
 
     def enter(self, go: str) -> None:
         """Begin the body, where an i1 holds; every so many steps the loop handles signals."""
