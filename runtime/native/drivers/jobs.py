@@ -155,7 +155,7 @@ class CallsRecord(Record):
 
 
 @record
-class Call(Record):
+class JobCall(Record):
     """A call of a kernel on the elements `first` to `end`; the others are addresses."""
 
     fields = "kernel record context first end"
@@ -163,13 +163,13 @@ class Call(Record):
 
 @cache
 def _calls() -> Driver:
-    return driver("drivers/calls.ll", "calls", CallsRecord, Call)
+    return driver("drivers/calls.ll", "calls", CallsRecord, JobCall)
 
 
 def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
     """Make calls in any order, on several threads."""
     table = words_of_records(
-        Call(kernel.address, words.ctypes.data, addressof(kernel.context), first, end)
+        JobCall(kernel.address, words.ctypes.data, addressof(kernel.context), first, end)
         for kernel, words, first, end, _ in calls
     )
     own = words_of_records([CallsRecord(calls=table.ctypes.data, scratch=0, scratch_word=-1)])
@@ -193,7 +193,7 @@ def job_of_calls(
     """
     step, size = 2 * LINE // 8, records.shape[1]
     table, capacity = threads * step, scratch and -(-scratch // PAGE) * PAGE + 2 * LINE
-    start, context = table + word_count(Call) * len(records), addressof(kernel.context)
+    start, context = table + word_count(JobCall) * len(records), addressof(kernel.context)
     own = np.zeros((threads, step), np.int64)
     relocations: list[Relocation] = []
     for thread, words in enumerate(own):
@@ -202,11 +202,11 @@ def job_of_calls(
         relocations.append((thread * step + word(CallsRecord, "calls"), OWN))
         if capacity:
             relocations.append((thread * step + word(CallsRecord, "scratch"), SCRATCH))
-    calls: list[Call] = []
+    calls: list[JobCall] = []
     for k, (first, end) in enumerate(ranges):
         place = start + k * size
-        calls.append(Call(kernel.address, 8 * place, context, first, end))
-        relocations.append((table + word_count(Call) * k + word(Call, "record"), OWN))
+        calls.append(JobCall(kernel.address, 8 * place, context, first, end))
+        relocations.append((table + word_count(JobCall) * k + word(JobCall, "record"), OWN))
         relocations += [(place + number, number) for number in range(memories)]
     more, shared = words_of_records([*calls, records]), shared_ranges(1, threads - 1)
     capacity *= threads

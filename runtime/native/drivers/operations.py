@@ -224,7 +224,7 @@ class SortTable(Record):
     fields = "function length finds"
 
 
-class Place(IntEnum):
+class LoopStorage(IntEnum):
     """Where a move of a loop writes or reads: a word of the record, what that points to, a word
     of the state.
     """
@@ -344,7 +344,7 @@ def move_code(size: int) -> Any:
 @cache
 def loop_code() -> Any:
     """Return the code that runs a loop over scalars."""
-    text = driver_text("drivers/loop.ll", LoopTable, LoopMove, Place)
+    text = driver_text("drivers/loop.ll", LoopTable, LoopMove, LoopStorage)
     return compiled_code(text, "run")
 
 
@@ -471,17 +471,21 @@ def loop_operation(run: LoopRun) -> Operation:
         place, source = len(template), count + k
         template += [0, *shape]
         if not shape:
-            before.append(LoopMove(Place.STATE, place, Place.ARRAY, source, dtype.itemsize))
+            before.append(
+                LoopMove(LoopStorage.STATE, place, LoopStorage.ARRAY, source, dtype.itemsize)
+            )
             if k < run.carries:
-                after.append(LoopMove(Place.ARRAY, k, Place.STATE, place, dtype.itemsize))
+                after.append(
+                    LoopMove(LoopStorage.ARRAY, k, LoopStorage.STATE, place, dtype.itemsize)
+                )
             continue
         if k < run.carries:
             size = math.prod(shape) * dtype.itemsize
-            before.append(LoopMove(Place.ARRAY, k, Place.ARRAY, source, size))
+            before.append(LoopMove(LoopStorage.ARRAY, k, LoopStorage.ARRAY, source, size))
             source = k
-        before.append(LoopMove(Place.STATE, place, Place.RECORD, source, 8))
+        before.append(LoopMove(LoopStorage.STATE, place, LoopStorage.RECORD, source, 8))
     for k in range(run.carries, count):
-        before.append(LoopMove(Place.STATE, len(template), Place.RECORD, k, 8))
+        before.append(LoopMove(LoopStorage.STATE, len(template), LoopStorage.RECORD, k, 8))
         template.append(0)
     state = np.array([*template, run.length], np.int64)
     status = count + len(run.operands)

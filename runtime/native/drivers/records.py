@@ -1,9 +1,10 @@
 """Records that machine code reads, by the names of their fields, and the drivers that read them.
 
 A driver is machine code that never changes: a file of LLVM assembly with the abbreviations of
-`words_of`. There `Call.kernel` is the number of the 64-bit word of a field, `Call.words` the number
-of words of a record, and `State.WAITS` a number of an enumeration. A ctypes structure declares the
-fields for both sides, so Python writes a record by the names by which its driver reads it.
+`words_of`. There `JobCall.kernel` is the number of the 64-bit word of a field, `JobCall.words` the
+number of words of a record, and `State.WAITS` a number of an enumeration. A ctypes structure
+declares the fields for both sides, so Python writes a record by the names by which its driver reads
+it.
 """
 
 from __future__ import annotations
