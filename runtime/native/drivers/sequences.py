@@ -140,7 +140,7 @@ class OperationKind(NamedTuple):
     operation: Callable[[Any], Operation]
 
 
-Need: TypeAlias = tuple[type, tuple[Any, ...]] | None
+Need: TypeAlias = tuple[type[Any], tuple[Any, ...]] | None
 _ready: dict[Need, bool] = {}
 """Whether there is code, with NumPy's bits, for each kind of operation; None: for sequences."""
 
@@ -397,7 +397,7 @@ def _is_numpys(
     return True
 
 
-OPERATIONS: dict[type, OperationKind] = {
+OPERATIONS: dict[type[Any], OperationKind] = {
     Product: OperationKind(
         lambda product: (product.dtype, product if product.threads > 1 else None),
         _multiplies,
