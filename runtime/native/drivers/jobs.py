@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     RECORDS,
-    Record,
     Relocation,
     SharedRanges,
+    WordRecord,
     Words,
     driver_text,
     job_words,
@@ -40,7 +40,7 @@ SCRATCH, OWN = -2, -1
 """The numbers, among those of memories, of the scratch memory of a job, and of its own records."""
 
 
-class MachineCode(Protocol):
+class CallableCode(Protocol):
     """A kernel or a driver: the address of `function(record, context, first, end)`, its context."""
 
     @property
@@ -69,7 +69,7 @@ def driver(file: str, name: str, *records: type[Structure]) -> Driver:
     return Driver(code.address, (c_void_p * 1)(), function, code)
 
 
-def share(kernel: MachineCode, records: Words, size: int, shared: SharedRanges) -> None:
+def share(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> None:
     """Run a kernel on all elements below `size`, in ranges, on several threads.
 
     `records` is the record that all threads read, or a matrix whose rows are those of the threads.
@@ -79,7 +79,7 @@ def share(kernel: MachineCode, records: Words, size: int, shared: SharedRanges) 
     pool.share(words.ctypes.data, shared.helpers, pool.address)
 
 
-def _head(kernel: MachineCode, records: Words, size: int, shared: SharedRanges) -> Words:
+def _head(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> Words:
     """Return the head of a job and its parts, without the address of the records."""
     step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
     return job_words(kernel.address, addressof(kernel.context), size, shared, step)
@@ -95,7 +95,7 @@ class Job:
 
     def __init__(
         self,
-        kernel: MachineCode,
+        kernel: CallableCode,
         records: Words,
         size: int,
         shared: SharedRanges,
@@ -144,7 +144,7 @@ _idle_scratch = defaultdict[int, list[NDArray[np.uint8]]](list)
 
 
 @record
-class CallsRecord(Record):
+class CallsRecord(WordRecord):
     """The record of the driver `calls` for a thread: the address of the table of calls.
 
     `scratch` is the address of the scratch memory of the thread, which goes to word `scratch_word`
@@ -155,7 +155,7 @@ class CallsRecord(Record):
 
 
 @record
-class JobCall(Record):
+class JobCall(WordRecord):
     """A call of a kernel on the elements `first` to `end`; the others are addresses."""
 
     fields = "kernel record context first end"
@@ -177,7 +177,7 @@ def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
 
 
 def job_of_calls(
-    kernel: MachineCode,
+    kernel: CallableCode,
     records: Words,
     memories: int,
     ranges: Sequence[Range],

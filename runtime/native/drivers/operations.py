@@ -27,7 +27,7 @@ from graphir.runtime.native.drivers.jobs import SCRATCH, Job
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     JobHead,
-    Record,
+    WordRecord,
     driver_text,
     record,
     with_numbers,
@@ -54,21 +54,21 @@ Array: TypeAlias = NDArray[Any]
 
 
 @record
-class FoldRecord(Record):
+class FoldRecord(WordRecord):
     """The addresses of the results and of the rows of a fold; the record of its kernel follows."""
 
     fields = "sums rows"
 
 
 @record
-class FoldTable(Record):
+class FoldTable(WordRecord):
     """The kernel of a fold, by addresses, and the number of its tiles; their lanes follow."""
 
     fields = "kernel context tiles"
 
 
 @record
-class LaneRange(Record):
+class LaneRange(WordRecord):
     """The first lane of a tile, and the number of lanes."""
 
     fields = "first count"
@@ -218,7 +218,7 @@ exit:
 
 
 @record
-class SortTable(Record):
+class SortTable(WordRecord):
     """A sort: the address of NumPy's function, the length of a row, whether it finds places."""
 
     fields = "function length finds"
@@ -235,14 +235,14 @@ class LoopStorage(IntEnum):
 
 
 @record
-class LoopMove(Record):
+class LoopMove(WordRecord):
     """A move of bytes, with the numbers of the words of its target and its source."""
 
     fields = "target_place target source_place source bytes"
 
 
 @record
-class LoopTable(Record):
+class LoopTable(WordRecord):
     """A loop over scalars, by addresses; the bytes of its state, and the word of its answer.
 
     The moves follow, first those before the loop.
@@ -252,7 +252,7 @@ class LoopTable(Record):
 
 
 @record
-class JobTable(Record):
+class JobTable(WordRecord):
     """A job in a sequence: the driver `share`, its pool and helpers, and the words of the job.
 
     `scratch_word` is the word of the record with the address of scratch memory, of which the words
@@ -264,7 +264,7 @@ class JobTable(Record):
 
 
 @record
-class RelocationPair(Record):
+class RelocationPair(WordRecord):
     """A word of a job to which a run adds an address; `memory` is a word of the record, or OWN."""
 
     fields = "word memory"
