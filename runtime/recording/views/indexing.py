@@ -24,7 +24,8 @@ from graphir.runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,
-    TracedFloat,
+    TracedInt,
+    TracedNumber,
     TracedScalar,
     UnrecordedError,
     active,
@@ -49,6 +50,7 @@ def is_basic(key: Any) -> bool:
 def get(x: RecordedValue, key: Any) -> Any:
     """Return x[key], and record it."""
     recorder, real_key = active(), plains(key)
+    key = _of_recorded(recorder, key)
     real: Any = x.plain[real_key]
     if recorder is None:
         return real
@@ -72,6 +74,28 @@ def get(x: RecordedValue, key: Any) -> Any:
     return recorder.outcome(
         "indexing", real, lambda: element(trace_of(x, recorder), real_key).read()
     )
+
+
+def _of_recorded(recorder: Recorder | None, key: Any) -> Any:
+    """Return a key of recorded arrays and scalars, in place of lists and integers of Python."""
+    if recorder is None or not recorder.has_scalars:
+        return key
+    if type(key) is tuple:
+        return tuple([_part(recorder, x) for x in cast("tuple[Any, ...]", key)])
+    return _part(recorder, key)
+
+
+def _part(recorder: Recorder, entry: Any) -> Any:
+    if isinstance(entry, TracedInt):
+        return entry.scalar
+    is_list = type(entry) is list and any(
+        isinstance(x, (TracedScalar, TracedInt)) for x in cast("list[Any]", entry)
+    )
+    real = np.asarray(plains(entry)) if is_list else None
+    if real is None or real.ndim != 1 or real.dtype.kind not in "iu":
+        return entry
+    symbol = recorder.before(entry)
+    return entry if symbol is None else recorder.wrapped(real, symbol)
 
 
 def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -> Any:
@@ -224,6 +248,7 @@ def put(
 ) -> None:
     """Assign x[key] = value, and record it; `write(array, key, value)` is NumPy's assignment."""
     recorder, real_key = active(), plains(key)
+    key = _of_recorded(recorder, key)
     if recorder is None or not recorder.has(x.dtype):
         _put_structured(x, key, value, write)
         return
@@ -312,7 +337,7 @@ def assigned(
     `into` has the dtype and shape of the destination. `real` are the values that NumPy has stored.
     """
     to = recorder.dtype(into.dtype)
-    if isinstance(value, TracedFloat):
+    if isinstance(value, TracedNumber):
         value = value_symbol = value.scalar
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)
