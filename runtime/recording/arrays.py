@@ -19,7 +19,7 @@ from graphir.runtime.recording.leaving import (
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.calls import callee
 from graphir.runtime.recording.numpy_.methods import Methods
-from graphir.runtime.recording.python_numbers import PythonNumbers, rounded
+from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers, rounded
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import RecordedValue, TracedScalar, active, plain, plains
 from graphir.runtime.recording.views.rows import row

@@ -226,7 +226,7 @@ class TracedScalar:
         return type(self).__mro__[1](self)
 
 
-class TracedNumber:
+class RecordedNumber:
     """A Python number of a recorded program; `scalar` is the recorded scalar with its symbol."""
 
     __slots__ = ()
@@ -235,7 +235,7 @@ class TracedNumber:
     scalar: Any
 
 
-class TracedInt(TracedNumber, int):
+class TracedInt(RecordedNumber, int):
     """A Python integer of a recorded program; `scalar` is the recorded int64 with its symbol."""
 
     @property
@@ -243,7 +243,7 @@ class TracedInt(TracedNumber, int):
         return int
 
 
-class TracedFloat(TracedNumber, float):
+class TracedFloat(RecordedNumber, float):
     """A Python float of a recorded program; `scalar` is the recorded float64 with its symbol."""
 
     __slots__ = ("plain", "scalar")
@@ -255,7 +255,9 @@ class TracedFloat(TracedNumber, float):
 
 def plain(value: Any) -> Any:
     """Return the plain value of a recorded value; other values as they are."""
-    return value.plain if isinstance(value, (RecordedValue, TracedScalar, TracedNumber)) else value
+    return (
+        value.plain if isinstance(value, (RecordedValue, TracedScalar, RecordedNumber)) else value
+    )
 
 
 def plains(value: Any) -> Any:

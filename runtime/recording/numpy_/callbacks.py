@@ -12,12 +12,12 @@ from graphir import Symbol
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.runtime.recording.notes import NotingBuilder
+from graphir.runtime.recording.numpy_.python_numbers import is_watched, numbers_of
 from graphir.runtime.recording.operands import is_text, traced_leaves
-from graphir.runtime.recording.python_numbers import is_watched, numbers_of
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
-    TracedNumber,
     TracedScalar,
     UnrecordedError,
     plain,
@@ -125,7 +125,7 @@ def _numbers_by_call(
     if len(shapes) > 1 or not all(x.flags.c_contiguous for x in arrays):
         return None
     columns = [_column(x) for x in args]
-    if not any(isinstance(x, (RecordedValue, TracedScalar, TracedNumber)) for x in args):
+    if not any(isinstance(x, (RecordedValue, TracedScalar, RecordedNumber)) for x in args):
         return None
     if any(column is None for column in columns):
         return None
@@ -146,5 +146,5 @@ def _column(value: Any) -> list[Any] | None:
     if isinstance(value, RecordedValue):
         numbers = numbers_of(value)
         return None if numbers is None else numbers.reshape(-1).tolist()
-    is_number = isinstance(value, (TracedScalar, TracedNumber)) or is_literal(value)
+    is_number = isinstance(value, (TracedScalar, RecordedNumber)) or is_literal(value)
     return [value] if is_number else None

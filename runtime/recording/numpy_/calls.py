@@ -45,8 +45,7 @@ from graphir.runtime.recording.numpy_.creation import (
     data,
     recorded_function,
 )
-from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.python_numbers import (
+from graphir.runtime.recording.numpy_.python_numbers import (
     ASKING,
     EXACT,
     WATCHED,
@@ -56,12 +55,13 @@ from graphir.runtime.recording.python_numbers import (
     rounded,
     traced_float,
 )
+from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     TracedFloat,
     TracedInt,
-    TracedNumber,
     TracedScalar,
     active,
     plain,
@@ -151,7 +151,8 @@ def _of_lists(function: Any) -> Callable[..., Any]:
         if masked in kinds and isinstance(function, np.ufunc) and function.nout == 1 and not kwargs:
             return ufuncs.of_masked(function, args)
         recorder = active()
-        has_integers = not is_ufunc and _has_integers(args, kwargs)
+        has_integers = recorder is not None and recorder.has_integers and not is_ufunc
+        has_integers = has_integers and _has_integers(args, kwargs)
         is_alone = list not in kinds and tuple not in kinds and "dtype" not in kwargs
         if is_alone and not has_integers:
             return function(*args, **kwargs)
@@ -174,9 +175,6 @@ def _of_lists(function: Any) -> Callable[..., Any]:
 
 def _has_integers(args: Any, kwargs: Any) -> bool:
     """Whether recorded integers are among arguments, which NumPy's code would read unseen."""
-    recorder = active()
-    if recorder is None or not recorder.has_integers:
-        return False
     return any(isinstance(x, TracedInt) for x in leaves([args, kwargs]))
 
 
@@ -420,7 +418,7 @@ def _keeps_integers(function: Any) -> bool:
     So do the functions of the program, and those of a recording.
     """
     owner: Any = getattr(function, "__self__", None)
-    if isinstance(owner, (RecordedValue, TracedScalar, TracedNumber)):
+    if isinstance(owner, (RecordedValue, TracedScalar, RecordedNumber)):
         return True
     if isinstance(function, FunctionType):
         is_recorder = function.__code__.co_filename in _RECORDING_FILES
@@ -526,7 +524,7 @@ def _calling_back(function: Any) -> Callable[..., Any]:
 
 def _read_right(name: str, left: Any, right: Any) -> None:
     """Note a recorded right operand as read; NumPy asks its own scalars for their operators."""
-    if isinstance(right, TracedNumber) or not isinstance(left, (np.ndarray, np.generic)):
+    if isinstance(right, RecordedNumber) or not isinstance(left, (np.ndarray, np.generic)):
         read_number(name, right)
 
 

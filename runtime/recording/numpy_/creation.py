@@ -31,8 +31,8 @@ from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.numpy_.callbacks import vectorized
 from graphir.runtime.recording.numpy_.functions import emptied
 from graphir.runtime.recording.numpy_.method_ops import filled
+from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
 from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.python_numbers import function_of, rounded
 from graphir.runtime.recording.recorder import UNDONE, Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,

@@ -33,12 +33,12 @@ from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.method_ops import filled, in_ops
 from graphir.runtime.recording.numpy_.outs import stored
 from graphir.runtime.recording.numpy_.products import product
-from graphir.runtime.recording.python_numbers import read_number
+from graphir.runtime.recording.numpy_.python_numbers import read_number
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     TracedInt,
-    TracedNumber,
     UnrecordedError,
     plain,
     plains,
@@ -124,7 +124,7 @@ def _integer_of_python(value: Any) -> Any:
 def _number_of_python(value: Any) -> Any:
     """Return a recorded number as one of Python, and note the read; other values as they are."""
     read_number("a function of NumPy", value)
-    return plain(value) if isinstance(value, TracedNumber) else value
+    return plain(value) if isinstance(value, RecordedNumber) else value
 
 
 _ASKING_TYPES = {np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.select}

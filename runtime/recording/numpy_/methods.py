@@ -25,8 +25,8 @@ from graphir.runtime.recording.numpy_.method_ops import (
 )
 from graphir.runtime.recording.numpy_.outs import returned, stored
 from graphir.runtime.recording.numpy_.products import dot_method
+from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
 from graphir.runtime.recording.operands import operands as operands_of
-from graphir.runtime.recording.python_numbers import PythonNumbers
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,

@@ -17,13 +17,13 @@ from graphir import Symbol
 from graphir.ir.literals import is_literal
 from graphir.runtime.recording.captured import user_functions
 from graphir.runtime.recording.leaving import AS_NUMBER
-from graphir.runtime.recording.python_numbers import fits, is_watched, numbers_of
+from graphir.runtime.recording.numpy_.python_numbers import fits, is_watched, numbers_of
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     Array,
+    RecordedNumber,
     RecordedValue,
     RecordingTrace,
-    TracedNumber,
     TracedScalar,
     UnrecordedError,
     active,
@@ -163,7 +163,7 @@ def _as_objects(recorder: Recorder, name: str, value: Any) -> Any:
             reason = "makes object, which no graph has"
             recorder.read(name, value, reason)
         return plain(value) if numbers is None else numbers
-    if isinstance(value, TracedNumber):
+    if isinstance(value, RecordedNumber):
         number = np.empty((), object)
         number[()] = value
         return number

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir.runtime import audit, record
-from tests.runtime.recording.test_number_uses import USES, parts, programs
+from tests.runtime.recording.number_uses import USES, parts, programs
 from tests.support.tables import every
 
 pytestmark = pytest.mark.filterwarnings("ignore")

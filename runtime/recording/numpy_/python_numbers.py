@@ -25,10 +25,10 @@ from graphir import DType, Symbol
 from graphir.numpy_api.views.steps import Cut
 from graphir.runtime.recording.leaving import AS_NUMBER, Texts, number_of
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     TracedFloat,
     TracedInt,
-    TracedNumber,
     TracedScalar,
     active,
     plain,
@@ -144,7 +144,7 @@ def rounded(name: str, value: Any, number: int, function: Any = None) -> Any:
 
     Without function, it is the truncated float.
     """
-    x = value.scalar if isinstance(value, TracedNumber) else value
+    x = value.scalar if isinstance(value, RecordedNumber) else value
     if function is None or x.dtype.kind != "f" or active() is None:
         return traced_int(name, x, number, _frame_of_program())
     return traced_int(name, function(x), number, _frame_of_program())
@@ -165,7 +165,7 @@ def _frame_of_program() -> FrameType | None:
     return frame
 
 
-_PACKAGE = __name__.rpartition(".")[0]
+_PACKAGE = RecordedValue.__module__.rpartition(".")[0]
 
 
 def _with(number: float, scalar: Any) -> Any:
@@ -415,7 +415,7 @@ def reads_numbers(operand: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def _kind_reads_numbers(kind: type[Any]) -> bool:
-    is_recorded = issubclass(kind, (RecordedValue, TracedScalar, TracedNumber))
+    is_recorded = issubclass(kind, (RecordedValue, TracedScalar, RecordedNumber))
     operator = None if is_recorded or kind in ASKING else getattr(kind, "__rmul__", None)
     return operator is not None and not isinstance(operator, FunctionType)
 
@@ -435,7 +435,7 @@ def read_number(name: str, value: Any) -> None:
 
     Compiled code reads the memory of NumPy's float64 too, as that is a float of Python.
     """
-    recorder, is_python = active(), isinstance(value, TracedNumber)
+    recorder, is_python = active(), isinstance(value, RecordedNumber)
     scalar = value.scalar if is_python else value
     if recorder is None or not isinstance(scalar, TracedScalar):
         return
