@@ -77,7 +77,8 @@ def vectorized(
         )
         if not (are_recorded or (is_of_python and all(map(_is_of_python, elements)))):
             raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")
-        is_mixed = are_recorded and len({type(plain(x)) for x in elements}) > 1
+        kinds: set[Any] = {type(plain(x)) for x in elements}
+        is_mixed = are_recorded and len(kinds) > 1
         if is_mixed:
             raise UnrecordedError("its results have several dtypes")
         symbol, to = recorder.listed(elements), recorder.dtype(part.dtype)

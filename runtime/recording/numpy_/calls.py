@@ -199,7 +199,7 @@ def _int(*args: Any) -> int:
     if isinstance(value, TracedInt):
         return value
     if isinstance(value, (TracedScalar, TracedFloat)) and isinstance(value.plain, _REALS):
-        return rounded("int", value, int(value.plain))
+        return rounded("int", value, int(cast("Any", value).plain))
     return int(*args)
 
 
@@ -393,7 +393,7 @@ def _call_with_integers(
     for value in leaves([args, kwargs]):
         if isinstance(value, TracedInt):
             read_number(name, value)
-    args = [map(_read_item, x) if isinstance(x, _ITERATORS) else x for x in args]
+    args = [map(_read_item, cast("Any", x)) if isinstance(x, _ITERATORS) else x for x in args]
     return function(*args, **kwargs)
 
 
@@ -635,7 +635,7 @@ def sequence(value: Any) -> Any:
     recorder = active()
     if recorder is None or not recorder.has_integers or isinstance(value, RecordedValue):
         return value
-    is_python = isinstance(getattr(type(value), "__getitem__", None), FunctionType)
+    is_python = isinstance(getattr(cast("Any", type(value)), "__getitem__", None), FunctionType)
     return value if is_python else _Keys(value)
 
 

@@ -46,11 +46,11 @@ class ObjectTrace(RecordingTrace):
 
     def read(self) -> Symbol:
         """Return the symbol of the elements, which are numbers of one type."""
-        return symbol_of_list(cast("Recorder", self.recorder), self.plain.reshape(-1).tolist())
+        return symbol_of_list(self.recorder, self.plain.reshape(-1).tolist())
 
     def view_of_part(self, view: Array) -> RecordingTrace | None:
         """Return the trace of a view."""
-        return ObjectTrace(cast("Recorder", self.recorder), view)
+        return ObjectTrace(self.recorder, view)
 
     def write(self, symbol: Symbol | None) -> None:
         """Objects in the array have symbols of their own."""
@@ -66,10 +66,10 @@ def symbol_of_list(recorder: Recorder, elements: list[Any]) -> Symbol:
 
 def _type(value: Any) -> Any:
     """Return the type of a number."""
-    real = plain(value)
+    real: Any = plain(value)
     if not is_literal(real) and not isinstance(real, np.generic):
         raise UnrecordedError("its elements are no numbers")
-    return type(real)
+    return cast("Any", type(cast("Any", real)))
 
 
 class RecordedObjects(RecordedValue):

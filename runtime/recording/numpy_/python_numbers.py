@@ -302,7 +302,7 @@ class RecordedInt(Texts, TracedInt):
     def _self(self, *_: Any) -> Any:
         return self
 
-    real = numerator = property(_self)
+    real = numerator = property(_self)  # pyright: ignore[reportIncompatibleMethodOverride]
     conjugate = __copy__ = __deepcopy__ = __floor__ = __ceil__ = __trunc__ = _self
 
     def __round__(self, *digits: Any) -> Any:
