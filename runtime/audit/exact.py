@@ -108,7 +108,7 @@ class Numbers(NamedTuple):
         return abs(_quotient(self.parts[0], to.parts[0]))
 
 
-def rounded(array: NDArray[Any]) -> NDArray[Any]:
+def round_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """Return uint64 values, and objects that are Python's numbers, as float64 or complex128."""
     if array.dtype == np.uint64:
         return array.astype(np.float64)

@@ -10,7 +10,7 @@ and rounds an integer where it meets a float. The ops that take exact arrays are
 - bitwise ops take the bits of their dtype. Every other op takes the rounded values.
 
 Operands that all fit uint64 are moved and ordered as such, at the speed of NumPy. An object array
-costs some 50 ns an element and op, so that its size has limits: ELEMENTS or MOVED, and BITS of an
+costs some 50 ns an element and op, so that its size has limits: ELEMENTS or MOVABLE, and BITS of an
 integer. What exceeds them raises ExecutionError, and has no value in wide arithmetic.
 """
 
@@ -33,7 +33,7 @@ Array: TypeAlias = NDArray[Any]
 
 ELEMENTS = 1 << 18
 """The most elements of an object array that arithmetic makes or takes: about 0.1 s an op."""
-MOVED = 1 << 22
+MOVABLE = 1 << 22
 """The same of movement and order, as of ids beside NaN, where no integer grows."""
 BITS = 500
 """The most bits of an integer: its square is a finite float64, as norms of errors need it."""
@@ -96,7 +96,7 @@ def cast_numbers(x: Array, is_real: bool, truncates: bool) -> Array:
             real = int(real)
         return complex(real, imaginary) if imaginary else real
 
-    return narrowed(_mapped(number, x))
+    return narrow(_mapped(number, x))
 
 
 def element(number: Any) -> Array:
@@ -106,7 +106,7 @@ def element(number: Any) -> Array:
     return result
 
 
-def narrowed(x: Any) -> Array:
+def narrow(x: Any) -> Array:
     """Return objects, or a number, as int64, float64 or complex128 if that has all of them.
 
     Raises ExecutionError for an integer of more than BITS.
@@ -129,7 +129,7 @@ def narrowed(x: Any) -> Array:
     return np.array(x, order="C")
 
 
-def joined(x: Array, y: Array) -> tuple[Array, Array]:
+def join(x: Array, y: Array) -> tuple[Array, Array]:
     """Return two parts of one wide value in the dtype that has the elements of both."""
     if x.dtype == y.dtype:
         return x, y
@@ -247,7 +247,7 @@ def apply(
             result = _apply(op, settings, operands, is_integer)
     except (TypeError, OverflowError) as error:
         raise ExecutionError(str(error)) from None
-    return None if result is None else narrowed(result)
+    return None if result is None else narrow(result)
 
 
 def _apply(op: Op, settings: Mapping[str, Any], operands: Sequence[Array], is_integer: bool) -> Any:
@@ -408,7 +408,7 @@ def with_difference(value: Array, exact: Array, actual: Array) -> Array:
         except OverflowError:
             return real
 
-    return narrowed(np.frompyfunc(shifted, 3, 1)(objects(value), objects(exact), objects(actual)))
+    return narrow(np.frompyfunc(shifted, 3, 1)(objects(value), objects(exact), objects(actual)))
 
 
 def _mapped(function: Callable[[Any], Any], x: Array) -> Array:

@@ -26,7 +26,7 @@ from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
 from graphir.passes.rewriter import Rewriter
-from graphir.runtime.audit.exact import rounded
+from graphir.runtime.audit.exact import round_numbers
 from graphir.runtime.audit.exact_arrays import fits_float64, is_exact_array
 from graphir.runtime.audit.opaque import Beyond, OpaqueStep
 from graphir.semantics.library_calls import (
@@ -296,7 +296,7 @@ class CallRun:
         beyond = [i for i, x in enumerate(operands) if is_exact_array(x)]
         if any(map(call.is_number, beyond)):
             raise ExecutionError("takes integers beyond 64 bits, or beyond float64 among floats")
-        operands = [rounded(x) for x in operands]
+        operands = [round_numbers(x) for x in operands]
         results = self.results(symbol, operands)
         if place >= len(results):
             raise ExecutionError("has fewer results in wide arithmetic")

@@ -23,7 +23,7 @@ import numpy as np
 from graphir import Symbol
 from graphir.passes.rewriter import is_conversion
 from graphir.runtime.audit.blocked_run import Array, View, keep_freed_memory
-from graphir.runtime.audit.exact_arrays import joined
+from graphir.runtime.audit.exact_arrays import join
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep, views
 from graphir.runtime.audit.wide import WideRun
@@ -145,7 +145,7 @@ def store(whole: Array | None, part: Array, shape: tuple[int, ...], view: View) 
 
     Blocks of several dtypes make an array of one that has all elements.
     """
-    whole, part = (np.zeros(shape, part.dtype), part) if whole is None else joined(whole, part)
+    whole, part = (np.zeros(shape, part.dtype), part) if whole is None else join(whole, part)
     view(whole)[...] = part
     return whole
 

@@ -32,7 +32,7 @@ from graphir.runtime.audit.adjoints import (
     unit_slope,
 )
 from graphir.runtime.audit.blocked_run import View, as_floats, inner
-from graphir.runtime.audit.exact import numbers, rounded
+from graphir.runtime.audit.exact import numbers, round_numbers
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
 from graphir.runtime.audit.wide import TOTAL, WideRun, is_written
@@ -345,5 +345,5 @@ def _keeps_values(symbol: Symbol) -> bool:
 
 
 def _as_float(array: Array) -> Array:
-    array = rounded(array)
+    array = round_numbers(array)
     return array if array.dtype.kind in "fc" else array.astype(np.float64)

@@ -33,14 +33,14 @@ from graphir.passes.analysis.casts import StepLoss
 from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.runtime.audit import exact_arrays as exact
 from graphir.runtime.audit.blocked_run import BlockedRun, View
-from graphir.runtime.audit.exact import numbers, rounded
+from graphir.runtime.audit.exact import numbers, round_numbers
 from graphir.runtime.audit.exact_arrays import (
     WIDE_DTYPES,
     as_whole,
     fits_float64,
     is_exact_array,
     is_value,
-    narrowed,
+    narrow,
     numbers_at,
     surely_fits_int64,
     wide_dtype,
@@ -289,7 +289,7 @@ class WideRun(BlockedRun):
             result = self._of_exact_arrays(symbol, operands)
             if result is not None:
                 return result
-            operands = [rounded(x) for x in operands]
+            operands = [round_numbers(x) for x in operands]
         if not is_plain and symbol.op in _GROWING and symbol.dtype.is_float:
             operands = _as_integers(operands)
         dtypes = tuple(map(wide_dtype, operands))
@@ -315,7 +315,7 @@ class WideRun(BlockedRun):
     def _of_bits(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply an op on bits, or on neighbours, in its own dtype."""
         if symbol.op.signature is signatures.STEP:
-            operands = [rounded(x) for x in operands]
+            operands = [round_numbers(x) for x in operands]
         elif any(x.dtype == np.float64 for x in operands):  # a conversion would saturate
             self._check_elements(symbol)
             operands = [exact.objects(x) if x.dtype == np.float64 else x for x in operands]
@@ -340,7 +340,7 @@ class WideRun(BlockedRun):
         if power.max() > exact.BITS:
             raise ExecutionError(exact.TOO_LONG)
         shifted = exact.objects(x) * 2 ** exact.objects(power)
-        return narrowed(np.where(vanished, shifted, exact.objects(result)))
+        return narrow(np.where(vanished, shifted, exact.objects(result)))
 
     def _needs_exact_arrays(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
         """Whether an op has exact operands, or its result may not be exact without."""
@@ -380,7 +380,7 @@ class WideRun(BlockedRun):
 
     def _check_elements(self, symbol: Symbol) -> None:
         """Raise ExecutionError if an object array has too many elements for an op."""
-        most = exact.MOVED if exact.selects(symbol.op) else exact.ELEMENTS
+        most = exact.MOVABLE if exact.selects(symbol.op) else exact.ELEMENTS
         for x in (symbol, *symbol.args):
             if math.prod(evaluate(dim, self.sizes) for dim in x.shape) > most:
                 raise ExecutionError(exact.TOO_MANY)
@@ -406,7 +406,7 @@ class WideRun(BlockedRun):
         if is_exact_array(x) and target is not DType.bool:
             truncates = target is DType.int64 and _truncates(symbol)
             return exact.cast_numbers(x, target is not DType.complex128, truncates)
-        x = rounded(x)
+        x = round_numbers(x)
         if source is DType.complex128 and target not in (DType.bool, DType.complex128):
             real, imaginary = np.array(np.real(x), order="C"), np.imag(x)
             if not imaginary.any():
@@ -474,13 +474,13 @@ class WideRun(BlockedRun):
             old = widen(before, source)
             purpose = old if kind else self.cast(site, old)
             return exact.with_difference(wide, purpose, widen(after, target))
-        dtype = _dtype_off(rounded(wide), before, after, source)
+        dtype = _dtype_off(round_numbers(wide), before, after, source)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
         for at in blocks(wide.size):
             value, old, new, out = (array[at] for array in flat)
             purpose = widen(old, source) if kind else self.cast(site, widen(old, source))
-            terms = map(rounded, (value, purpose, widen(new, target)))
+            terms = map(round_numbers, (value, purpose, widen(new, target)))
             out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
         return result
 
@@ -549,7 +549,7 @@ def _as_float(symbol: Symbol, x: Array) -> Array:
 
 def _as_complex(symbol: Symbol, x: Array) -> Array:
     """Convert integers of a complex symbol to complex128, for arithmetic, which rounds them."""
-    return rounded(x).astype(np.complex128) if symbol.dtype.is_complex else x
+    return round_numbers(x).astype(np.complex128) if symbol.dtype.is_complex else x
 
 
 def _as_integers(operands: Sequence[Array]) -> Sequence[Array]:

@@ -111,17 +111,17 @@ def test_beyond_the_limits_an_error_is_unknown(name: str, monkeypatch: Any):
 
 def test_large_arrays_of_uint64_are_exact_where_they_move(monkeypatch: Any):
     monkeypatch.setattr(exact_arrays, "ELEMENTS", 1)
-    monkeypatch.setattr(exact_arrays, "MOVED", 1)
+    monkeypatch.setattr(exact_arrays, "MOVABLE", 1)
     u = np.array([2**63 + 1, 7, 2**64 - 1], np.uint64)
     report = record(lambda u: (np.sort(u)[::-1], u.max(), u ^ u[0], u > 9), u).audit()
     assert [output.differing for output in report.outputs] == [0, 0, 0, 0]
 
 
 def test_blocks_of_several_dtypes_become_one_array():
-    whole, part = exact_arrays.joined(np.array([0.5, 1.0]), np.array([2**53 + 1]))
+    whole, part = exact_arrays.join(np.array([0.5, 1.0]), np.array([2**53 + 1]))
     assert (whole.dtype, part.dtype) == (object, object) and part[0] == 2**53 + 1
-    assert exact_arrays.joined(np.array([4.0]), np.array([2**53 + 1]))[0].dtype == np.int64
-    assert exact_arrays.joined(np.array([4]), np.array([0.5]))[0].dtype == np.float64
+    assert exact_arrays.join(np.array([4.0]), np.array([2**53 + 1]))[0].dtype == np.int64
+    assert exact_arrays.join(np.array([4]), np.array([0.5]))[0].dtype == np.float64
 
 
 def test_ranks_keep_the_signs_of_zeros_and_nan():
