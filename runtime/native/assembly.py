@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from graphir.runtime.program.codegen.tracing import Storage
 
 where: Callable[..., Any] = np.where
 """np.where with the type of a function of any operands, because the operands are LlvmValues."""
+
+Vector: TypeAlias = Any
+"""An `LlvmValue`. NumPy's functions and operators take it as an array; their types know no such
+object."""
 
 _FLOATS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double"}
 
@@ -84,7 +88,7 @@ class ConstantTable(NamedTuple):
 _BUFFERS: dict[int, NDArray[Any]] = {}
 
 
-class Vectors:
+class VectorWriter:
     """A list of instructions on vectors of `width` lanes.
 
     `context` has the addresses of this process that the instructions need, with their numbers.
@@ -118,13 +122,13 @@ class Vectors:
         """Whether the processor has at least one of some extensions."""
         return not self.features.isdisjoint(extensions)
 
-    def narrowed(self, width: int) -> Vectors:
+    def narrowed(self, width: int) -> VectorWriter:
         """Return a writer of vectors of another width into the same list."""
         narrow = copy(self)
         narrow.width = width
         return narrow
 
-    def rarely(self, condition: Any, usual: Any, emit: Callable[[], Any]) -> Any:
+    def rarely(self, condition: Vector, usual: Vector, emit: Callable[[], Vector]) -> Vector:
         """Emit a branch: if a condition holds in any lane, the result is that of `emit`.
 
         Otherwise the result is `usual`, of the same type. A value that `emit` emits has no use

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from graphir.runtime.native.assembly import ConstantTable, where
+from graphir.runtime.native.assembly import ConstantTable, Vector, where
 from graphir.runtime.native.functions.arithmetic import call_loop, fma
 
 _F64, _I64, _U64 = np.float64, np.int64, np.uint64
@@ -66,7 +65,7 @@ def _powers() -> ConstantTable:
     return ConstantTable.of(words)
 
 
-def emit_exp(x: Any) -> Any:
+def emit_exp(x: Vector) -> Vector:
     """Emit exp of float64."""
     sum_ = fma(x, _STEPS, _INTEGERS)
     k = sum_ - _INTEGERS
@@ -74,7 +73,7 @@ def emit_exp(x: Any) -> Any:
     return x.code.rarely(~(np.absolute(x) < _FAR), _power(sum_, rest), lambda: call_loop(np.exp, x))
 
 
-def _power(sum_: Any, rest: Any) -> Any:
+def _power(sum_: Vector, rest: Vector) -> Vector:
     """Emit exp(rest) * 2**(k/128), with the bits of k in a sum with _INTEGERS."""
     c2, c3, c4, c5 = [_F64(float.fromhex(coefficient)) for coefficient in _EXP]
     bits = sum_.view(_I64)
@@ -192,7 +191,7 @@ def _table(words: str) -> ConstantTable:
     return ConstantTable.of(np.array([int(word, 16) for word in words.split()], _U64).view(_F64))
 
 
-def emit_log(x: Any) -> Any:
+def emit_log(x: Vector) -> Vector:
     """Emit log of float64."""
     a2, a3, a4, a5, a6 = [_F64(float.fromhex(coefficient)) for coefficient in _LOG]
     k, z, place = _reduced(x, _LEAST, 1)
@@ -209,7 +208,7 @@ def emit_log(x: Any) -> Any:
     return x.code.rarely(~is_normal, result, lambda: call_loop(np.log, x))
 
 
-def _reduced(x: Any, least: Any, shift: int) -> tuple[Any, Any, Any]:
+def _reduced(x: Vector, least: Vector, shift: int) -> tuple[Vector, Vector, Vector]:
     """Emit k, z and the index of the interval of z times 2**shift, for positive normal numbers."""
     offset = (x.view(_I64) - least).view(_U64)
     place = (offset >> _U64(45 - shift)) & _U64(127 << shift)
@@ -218,7 +217,7 @@ def _reduced(x: Any, least: Any, shift: int) -> tuple[Any, Any, Any]:
     return biased.view(_F64) - (_INTEGERS + _F64(1024)), z, place.view(_I64)
 
 
-def _log_near_1(x: Any) -> Any:
+def _log_near_1(x: Vector) -> Vector:
     """Emit the logarithm of numbers about 1: the square of x - 1 is a sum of two products."""
     b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12 = [
         _F64(float.fromhex(coefficient)) for coefficient in _LOG_NEAR_1
@@ -334,7 +333,7 @@ _POW_TABLE = """
 _POW_LEAST = _I64(0x3FE6955500000000)
 
 
-def emit_pow(x: Any, y: Any) -> Any:
+def emit_pow(x: Vector, y: Vector) -> Vector:
     """Emit pow of float64."""
     high, low = _sum_of_logarithm(x)
     product = y * high
@@ -349,7 +348,7 @@ def emit_pow(x: Any, y: Any) -> Any:
     return x.code.rarely(~is_usual, _power(sum_, rest), lambda: call_loop(np.power, x, y))
 
 
-def _sum_of_logarithm(x: Any) -> tuple[Any, Any]:
+def _sum_of_logarithm(x: Vector) -> tuple[Vector, Vector]:
     """Emit the logarithm of positive normal numbers as a sum of two numbers."""
     a0, a1, a2, a3, a4, a5, a6 = [_F64(float.fromhex(coefficient)) for coefficient in _POW_LOG]
     k, z, index = _reduced(x, _POW_LEAST, 0)
