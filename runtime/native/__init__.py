@@ -11,7 +11,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
 from graphir import ExecutionError
-from graphir.lazy import lazy
+from graphir.decorators import lazy
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.tier import (
     Accumulation,

@@ -25,11 +25,11 @@ from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region, row_axes, source_of
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
-from graphir.semantics.kernel_table import KernelTable
 from graphir.semantics.kernels import (
     KERNEL_TABLES,
     PRIMITIVES,
     ArrayPrimitives,
+    KernelTable,
     gelu_kernel,
     of_float32,
     rounded_table,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from graphir.lazy import lazy
+from graphir.decorators import lazy
 from graphir.runtime.native.abi.entry import ArraySpec, EntryCall
 from graphir.runtime.native.background import LOCK, submit
 from graphir.runtime.native.column_reductions import column_fold, columns_together

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.runtime.native.abi.entry import ArraySpec, EntryCall, assembly
 from graphir.runtime.native.abi.numpy_structs import (
     arrays_are_as_declared,

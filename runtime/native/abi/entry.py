@@ -28,8 +28,8 @@ from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.drivers.records import (
     NOT_SHARED,
     JobHead,
-    Record,
     SharedRanges,
+    WordRecord,
     context_of,
     driver_text,
     job_words,
@@ -40,7 +40,7 @@ from graphir.runtime.program.cost_model import COST
 
 
 @record
-class EntryRecord(Record):
+class EntryRecord(WordRecord):
     """The record of an entry: addresses, and then numbers. An `EntryArray` for each array follows.
 
     `empty` is PyArray_Empty, and `allocate` makes large results. `template` is a job of `bytes`
@@ -56,7 +56,7 @@ class EntryRecord(Record):
 
 
 @record
-class EntryArray(Record):
+class EntryArray(WordRecord):
     """An input or a result: addresses of its dtype, shape and strides; its rank; its word.
 
     The strides are 0 for a contiguous input. Those of a result are the arguments of `allocate`, or
@@ -67,7 +67,7 @@ class EntryArray(Record):
 
 
 @record
-class DistinctPair(Record):
+class DistinctPair(WordRecord):
     """The words of two inputs that must lie at different addresses; pairs follow the arrays."""
 
     fields = "first second"

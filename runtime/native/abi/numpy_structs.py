@@ -16,26 +16,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir.runtime.native.drivers.records import Record, record, word
+from graphir.runtime.native.drivers.records import WordRecord, record, word
 from graphir.runtime.program.codegen.tracing import Storage
 
 
 @record
-class UfuncObject(Record):
+class UfuncObject(WordRecord):
     """PyUFuncObject of numpy/_core/include/numpy/ufuncobject.h: two counts fill one word."""
 
     fields = "references type nin_nout nargs functions loop_data ntypes"
 
 
 @record
-class ArrayObject(Record):
+class ArrayObject(WordRecord):
     """PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h."""
 
     fields = "references type data ndim dims strides base dtype flags"
 
 
 @record
-class ScalarObject(Record):
+class ScalarObject(WordRecord):
     """A number of numpy/_core/include/numpy/arrayscalars.h."""
 
     fields = "references type value"

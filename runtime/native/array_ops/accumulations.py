@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.drivers.jobs import Job
-from graphir.runtime.native.drivers.records import Record, record, with_numbers, words_of_records
+from graphir.runtime.native.drivers.records import (
+    WordRecord,
+    record,
+    with_numbers,
+    words_of_records,
+)
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
@@ -83,7 +88,7 @@ done{n}:
 
 
 @record
-class LinesRecord(Record):
+class LinesRecord(WordRecord):
     """The addresses of the operand and the result, and the elements of a line.
 
     Then come the number of neighbouring lines, and the vectors that have these. The last of the

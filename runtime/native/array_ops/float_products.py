@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, driver
 from graphir.runtime.native.drivers.records import (
-    Record,
     Relocation,
+    WordRecord,
     Words,
     record,
     word,
@@ -44,15 +44,15 @@ from graphir.runtime.native.drivers.records import (
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.program.cost_model import COST, PAGE
 from graphir.runtime.program.tier import Multiply
-from graphir.semantics import products
-from graphir.semantics.products import Layout
+from graphir.semantics import matrix_products as products
+from graphir.semantics.matrix_products import Layout
 
 Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = tuple[int, ...]
 
 
 @record
-class BlasRecord(Record):
+class BlasRecord(WordRecord):
     """The record of the driver `products` for a thread: a function of BLAS, and a table of calls.
 
     The others are the addresses of the scratch memory for blocks of both operands. The record of
@@ -63,14 +63,14 @@ class BlasRecord(Record):
 
 
 @record
-class BlasCall(Record):
+class BlasCall(WordRecord):
     """The first words of `blas_arg_t`, which each call sets: addresses and sizes."""
 
     fields = "right left result unused alpha beta columns rows terms"
 
 
 @record
-class BlasDistances(Record):
+class BlasDistances(WordRecord):
     """The next words of `blas_arg_t`: the distances of columns of the operands and the result."""
 
     fields = "right left result"

@@ -27,7 +27,7 @@ from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.drivers.jobs import Job, job_of_calls
 from graphir.runtime.native.drivers.records import (
-    Record,
+    WordRecord,
     record,
     with_numbers,
     word,
@@ -212,7 +212,7 @@ _MULTIPLY_PAIRS = """\
 
 
 @record
-class ProductRecord(Record):
+class ProductRecord(WordRecord):
     """The record of a kernel: addresses of the operands, the result and scratch memory for a panel.
 
     Then come the terms of a sum, the rows and columns of the result, the bytes between rows of the

@@ -17,7 +17,12 @@ from numpy.typing import NDArray
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import lane, words_of
 from graphir.runtime.native.drivers.jobs import share
-from graphir.runtime.native.drivers.records import Record, record, with_numbers, words_of_records
+from graphir.runtime.native.drivers.records import (
+    WordRecord,
+    record,
+    with_numbers,
+    words_of_records,
+)
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
@@ -88,7 +93,7 @@ element is below NaN. The last block of values may overlap the one before."""
 
 
 @record
-class SearchRecord(Record):
+class SearchRecord(WordRecord):
     """The addresses of the sorted vector, the values and the places, and two sizes.
 
     The sizes are those of the vector and of the values.

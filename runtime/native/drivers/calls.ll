@@ -7,12 +7,12 @@ entry:
   br label %next
 next:
   %i = phi i64 [ %first, %entry ], [ %i1, %call ]
-  %at = getelementptr i64, ptr %table, i64 $(mul i64 %i, Call.words)
-  %kernel = get ptr, %at[Call.kernel]
-  %record = get ptr, %at[Call.record]
-  %context = get ptr, %at[Call.context]
-  %from = get i64, %at[Call.first]
-  %to = get i64, %at[Call.end]
+  %at = getelementptr i64, ptr %table, i64 $(mul i64 %i, JobCall.words)
+  %kernel = get ptr, %at[JobCall.kernel]
+  %record = get ptr, %at[JobCall.record]
+  %context = get ptr, %at[JobCall.context]
+  %from = get i64, %at[JobCall.first]
+  %to = get i64, %at[JobCall.end]
   br i1 $(icmp slt i64 %place, 0), label %call, label %placed
 placed:
   put i64 %scratch, %record[%place]

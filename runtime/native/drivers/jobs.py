@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     RECORDS,
-    Record,
     Relocation,
     SharedRanges,
+    WordRecord,
     Words,
     driver_text,
     job_words,
@@ -40,7 +40,7 @@ SCRATCH, OWN = -2, -1
 """The numbers, among those of memories, of the scratch memory of a job, and of its own records."""
 
 
-class MachineCode(Protocol):
+class CallableCode(Protocol):
     """A kernel or a driver: the address of `function(record, context, first, end)`, its context."""
 
     @property
@@ -69,7 +69,7 @@ def driver(file: str, name: str, *records: type[Structure]) -> Driver:
     return Driver(code.address, (c_void_p * 1)(), function, code)
 
 
-def share(kernel: MachineCode, records: Words, size: int, shared: SharedRanges) -> None:
+def share(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> None:
     """Run a kernel on all elements below `size`, in ranges, on several threads.
 
     `records` is the record that all threads read, or a matrix whose rows are those of the threads.
@@ -79,7 +79,7 @@ def share(kernel: MachineCode, records: Words, size: int, shared: SharedRanges) 
     pool.share(words.ctypes.data, shared.helpers, pool.address)
 
 
-def _head(kernel: MachineCode, records: Words, size: int, shared: SharedRanges) -> Words:
+def _head(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> Words:
     """Return the head of a job and its parts, without the address of the records."""
     step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
     return job_words(kernel.address, addressof(kernel.context), size, shared, step)
@@ -95,7 +95,7 @@ class Job:
 
     def __init__(
         self,
-        kernel: MachineCode,
+        kernel: CallableCode,
         records: Words,
         size: int,
         shared: SharedRanges,
@@ -144,7 +144,7 @@ _idle_scratch = defaultdict[int, list[NDArray[np.uint8]]](list)
 
 
 @record
-class CallsRecord(Record):
+class CallsRecord(WordRecord):
     """The record of the driver `calls` for a thread: the address of the table of calls.
 
     `scratch` is the address of the scratch memory of the thread, which goes to word `scratch_word`
@@ -155,7 +155,7 @@ class CallsRecord(Record):
 
 
 @record
-class Call(Record):
+class JobCall(WordRecord):
     """A call of a kernel on the elements `first` to `end`; the others are addresses."""
 
     fields = "kernel record context first end"
@@ -163,13 +163,13 @@ class Call(Record):
 
 @cache
 def _calls() -> Driver:
-    return driver("drivers/calls.ll", "calls", CallsRecord, Call)
+    return driver("drivers/calls.ll", "calls", CallsRecord, JobCall)
 
 
 def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
     """Make calls in any order, on several threads."""
     table = words_of_records(
-        Call(kernel.address, words.ctypes.data, addressof(kernel.context), first, end)
+        JobCall(kernel.address, words.ctypes.data, addressof(kernel.context), first, end)
         for kernel, words, first, end, _ in calls
     )
     own = words_of_records([CallsRecord(calls=table.ctypes.data, scratch=0, scratch_word=-1)])
@@ -177,7 +177,7 @@ def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
 
 
 def job_of_calls(
-    kernel: MachineCode,
+    kernel: CallableCode,
     records: Words,
     memories: int,
     ranges: Sequence[Range],
@@ -193,7 +193,7 @@ def job_of_calls(
     """
     step, size = 2 * LINE // 8, records.shape[1]
     table, capacity = threads * step, scratch and -(-scratch // PAGE) * PAGE + 2 * LINE
-    start, context = table + word_count(Call) * len(records), addressof(kernel.context)
+    start, context = table + word_count(JobCall) * len(records), addressof(kernel.context)
     own = np.zeros((threads, step), np.int64)
     relocations: list[Relocation] = []
     for thread, words in enumerate(own):
@@ -202,11 +202,11 @@ def job_of_calls(
         relocations.append((thread * step + word(CallsRecord, "calls"), OWN))
         if capacity:
             relocations.append((thread * step + word(CallsRecord, "scratch"), SCRATCH))
-    calls: list[Call] = []
+    calls: list[JobCall] = []
     for k, (first, end) in enumerate(ranges):
         place = start + k * size
-        calls.append(Call(kernel.address, 8 * place, context, first, end))
-        relocations.append((table + word_count(Call) * k + word(Call, "record"), OWN))
+        calls.append(JobCall(kernel.address, 8 * place, context, first, end))
+        relocations.append((table + word_count(JobCall) * k + word(JobCall, "record"), OWN))
         relocations += [(place + number, number) for number in range(memories)]
     more, shared = words_of_records([*calls, records]), shared_ranges(1, threads - 1)
     capacity *= threads

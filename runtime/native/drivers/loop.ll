@@ -1,5 +1,5 @@
 ; A loop over scalars: moves into its state and copies of arrays, the loop, and moves of results
-; (operations.py). A move copies bytes from a source to a target, each of a `Place`.
+; (operations.py). A move copies bytes from a source to a target, each of a `LoopStorage`.
 define internal void @moves(ptr %record, ptr %state, ptr %table, i64 %from, i64 %to) {
 entry:
   br label %head
@@ -15,12 +15,12 @@ move:
   %in_a = getelementptr i64, ptr %state, i64 %a
   %in_b = getelementptr i64, ptr %state, i64 %b
   %word = getelementptr i64, ptr %record, i64 %b
-  %outside = icmp eq i64 $(get i64, %at[LoopMove.target_place]), Place.ARRAY
-  %is_array = icmp eq i64 %of, Place.ARRAY
+  %outside = icmp eq i64 $(get i64, %at[LoopMove.target_place]), LoopStorage.ARRAY
+  %is_array = icmp eq i64 %of, LoopStorage.ARRAY
   %a_address = select i1 %outside, i64 %a, i64 0
   %b_address = select i1 %is_array, i64 %b, i64 0
   %target = select i1 %outside, ptr $(get ptr, %record[%a_address]), ptr %in_a
-  %inside = select i1 $(icmp eq i64 %of, Place.STATE), ptr %in_b, ptr %word
+  %inside = select i1 $(icmp eq i64 %of, LoopStorage.STATE), ptr %in_b, ptr %word
   %source = select i1 %is_array, ptr $(get ptr, %record[%b_address]), ptr %inside
   call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
   %k1 = add i64 %k, 1

@@ -27,7 +27,7 @@ from graphir.runtime.native.drivers.jobs import SCRATCH, Job
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     JobHead,
-    Record,
+    WordRecord,
     driver_text,
     record,
     with_numbers,
@@ -54,21 +54,21 @@ Array: TypeAlias = NDArray[Any]
 
 
 @record
-class FoldRecord(Record):
+class FoldRecord(WordRecord):
     """The addresses of the results and of the rows of a fold; the record of its kernel follows."""
 
     fields = "sums rows"
 
 
 @record
-class FoldTable(Record):
+class FoldTable(WordRecord):
     """The kernel of a fold, by addresses, and the number of its tiles; their lanes follow."""
 
     fields = "kernel context tiles"
 
 
 @record
-class LaneRange(Record):
+class LaneRange(WordRecord):
     """The first lane of a tile, and the number of lanes."""
 
     fields = "first count"
@@ -218,13 +218,13 @@ exit:
 
 
 @record
-class SortTable(Record):
+class SortTable(WordRecord):
     """A sort: the address of NumPy's function, the length of a row, whether it finds places."""
 
     fields = "function length finds"
 
 
-class Place(IntEnum):
+class LoopStorage(IntEnum):
     """Where a move of a loop writes or reads: a word of the record, what that points to, a word
     of the state.
     """
@@ -235,14 +235,14 @@ class Place(IntEnum):
 
 
 @record
-class LoopMove(Record):
+class LoopMove(WordRecord):
     """A move of bytes, with the numbers of the words of its target and its source."""
 
     fields = "target_place target source_place source bytes"
 
 
 @record
-class LoopTable(Record):
+class LoopTable(WordRecord):
     """A loop over scalars, by addresses; the bytes of its state, and the word of its answer.
 
     The moves follow, first those before the loop.
@@ -252,7 +252,7 @@ class LoopTable(Record):
 
 
 @record
-class JobTable(Record):
+class JobTable(WordRecord):
     """A job in a sequence: the driver `share`, its pool and helpers, and the words of the job.
 
     `scratch_word` is the word of the record with the address of scratch memory, of which the words
@@ -264,7 +264,7 @@ class JobTable(Record):
 
 
 @record
-class RelocationPair(Record):
+class RelocationPair(WordRecord):
     """A word of a job to which a run adds an address; `memory` is a word of the record, or OWN."""
 
     fields = "word memory"
@@ -344,7 +344,7 @@ def move_code(size: int) -> Any:
 @cache
 def loop_code() -> Any:
     """Return the code that runs a loop over scalars."""
-    text = driver_text("drivers/loop.ll", LoopTable, LoopMove, Place)
+    text = driver_text("drivers/loop.ll", LoopTable, LoopMove, LoopStorage)
     return compiled_code(text, "run")
 
 
@@ -471,17 +471,21 @@ def loop_operation(run: LoopRun) -> Operation:
         place, source = len(template), count + k
         template += [0, *shape]
         if not shape:
-            before.append(LoopMove(Place.STATE, place, Place.ARRAY, source, dtype.itemsize))
+            before.append(
+                LoopMove(LoopStorage.STATE, place, LoopStorage.ARRAY, source, dtype.itemsize)
+            )
             if k < run.carries:
-                after.append(LoopMove(Place.ARRAY, k, Place.STATE, place, dtype.itemsize))
+                after.append(
+                    LoopMove(LoopStorage.ARRAY, k, LoopStorage.STATE, place, dtype.itemsize)
+                )
             continue
         if k < run.carries:
             size = math.prod(shape) * dtype.itemsize
-            before.append(LoopMove(Place.ARRAY, k, Place.ARRAY, source, size))
+            before.append(LoopMove(LoopStorage.ARRAY, k, LoopStorage.ARRAY, source, size))
             source = k
-        before.append(LoopMove(Place.STATE, place, Place.RECORD, source, 8))
+        before.append(LoopMove(LoopStorage.STATE, place, LoopStorage.RECORD, source, 8))
     for k in range(run.carries, count):
-        before.append(LoopMove(Place.STATE, len(template), Place.RECORD, k, 8))
+        before.append(LoopMove(LoopStorage.STATE, len(template), LoopStorage.RECORD, k, 8))
         template.append(0)
     state = np.array([*template, run.length], np.int64)
     status = count + len(run.operands)

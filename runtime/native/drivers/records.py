@@ -1,9 +1,10 @@
 """Records that machine code reads, by the names of their fields, and the drivers that read them.
 
 A driver is machine code that never changes: a file of LLVM assembly with the abbreviations of
-`words_of`. There `Call.kernel` is the number of the 64-bit word of a field, `Call.words` the number
-of words of a record, and `State.WAITS` a number of an enumeration. A ctypes structure declares the
-fields for both sides, so Python writes a record by the names by which its driver reads it.
+`words_of`. There `JobCall.kernel` is the number of the 64-bit word of a field, `JobCall.words` the
+number of words of a record, and `State.WAITS` a number of an enumeration. A ctypes structure
+declares the fields for both sides, so Python writes a record by the names by which its driver reads
+it.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ Words: TypeAlias = NDArray[np.int64]
 Relocation: TypeAlias = tuple[int, int]
 """A word to which a run adds the address of a memory, and the number of the memory."""
 
-T = TypeVar("T", bound="Record")
+T = TypeVar("T", bound="WordRecord")
 
 _WORD = 8
 _FOLDER = Path(__file__).parent.parent
 
 
-class Record(Structure):
+class WordRecord(Structure):
     """A record of 64-bit words. `fields` has the names of the words, in order.
 
     A record that `fills_lines` of the cache shares none of them with another thread's.
@@ -68,7 +69,7 @@ def words_of_records(records: Iterable[Structure | NDArray[np.int64]]) -> Words:
     return np.frombuffer(bytearray(b"".join(buffers)), np.int64)
 
 
-class RecordTable:
+class WordTable:
     """A table of words in the making, with the words to which a run adds addresses."""
 
     def __init__(self) -> None:
@@ -124,7 +125,7 @@ def with_numbers(text: str, *names: type[Structure] | type[IntEnum]) -> str:
 
 
 @record
-class JobHead(Record):
+class JobHead(WordRecord):
     """Elements of a kernel that threads share, in ranges. A part for each thread follows.
 
     `holders` is the number of workers that have the job; its caller waits until there are none.
@@ -138,7 +139,7 @@ class JobHead(Record):
 
 
 @record
-class JobPart(Record):
+class JobPart(WordRecord):
     """A part of the ranges of a job: the next range that no thread has taken, and the end.
 
     `worker` is the address of the worker that takes ranges from this part first; the caller has the
@@ -185,7 +186,7 @@ def job_words(kernel: int, context: int, size: int, shared: SharedRanges, step: 
 
 
 @record
-class Worker(Record):
+class Worker(WordRecord):
     """A worker: its state, which is a `State` or the address of a job; its lock, and its pool."""
 
     fields = "state lock pool"
@@ -193,7 +194,7 @@ class Worker(Record):
 
 
 @record
-class Pool(Record):
+class Pool(WordRecord):
     """The pool, which its workers follow: four functions of the system, and three numbers.
 
     `polls` is the number of polls before a worker waits. If `ends` is not 0, all workers end.

@@ -16,21 +16,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, Relocation, driver
-from graphir.runtime.native.drivers.records import Record, RecordTable, SharedRanges, record, word
+from graphir.runtime.native.drivers.records import (
+    SharedRanges,
+    WordRecord,
+    WordTable,
+    record,
+    word,
+)
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.program.cost_model import PAGE
 from graphir.runtime.program.tier import RangeCall, RowKernel, RowMove
 
 
 @record
-class PhasesHead(Record):
+class PhasesHead(WordRecord):
     """The rows of a block, the rows by which the first kernel runs ahead, and two numbers."""
 
     fields = "rows ahead kernels moves"
 
 
 @record
-class PhaseKernel(Record):
+class PhaseKernel(WordRecord):
     """A kernel by addresses (0 copies rows), its elements for each row, and its lead (`RowKernel`).
 
     The operands that move follow, `operands` of them.
@@ -40,21 +46,21 @@ class PhaseKernel(Record):
 
 
 @record
-class PhaseOperand(Record):
+class PhaseOperand(WordRecord):
     """An operand: its word in the record, the address of its memory, its bytes for each row."""
 
     fields = "word memory row"
 
 
 @record
-class PhaseMove(Record):
+class PhaseMove(WordRecord):
     """Bytes of a memory that move to its start after a block, from a distance in bytes."""
 
     fields = "memory distance bytes"
 
 
 @record
-class CopyRecord(Record):
+class CopyRecord(WordRecord):
     """A copy of rows: addresses, the bytes from row to row, and the number of pieces of a row.
 
     The pieces follow. Without pieces all bytes are copied.
@@ -64,7 +70,7 @@ class CopyRecord(Record):
 
 
 @record
-class CopyPiece(Record):
+class CopyPiece(WordRecord):
     """Some bytes of a row, and where they lie in a row of the target and of the source."""
 
     fields = "target source bytes"
@@ -97,7 +103,7 @@ class PhaseTable:
         self, kernels: Sequence[RowKernel], rows: int, moves: Sequence[RowMove] = ()
     ) -> None:
         ahead = max([kernel.high - kernel.low for kernel in kernels], default=0)
-        table, records = RecordTable(), list[int]()
+        table, records = WordTable(), list[int]()
         table.add(PhasesHead(rows, ahead, len(kernels), len(moves)))
         starts: list[tuple[int, int]] = []
         for kernel in kernels:

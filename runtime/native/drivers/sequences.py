@@ -47,7 +47,7 @@ from graphir.runtime.native.drivers.operations import (
     start_operation,
     take_turns,
 )
-from graphir.runtime.native.drivers.records import Record, context_of, driver_text, record
+from graphir.runtime.native.drivers.records import WordRecord, context_of, driver_text, record
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import compiled_code, engine, failure_reason
 from graphir.runtime.program.codegen.tracing import Storage
@@ -69,7 +69,7 @@ from graphir.runtime.program.tier import (
 
 
 @record
-class SequenceTable(Record):
+class SequenceTable(WordRecord):
     """The bytes of scratch memory of a sequence, and its numbers of moves and of operations.
 
     The moves follow, and then the operations.
@@ -79,21 +79,21 @@ class SequenceTable(Record):
 
 
 @record
-class AddressMove(Record):
+class AddressMove(WordRecord):
     """An address for a word of the record: bytes after an array, or -1 for scratch memory."""
 
     fields = "array offset word"
 
 
 @record
-class OperationCall(Record):
+class OperationCall(WordRecord):
     """A call: the address of a function, the first word of its record, and its three arguments."""
 
     fields = "function record_word x y z"
 
 
 @record
-class MatrixLoop(Record):
+class MatrixLoop(WordRecord):
     """The inner loop of np.matmul and its data, and its counts; its strides in bytes follow.
 
     The strides are those from matrix to matrix, and those along the two axes of each array.

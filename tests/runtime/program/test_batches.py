@@ -16,7 +16,7 @@ from graphir.runtime.native.array_ops.float_products import FloatProduct, float_
 from graphir.runtime.program.batches import BatchStep, parts
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.steps import CallStep
-from graphir.semantics import products
+from graphir.semantics import matrix_products as products
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
 from tests.support.tables import every

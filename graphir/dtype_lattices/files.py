@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import element, lattices
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.lattice.order import Lattice
-from graphir.lattice.published import element, lattices
 
 MOST_NODES, MOST_EDGES, LONGEST_NAME = 4_096, 100_000, 200
 """The most nodes and edges of a lattice in a file, and the most characters of a name."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import GraphError, GraphirError, Lattice, PromotionError
-from graphir.lattice.order import NoUpperBound, SeveralUpperBounds, Violation, violations
+from graphir.dtype_lattices.order import NoUpperBound, SeveralUpperBounds, Violation, violations
 from tests import GOLDEN
 from tests.support.partial_orders import minimal_bounds, orders
 from tests.support.tables import every

@@ -96,7 +96,7 @@ class Lattice(Generic[Node]):
         of dtypes become dtypes; every other name stays a string. Raises GraphError, which names the
         file and the problem.
         """
-        from graphir.lattice.files import read_lattice
+        from graphir.dtype_lattices.files import read_lattice
 
         return read_lattice(path)
 

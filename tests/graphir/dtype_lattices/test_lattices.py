@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import graphir
 from graphir import DType, GraphError, Lattice, lattice, lattices, rule_sets
-from graphir.lattice.order import LAWS, Cyclic, Violation, violations
+from graphir.dtype_lattices.order import LAWS, Cyclic, Violation, violations
 from graphir.rule_reports.findings import edges_text, report
 from tests import GOLDEN
 from tests.support.partial_orders import minimal_bounds, orders
@@ -108,8 +108,8 @@ def test_what_is_no_name_is_refused_as_one(which: Any):
 
 def test_the_function_and_the_module_share_their_name():
     code = (
-        "import graphir; from graphir.lattice.order import Lattice;"
-        "from graphir.promotion.lattices import lattice; assert graphir.lattice is lattice;"
+        "import graphir; from graphir.dtype_lattices.order import Lattice;"
+        "from graphir.promotion.registry import lattice; assert graphir.lattice is lattice;"
         "assert graphir.lattice('jax_doc').laws() == [] and graphir.Lattice is Lattice"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(graphir.__file__).parents[1])

@@ -13,8 +13,8 @@ import pytest
 from graphir import GraphError, Lattice, PromotionError, laws
 from graphir.drawing.hasse import grid
 from graphir.drawing.lattices import LATTICE_FORMATS
-from graphir.lattice.files import LONGEST_NAME, MOST_EDGES
-from graphir.lattice.order import MAX_LISTED, MOST_NODES, Violation
+from graphir.dtype_lattices.files import LONGEST_NAME, MOST_EDGES
+from graphir.dtype_lattices.order import MAX_LISTED, MOST_NODES, Violation
 from tests.support.commands import cli, refused
 from tests.support.tables import every
 from tests.support.work import count_work

@@ -6,9 +6,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.lattice.order import Lattice
 
 _JEP = "JEP 9407"
 _JAX = "JAX documentation, Type promotion semantics"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
+
+from graphir.promotion import rules
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
 
 
 class GraphFacade:
@@ -66,3 +69,37 @@ class GraphFacade:
         from graphir.text.files import load
 
         return load(path, sources)
+
+
+# -- The state of a graph for pickle
+
+_CACHES = ("in_place_sites", "_memo")
+
+
+def state_of(graph: Graph) -> dict[str, Any]:
+    """Return the picklable state of a graph, without its caches.
+
+    The state refers to symbols by place, so that pickle does not recurse along a chain of symbols.
+    """
+    places = {
+        "symbols": [
+            (s.op, [arg.index for arg in s.args], s.attrs, s.type, s.source) for s in graph.symbols
+        ],
+        "inputs": [symbol.index for symbol in graph.inputs],
+        "outputs": [symbol.index for symbol in graph.outputs],
+    }
+    caches: dict[str, Any] = {name: {} for name in _CACHES}
+    state = {**graph.__dict__, **caches, **places, "rules": graph.rules.name}
+    del state["builder"]
+    return state
+
+
+def restore(graph: Graph, state: dict[str, Any]) -> None:
+    """Fill an empty graph from a state that `state_of` returned."""
+    graph.rules = rules(state["rules"])
+    graph.__dict__.update({name: state[name] for name in state if name != "rules"}, symbols=[])
+    at: Callable[[int], Symbol] = graph.symbols.__getitem__
+    for op, places, attrs, type_, source in state["symbols"]:
+        graph.append(op, tuple(map(at, places)), attrs, type_, source)
+    graph.inputs = list(map(at, state["inputs"]))
+    graph.outputs = tuple(map(at, state["outputs"]))
