@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
@@ -36,6 +37,12 @@ def lane(dtype: Storage) -> str:
 def stored_type(dtype: Storage) -> Storage:
     """Return the dtype of an element in memory: a bool is a uint8, others as they are."""
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype
+
+
+def package_text(file: str) -> str:
+    """Return the text of a file of this package, such as a driver, by its path in it."""
+    loader: Any = __spec__.loader if __spec__ else None
+    return loader.get_data(os.path.join(os.path.dirname(__file__), file)).decode()
 
 
 def words_of(text: str) -> str:
