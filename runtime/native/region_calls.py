@@ -18,6 +18,7 @@ from graphir.runtime.program.memory import Lane, lookup
 from graphir.runtime.program.steps import RegionStep
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.engine import Compiled
     from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
 
@@ -60,7 +61,7 @@ class KernelCall:
     """
 
     kernels: Kernels
-    kernel: Any
+    kernel: Compiled
     record: Sequence[int]
     step: RegionStep
     arrays: Sequence[Array]
@@ -161,7 +162,7 @@ class KernelCall:
 
 
 def job_of_leaves(
-    kernel: Any,
+    kernel: Compiled,
     record: Sequence[int],
     count: int,
     sizes: Sequence[int],
