@@ -50,13 +50,14 @@ from graphir.runtime.program.blocks import Operand, Range, aligned, laid_out
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
 from graphir.runtime.program.memory import Lane, lookup
+from graphir.runtime.program.region_steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree
-from graphir.runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.tier import Product, SequencePart
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
-    from graphir.runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
+    from graphir.runtime.program.region_steps import Partition, Taker, Work
+    from graphir.runtime.program.steps import PlanRun, ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 

@@ -27,7 +27,8 @@ from graphir.runtime.program.codegen.straight import alone
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
 from graphir.runtime.program.phases import FusedStep
-from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun
 from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import products
@@ -279,7 +280,7 @@ class BatchStep(FusedStep[Member]):
 
     def _share(self, values: Sequence[Any]) -> bool:
         """Run all members in machine code without Python; return whether all have machine code."""
-        if not self.is_job or not all(region.native.worth for region in self._regions):
+        if not self.is_sequential or not all(region.native.worth for region in self._regions):
             return False
         arrays = [values[cell] for cell in self.reads]
         if not all(array.flags.aligned for array in arrays):
@@ -299,7 +300,7 @@ class BatchStep(FusedStep[Member]):
         return {cell: math.prod(n) * dtype.itemsize // count for cell, (n, dtype) in both}
 
     @property
-    def is_job(self) -> bool:
+    def is_sequential(self) -> bool:
         """Whether machine code may run all members: there is a region, and matrices are small."""
         is_small = sum(self._rows.values()) <= COST.NATIVE_LONG_ROWS and not self.is_serial
         return is_small and bool(self._regions) and all(each.native for each in self._regions)
@@ -310,7 +311,7 @@ class BatchStep(FusedStep[Member]):
         A value that is None has C order. The answer is None without kernels, for large matrices,
         and if a product copies an operand.
         """
-        if not self.is_job:
+        if not self.is_sequential:
             return None
         count, inner, rows = math.prod(self.lead), self._inner, self._rows
         room = max(1, COST.BATCH_ROWS // sum(rows.values()))

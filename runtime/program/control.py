@@ -55,6 +55,7 @@ class ControlStep(CallStep):
         self.symbol, self._sizes = symbol, sizes
         self.reads = [cells[arg.index] for arg in symbol.args]
         self.write = cells[symbol.index]
+        self.results = (self.write,)
         self.settings, self.fits = {}, False
         parts = [part for part in symbol.type.parts if type(part) is TensorType]
         is_call = symbol.op is ops.control.call
@@ -78,6 +79,11 @@ class ControlStep(CallStep):
             self.kernel = self._call_results
         else:
             self.kernel = self._results
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the op takes a part of a tuple, or is a loop that may become machine code."""
+        return self.symbol.op is ops.control.part or self.loop is not None
 
     @property
     def length(self) -> int | None:

@@ -7,7 +7,7 @@ shape form a region, which needs no result of its own level from outside.
 A `call` may bind dims. A symbol that needs such a dim has a level above the call's.
 
 An update of an array has at least the level of all symbols before it that read the array or a view
-of it. The readers are then done before the update, which may write in place (see ownership.py).
+of it. The readers are then done before the update, which may write in place (see updates.py).
 """
 
 from __future__ import annotations

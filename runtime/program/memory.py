@@ -118,7 +118,7 @@ class Store(NamedTuple):
 
     `source` is the cell of the array and `target` the cell of the array after the update. These are
     the same memory if the update is `in_place`. `shape` is the shape of the array. `copied_rows`
-    are the rows that a copy has to have (see copies.py), or None for all rows.
+    are the rows that a copy has to have (see updates.py), or None for all rows.
     """
 
     source: int

@@ -29,15 +29,14 @@ from graphir.runtime.program.blocks import (
 )
 from graphir.runtime.program.cost_model import COST, LINE, NATIVE_SIDE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
-from graphir.runtime.program.rows import Rows
-from graphir.runtime.program.steps import (
-    CallStep,
-    PlanRun,
+from graphir.runtime.program.region_steps import (
     RegionStep,
     contiguous_slots,
     native_threads_of,
     threads_of,
 )
+from graphir.runtime.program.rows import Rows
+from graphir.runtime.program.steps import CallStep, PlanRun, PlanStep
 from graphir.runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
 from graphir.semantics.evaluation import contiguous
 
@@ -79,13 +78,15 @@ def is_as(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return (1,) * (len(long) - len(short)) + short == long
 
 
-class FusedStep(Generic[Member]):
+class FusedStep(PlanStep, Generic[Member]):
     """Several steps as one.
 
     `members` are the steps in order, and `views` the cells of views of their values. `writes` has
     the shape and dtype of each value, by cell. `results` are the cells of the values that other
     steps or the outputs read; the other values lie in scratch memory.
     """
+
+    threads: int
 
     def __init__(
         self,
@@ -102,6 +103,11 @@ class FusedStep(Generic[Member]):
         self._inner = [cell for cell in writes if cell not in results]
         self._keys = [*self._inner, *self.results, *self.reads]
         self._jobs: dict[Any, SharedJob] = {}
+
+    @property
+    def has_native_threads(self) -> bool:
+        """Whether threads share the rows or matrices."""
+        return self.threads > 1
 
     @property
     def cells(self) -> list[int | None]:
@@ -147,6 +153,11 @@ class PhasesStep(FusedStep[RegionStep]):
         self.needs: list[dict[int, Need]] = [{} for _ in members]
         sizes = [self.row(cell) * self.writes[cell][1].itemsize for cell in self._inner]
         self._offsets = [0, *accumulate(-(-self.native_room * n // LINE) * LINE for n in sizes)]
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether all regions may become machine code."""
+        return all(member.native is not None for member in self.members)
 
     def _operand_sizes(self, member: RegionStep) -> dict[int, int]:
         """Return the bytes of the operands that a region reads from outside, by cell.

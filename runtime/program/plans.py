@@ -22,35 +22,16 @@ from graphir.runtime.program.batches import BatchStep
 from graphir.runtime.program.codegen.sequences import (
     ArrayCell,
     View,
-    has_long_rows,
-    is_sequential,
     is_sort,
     sequence_of,
 )
 from graphir.runtime.program.codegen.straight import Straight, alone, ends, fits, machine_ends
 from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.cutting import UPDATES
 from graphir.runtime.program.phases import PhasesStep
-from graphir.runtime.program.rewrites.batches import fuse_batches
-from graphir.runtime.program.rewrites.columns import fuse_columns
-from graphir.runtime.program.rewrites.copies import limit_copies, read_inputs
-from graphir.runtime.program.rewrites.flattening import Flattener
-from graphir.runtime.program.rewrites.operands import read_narrow
-from graphir.runtime.program.rewrites.ownership import donated_carries, mark_updates
-from graphir.runtime.program.rewrites.phases import fuse_phases
-from graphir.runtime.program.rewrites.stores import merge_stores
-from graphir.runtime.program.rewrites.views import merge_views
-from graphir.runtime.program.rewrites.wavefronts import fuse_wavefronts
-from graphir.runtime.program.steps import (
-    CallStep,
-    PlanRun,
-    RegionStep,
-    ScalarStep,
-    Step,
-    is_view,
-    shape_of,
-)
+from graphir.runtime.program.planning import PlanDraft
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep, PlanRun, ScalarStep, Step, is_view, shape_of
 from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.runtime.results import require_declared
 
@@ -85,42 +66,28 @@ class Plan:
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self._storages = [program.storages[cell] for cell in program.exit]
         self.checked: tuple[Any, ...] = ()
-        self.donated = frozenset[int]()
-        steps = read_narrow(steps, self.exit)
-        self.origins: dict[int, int] = {}
-        if len(steps) > 1:
-            steps = fuse_wavefronts(steps, self.exit)
-        updates = any(isinstance(step, CallStep) and step.symbol.op in UPDATES for step in steps)
-        if updates:
-            pairs = zip(program.entry[:carries], program.exit, strict=False)
-            arrays = [pair for pair, shape in zip(pairs, self.inputs, strict=False) if shape]
-            self.donated = donated_carries(steps, self.exit, arrays, program.storages)
-            read_inputs(steps, frozenset(program.entry) - self.donated)
-            memory = mark_updates(steps, self.exit, program.storages, self.donated)
-            flattener = Flattener(steps, self.exit, len(program.cells))
-            steps = merge_stores(steps, self.exit, memory, flattener.is_stencil)
-            steps, self.origins = flattener.flatten(steps), flattener.origins
-            limit_copies(steps, self.exit)
-        if len(steps) > 1:
-            steps = merge_views(steps, self.exit)
-        self.bound = steps
-        # Updates in place rely on the order of the steps.
-        self.fused = [*steps]
-        if not updates:
-            phases = fuse_phases(fuse_batches(steps, self.exit), self.exit)
-            self.fused = fuse_columns(phases, self.exit, program)
+        carries_of_arrays = [
+            pair
+            for pair, shape in zip(
+                zip(program.entry[:carries], program.exit, strict=False), self.inputs, strict=False
+            )
+            if shape
+        ]
+        draft = PlanDraft(steps, program, carries_of_arrays).rewrite()
+        self.bound, self.fused = draft.steps, draft.fused
+        self.donated, self.origins = draft.donated, draft.origins
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
         self.left = self._calls_counted = 0
         self.price = self._time = 0.0
         self._looks = self._tries = 0
-        self._stepwise_price = max(COST.STEPWISE, COST.STEP * (len(steps) - 1))
+        self._stepwise_price = max(COST.STEPWISE, COST.STEP * (len(self.bound) - 1))
         self._step_calls, self._least_steps = 0, inf
         self._apart, self._inner, self._owns = False, inner, program.owns_outputs
         self._sizes, self._values = sizes, list[Any]()
         self._views: dict[int, View] = {}
         self._empty = empty
-        is_straight = fits(steps) and len(self.fused) == len(steps)
+        is_straight = fits(self.bound) and len(self.fused) == len(self.bound)
         self.straight = self._write_straight(program) if is_straight else None
         self.blocks = sum(step.blocks for step in self.fused)
         sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)
@@ -210,8 +177,8 @@ class Plan:
         """Whether machine code of a sequence can replace the whole plan."""
         is_region = len(self.bound) == 1 and bool(self._compiled_regions)
         if is_region and isinstance(step := self.bound[0], RegionStep):
-            is_region = not has_long_rows(step)  # whose parts threads would have to join
-        return not is_region and all(map(is_sequential, self.fused))
+            is_region = not step.has_long_rows  # whose parts threads would have to join
+        return not is_region and all(step.is_sequential for step in self.fused)
 
     def _adopt_sequence(self, program: Program) -> bool:
         """Adopt the plan as a sequence, once all of its regions have earned machine code.

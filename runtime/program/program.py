@@ -35,24 +35,14 @@ from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.control import BoundBody, ControlStep, carries_of
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Call, Region, cut
-from graphir.runtime.program.graph_rewrites.early_slices import slice_operands
-from graphir.runtime.program.graph_rewrites.expansion import (
-    call_loops,
-    expanded,
-    multiply_squares,
-    update_pads,
-)
-from graphir.runtime.program.graph_rewrites.hoisting import hoisted
-from graphir.runtime.program.graph_rewrites.recomputation import recompute_cheap_values
-from graphir.runtime.program.graph_rewrites.reduction_axes import split_reductions
-from graphir.runtime.program.graph_rewrites.short_axes import split_short_axes
-from graphir.runtime.program.graph_rewrites.vector_products import sum_vector_products
 from graphir.runtime.program.memory import Lane, Recycler, take
 from graphir.runtime.program.outputs import check_outputs, writable_at_once
+from graphir.runtime.program.planning import plan_for_native, plan_for_numpy
 from graphir.runtime.program.plans import LateRuns, Plan, Step
+from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.report import MachineCode, Profile, explain, machine_code, profile
-from graphir.runtime.program.rewrites.ownership import FRESH
-from graphir.runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
+from graphir.runtime.program.rewrites.updates import FRESH
+from graphir.runtime.program.steps import CallStep, PlanRun, ScalarStep, shape_of
 from graphir.runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
 from graphir.runtime.results import Out, owned, require_outputs
 from graphir.semantics.evaluation import contiguous
@@ -88,17 +78,13 @@ class Program:
         beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
-        self.graph, lowered_graph = (
-            graph,
-            sum_vector_products(multiply_squares(hoisted(call_loops(lower(graph))))),
-        )
+        self.graph = graph
         self.threads = require_count("threads", threads) or cores()
         self.block = require_count("block", block)
         self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
-        lowered_graph = split_reductions(update_pads(expanded(lowered_graph)))
-        lowered_graph = split_short_axes(recompute_cheap_values(lowered_graph))
-        self.lowered = slice_operands(lowered_graph, overlaps=self.native is not None)
+        plan_graph = plan_for_native if self.native else plan_for_numpy
+        self.lowered = plan_graph(lower(graph))
         steps = cut(self.lowered)
         self.materialized = materialized(self.lowered, steps)
         late = {each.symbol.index for each in steps if isinstance(each, Call)}

@@ -21,8 +21,9 @@ from graphir.runtime.program.cutting import UPDATES, Call, Region
 from graphir.runtime.program.memory import Lane, Recycler
 from graphir.runtime.program.phases import PhasesStep
 from graphir.runtime.program.plans import Plan
+from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rewrites.columns import ColumnsStep
-from graphir.runtime.program.steps import CallStep, PlanRun, RegionStep, is_view, shape_of
+from graphir.runtime.program.steps import CallStep, PlanRun, is_view, shape_of
 from graphir.runtime.program.unfused import unfused_steps
 from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.semantics.products import uses_blas

@@ -8,7 +8,8 @@ from typing import Any
 
 from graphir import TensorType
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.steps import CallStep, RegionStep, is_view
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep, is_view
 
 
 def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:

@@ -27,13 +27,13 @@ from graphir.lazy import lazy
 from graphir.runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
-from graphir.runtime.program.steps import (
-    PlanRun,
+from graphir.runtime.program.region_steps import (
     RegionStep,
     contiguous_slots,
     native_threads_of,
     threads_of,
 )
+from graphir.runtime.program.steps import PlanRun, PlanStep
 from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
 
 Array: TypeAlias = NDArray[Any]
@@ -206,7 +206,7 @@ def reach(
     return {cell: RowWindow(keeps[cell], highs[cell]) for cell in memories}
 
 
-class WavefrontStep:
+class WavefrontStep(PlanStep):
     """Regions and copies of rows as one step, on blocks of rows.
 
     `stages` are in order, and `memories` are the arrays that they write, by cell. `results` maps
@@ -246,6 +246,16 @@ class WavefrontStep:
         self._walks: dict[Any, _NativeWalk] = {}
         self._needs: dict[int, Need] = {}
         self.stage_needs: list[dict[int, Need]] = [{} for _ in stages]
+
+    @property
+    def has_native_threads(self) -> bool:
+        """Whether threads share the rows."""
+        return self.threads > 1
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether all regions may become machine code."""
+        return all(member.native is not None for member in self.members)
 
     def _bytes(self, stage: RegionStage) -> int:
         """Return the bytes of all memories that a region reads or writes, in all of their rows."""

@@ -24,8 +24,16 @@ from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.cutting import VIEWS
 from graphir.runtime.program.phases import PhasesStep
+from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree, neutral
-from graphir.runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
+from graphir.runtime.program.steps import (
+    ELEMENT_MOVES,
+    Array,
+    CallStep,
+    LayoutStep,
+    ScalarStep,
+    Step,
+)
 from graphir.runtime.program.tier import (
     Accumulation,
     ColumnFold,
@@ -61,50 +69,6 @@ class View(NamedTuple):
 
     source: int
     offset: int
-
-
-def is_sequential(step: AnyStep) -> bool:
-    """Whether a sequence can have a step, provided that the tier has machine code for it."""
-    if isinstance(step, ScalarStep):
-        return step.native is not None
-    if isinstance(step, RegionStep):
-        if step.native is None or step.stores or not step.size:
-            return False
-        if step.columns:
-            return True
-        is_shared = step.threads > 1 or step.native.threads(step) > 1
-        return not is_shared or step.native.shared(step) is not None or has_long_rows(step)
-    if isinstance(step, BatchStep):
-        return step.is_job
-    if isinstance(step, (PhasesStep, WavefrontStep)):
-        return all(member.native is not None for member in step.members)
-    if isinstance(step, LayoutStep):
-        return True
-    op = step.symbol.op
-    if isinstance(step, ControlStep):
-        return op is ops.control.part or step.loop is not None
-    is_moved = op in _MOVES and math.prod(step.shape) <= COST.SEQUENCE_MOVES
-    multiplies = step.multiplies or step.is_shared_product
-    is_joined = step.space is not None or step.accumulation is not None
-    return op in VIEWS or op is ops.full or multiplies or is_joined or is_moved
-
-
-def _has_threads(step: AnyStep) -> bool:
-    """Whether threads share a step."""
-    if isinstance(step, RegionStep):
-        return step.native.shared(step) is not None
-    if isinstance(step, CallStep):
-        return step.is_shared_product
-    return isinstance(step, (PhasesStep, WavefrontStep, BatchStep)) and step.threads > 1
-
-
-def has_long_rows(step: RegionStep) -> bool:
-    """Whether threads share rows, and then join the results of their parts."""
-    return step.native is not None and bool(step.native.cut(step, step.most_threads)[1])
-
-
-_MOVES = (ops.stack, ops.concat, ops.tile, ops.repeat, ops.roll)
-"""The ops whose results have elements of their operands, at places that the shapes tell."""
 
 
 def is_sort(step: Step) -> bool:
@@ -168,7 +132,7 @@ class SequenceWriter:
         The memory of values that no later step reads is that of later values of their size.
         """
         roots: dict[int, int] = {}
-        self._is_awake = any(map(_has_threads, steps))
+        self._is_awake = any(step.has_native_threads for step in steps)
         for number, step in enumerate(steps):
             cells = [roots.get(cell, cell) for cell in step.reads]
             self._last |= dict.fromkeys(cells, number)
@@ -200,7 +164,7 @@ class SequenceWriter:
     def _add_call(self, step: CallStep | LayoutStep) -> bool:
         if isinstance(step, LayoutStep) or (step.symbol.op in VIEWS and step.write in self._views):
             return self._add_view(step)
-        if step.symbol.op in (*_MOVES, ops.reshape):
+        if step.symbol.op in (*ELEMENT_MOVES, ops.reshape):
             return self._add_moves(step)
         if step.columns:
             return self._add_fold(step, step.columns)

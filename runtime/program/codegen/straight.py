@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,16 +16,9 @@ from graphir.runtime.program.codegen.turns import Statements, while_turn
 from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Need, ScratchView, Store
+from graphir.runtime.program.region_steps import RegionStep, contiguous_slots
 from graphir.runtime.program.rows import caller
-from graphir.runtime.program.steps import (
-    CallStep,
-    LayoutStep,
-    PlanRun,
-    RegionStep,
-    ScalarStep,
-    Step,
-    contiguous_slots,
-)
+from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, ScalarStep, Step
 from graphir.semantics.evaluation import contiguous
 
 
@@ -447,11 +440,12 @@ def alone(step: Step, empty: Callable[..., Any] = np.empty) -> Straight:
     return Straight([step], *ends(step), empty=empty)
 
 
-def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
+def ends(step: Any) -> tuple[Sequence[int], Sequence[int]]:
     """Return the cells that a step reads, and the cells that it writes."""
     targets = {cell: store.target for cell, store in _stores(step).items()}
-    writes = [targets.get(cell, cell) for cell in step.results]
-    return list(dict.fromkeys(step.reads)), writes
+    reads: Sequence[int] = step.reads
+    results: Iterable[int] = step.results
+    return list(dict.fromkeys(reads)), [targets.get(cell, cell) for cell in results]
 
 
 def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
@@ -465,7 +459,7 @@ def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     return ends(step)
 
 
-def _stores(step: Step) -> dict[int, Store]:
+def _stores(step: Any) -> dict[int, Store]:
     """Return the slices into which a region stores results, by the cell of the result."""
     return dict(step.stored_cells) if isinstance(step, RegionStep) else {}
 

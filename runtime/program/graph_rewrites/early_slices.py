@@ -112,12 +112,20 @@ _WIDEST = 16
 _RESHAPES = (ops.reshape, ops.squeeze, ops.unsqueeze)
 
 
-def slice_operands(graph: Graph, overlaps: bool) -> Graph:
+def slice_operands(graph: Graph) -> Graph:
     """Return the lowered graph with slices of operands in place of slices of elementwise values.
 
-    With `overlaps`, overlapping slices of casts to wider dtypes are among them. The results keep
-    their bits, and symbols their locations.
+    The results keep their bits, and symbols their locations.
     """
+    return _slice_operands(graph, overlaps=False)
+
+
+def slice_overlapping_operands(graph: Graph) -> Graph:
+    """The same, overlapping slices of casts to wider dtypes included, which suits machine code."""
+    return _slice_operands(graph, overlaps=True)
+
+
+def _slice_operands(graph: Graph, overlaps: bool) -> Graph:
     if not any(s.op is ops.slice and s.args[0].op.kind in _ELEMENTWISE for s in graph.symbols):
         return graph
     slices = _Slices(graph, overlaps)

@@ -31,7 +31,7 @@ _CREATIONS = frozenset({ops.range, ops.eye})
 _SLICED: dict[Op, Op] = {ops.gather: ops.slice, ops.index_update: ops.slice_update}
 
 
-def hoisted(graph: Graph) -> Graph:
+def hoist_constants(graph: Graph) -> Graph:
     """Return the lowered graph with constants in place of values that depend on no input.
 
     Ranges stay if their sizes are symbolic, or if they have more than HOISTED elements in all.

@@ -14,7 +14,8 @@ from graphir import ops
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import VIEWS
 from graphir.runtime.program.memory import long_axes
-from graphir.runtime.program.steps import CallStep, RegionStep, Step
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep, Step
 from graphir.runtime.program.wavefronts import (
     CopySource,
     CopyStage,

@@ -25,22 +25,24 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from random import Random
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 
 from graphir import Graph, GraphirError, control
 from graphir.numpy_api.trace import trace
 from graphir.ops.op import GraphValue
+from graphir.passes.pipeline import Pass
 from graphir.runtime import Program, interpret
-from graphir.runtime.program import program as programs
+from graphir.runtime.program import planning
 from graphir.runtime.program.codegen.assembly import Walk
 from graphir.runtime.program.cost_model import scaled
 from graphir.runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
 from graphir.runtime.program.plans import Plan
-from graphir.runtime.program.steps import CallStep, RegionStep
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep
 from tests.runtime.program.drawn_statements import (
     BATCHES,
     BROAD,
@@ -259,25 +261,26 @@ class Drawn:
 PATHS: Counter[str] = Counter()
 """The paths that plans took."""
 
-GRAPH_REWRITES = (
-    *("hoisted", "multiply_squares", "sum_vector_products", "expanded", "update_pads"),
-    *("split_reductions", "recompute_cheap_values", "split_short_axes", "slice_operands"),
-)
-
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Count the rewrites that change a graph."""
-    with patch.multiple(programs, **{name: _counted(name) for name in GRAPH_REWRITES}):
+    """Verify each graph while programs are planned, and count the passes that change a graph."""
+    pipelines = planning.plan_for_numpy, planning.plan_for_native
+    before = [(pipeline.passes, pipeline.verify_each) for pipeline in pipelines]
+    for pipeline in pipelines:
+        pipeline.passes, pipeline.verify_each = tuple(map(_counted, pipeline.passes)), True
+    try:
         yield
+    finally:
+        for pipeline, (passes, verify_each) in zip(pipelines, before, strict=True):
+            pipeline.passes, pipeline.verify_each = passes, verify_each
 
 
-def _counted(name: str) -> Any:
-    rewrite = getattr(programs, name)
-
-    def counted(graph: Any, **settings: Any) -> Any:
-        result = rewrite(graph, **settings)
-        PATHS[name] += result is not graph
+def _counted(rewrite: Pass) -> Pass:
+    @wraps(rewrite)
+    def counted(graph: Graph) -> Graph:
+        result = rewrite(graph)
+        PATHS[rewrite.__name__] += result is not graph
         return result
 
     return counted
