@@ -269,12 +269,12 @@ class BatchStep(FusedStep[Member]):
                 region.native.spend(COST.STEP * self.blocks)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
-            own = PlanRun(values.copy(), lane, run.free, run.recycler, {})
+            own = PlanRun(values.copy(), lane, run.memory, {})
             for number in numbers:
                 part = self.parts[number]
                 self._run_part(own, part, values, results)
 
-        share(self.blocks, work, self.threads, run.lane, run.free, run.progress and run.tell)
+        share(self.blocks, work, self.threads, run.lane, run.memory.free, run.progress and run.tell)
 
     # -- machine code
 

@@ -203,7 +203,7 @@ class PhasesStep(FusedStep[RegionStep]):
             run.tell(number * self.blocks // len(blocks))
 
         tell = report_blocks if run.progress else None
-        share(len(blocks), work, threads, run.lane, run.free, tell)
+        share(len(blocks), work, threads, run.lane, run.memory.free, tell)
         took = perf_counter_ns() - start
         # A small phase in NumPy slows the others down, so the phases without code share all time.
         both = zip(self.members, kernels, strict=True)

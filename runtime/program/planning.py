@@ -88,11 +88,12 @@ class PlanDraft:
     ) -> None:
         self.steps: Sequence[Step] = steps
         self.fused: Sequence[AnyStep] = ()
-        self.inputs, self.outputs = frozenset(program.entry), frozenset(program.exit)
+        schedule = self._schedule = program.schedule
+        self.inputs, self.outputs = frozenset(schedule.entry), frozenset(schedule.exit)
         self.carries, self.donated = carries, frozenset[int]()
         self.origins: dict[int, int] = {}
         self._program = program
-        self._memory = Memory(program.storages)
+        self._memory = Memory(self._schedule.storages)
 
     # -- preconditions
 
@@ -124,7 +125,7 @@ class PlanDraft:
 
     def donate_carries(self) -> None:
         """Take the memory of the carries of a loop that each iteration leaves to the next."""
-        settings = self.carries, self._program.storages
+        settings = self.carries, self._schedule.storages
         self.donated = donated_carries(self.steps, self.outputs, *settings)
 
     def read_inputs(self) -> None:
@@ -133,12 +134,12 @@ class PlanDraft:
 
     def mark_updates(self) -> None:
         """Let updates write into their operand where nothing reads it later."""
-        settings = self._program.storages, self.donated
+        settings = self._schedule.storages, self.donated
         self._memory = mark_updates(self.steps, self.outputs, *settings)
 
     def store_and_flatten(self) -> None:
         """Let regions write into slices, or run in flat memory, which is faster for stencils."""
-        flattener = Flattener(self.steps, self.outputs, len(self._program.cells))
+        flattener = Flattener(self.steps, self.outputs, len(self._schedule.cells))
         settings = self._memory, flattener.is_stencil
         self.steps = merge_stores(self.steps, self.outputs, *settings)
         self.steps, self.origins = flattener.flatten(self.steps), flattener.origins
@@ -184,7 +185,7 @@ class PlanDraft:
         No step may read an array into which an earlier step has written an update.
         """
         for steps in (self.steps, self.fused) if self.fused else (self.steps,):
-            values = {*self.inputs, *self._program.constants}
+            values = {*self.inputs, *self._schedule.constants}
             for step in steps:
                 reads, writes = ends(step)
                 if not values.issuperset(reads):

@@ -301,7 +301,7 @@ class RegionStep(PlanStep):
             return
         for store in self.stores.values():
             source = np.asarray(run.values[store.source])
-            run.values[store.target] = store.array(source, run.recycler.empty)
+            run.values[store.target] = store.array(source, run.memory.recycler.empty)
         outs = [self._out(run, index, bool(native)) for index in range(len(self.writes))]
         threads = self.native.threads(self) if native else self.threads
         partition = native.cut(run, threads) if native else (self.ranges, self.trees)
@@ -314,7 +314,7 @@ class RegionStep(PlanStep):
 
         tell = report_blocks if run.progress else None
         threads = 1 if native and native.has_threads else threads
-        share(count, work, threads, run.lane, run.free, tell)
+        share(count, work, threads, run.lane, run.memory.free, tell)
         if not native:
             self._spend(start)
         for rows, taker in zip(self.rows, takers, strict=True):

@@ -21,7 +21,7 @@ from graphir.runtime.program.codegen.scalars import Scalars
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import ACCUMULATIONS, VIEWS
-from graphir.runtime.program.memory import Box, Lane, Recycler
+from graphir.runtime.program.memory import Box, Lane, ProgramMemory
 from graphir.runtime.program.rows import ColumnSpace, caller, column_space
 from graphir.runtime.program.tier import Accumulation, Multiply, Tier
 from graphir.runtime.results import REFUSAL_ERRORS, refused
@@ -49,20 +49,18 @@ class PlanRun:
         self,
         values: list[Any],
         lane: Lane,
-        free: list[Lane],
-        recycler: Recycler,
+        memory: ProgramMemory,
         targets: Mapping[int, Array],
         progress: Callable[[int, int], None] | None = None,
         total: int = 0,
     ) -> None:
-        self.values, self.lane, self.free = values, lane, free
-        self.recycler, self.targets = recycler, targets
+        self.values, self.lane, self.memory, self.targets = values, lane, memory, targets
         self.progress, self.total, self.blocks_done = progress, total, 0
 
     def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
         """Return memory for the value of a cell: the caller's `out` array, or a new array."""
         target = self.targets.get(cell)
-        return self.recycler.empty(shape, dtype) if target is None else target
+        return self.memory.recycler.empty(shape, dtype) if target is None else target
 
     def tell(self, count: int) -> None:
         """Report that `count` blocks of the current step are done."""

@@ -316,7 +316,7 @@ class WavefrontStep(PlanStep):
             run.tell(number * self.blocks // len(ranges))
 
         tell = report_blocks if run.progress else None
-        share(len(ranges), work, min(threads, len(ranges)), run.lane, run.free, tell)
+        share(len(ranges), work, min(threads, len(ranges)), run.lane, run.memory.free, tell)
         if table:
             return
         # The stages become machine code at once, so all regions earn their kernels alike.

@@ -11,8 +11,8 @@ import numpy as np
 
 from graphir import DType, ops
 from graphir.runtime.program.codegen.assembly import FunctionWriter, Walk
+from graphir.runtime.program.codegen.scalars import Statements, inline_iteration
 from graphir.runtime.program.codegen.tracing import Storage
-from graphir.runtime.program.codegen.turns import Statements, while_turn
 from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Need, ScratchView, Store
@@ -254,8 +254,8 @@ class Straight:
         carries = body.inputs[:count]
         values = "".join([f"{name}, " for name in carries])
         prefix = f"k{step.write}b1"
-        turn = while_turn(condition, body, prefix, values, "break", writer)
-        writer.lines += ["while True:", *turn]
+        iteration = inline_iteration(condition, body, prefix, values, "break", writer)
+        writer.lines += ["while True:", *iteration]
         self._parts[step.write] = carries
 
     def _cond(

@@ -50,7 +50,7 @@ class ColumnsStep(RegionStep):
         rows = [call.symbol for call in calls]
         region = Region(step.region.shape, symbols, rows)
         code = RegionCode(region, outs, bits=True)
-        options = program.threads, program.block, program.compiled(region, outs)
+        options = program.threads, program.block, program.codes.compiled(region, outs)
         super().__init__(
             region, partial(assemble, code), step.shape, step.cells, step.sizes, *options
         )

@@ -288,14 +288,16 @@ def _counted(rewrite: Pass) -> Pass:
 
 def note_paths(program: Program) -> None:
     """Count the paths of the plans of a program that was called."""
-    for plan, _ in program._plans.values():
+    for plan in program.plans:
         PATHS.update(set(_paths(plan)))
 
 
 def _paths(plan: Plan) -> Iterator[str]:
     functions = plan.straight, plan.native
     yield from [name for name, each in zip(("straight", "native"), functions, strict=True) if each]
-    yield from ["steps"] * ("steps" in vars(plan)) + ["kernels in straight"] * bool(plan._entries)
+    yield from ["steps"] * ("steps" in vars(plan)) + ["kernels in straight"] * bool(
+        plan.tier_up.entries
+    )
     yield from ["donated carries"] * bool(plan.donated) + ["flattened"] * bool(plan.origins)
     for step in plan.fused:
         yield type(step).__name__

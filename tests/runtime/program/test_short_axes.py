@@ -203,7 +203,7 @@ def test_the_array_with_the_short_axis_never_exists() -> None:
     pairs = ops.unsqueeze(a, axis=1) - ops.unsqueeze(b, axis=0)
     g.output(ops.sum(pairs * pairs, axis=2))
     program = Program(g)
-    sizes = [program.lowered.symbols[index].shape for index in program.materialized]
+    sizes = [program.lowered.symbols[index].shape for index in program.schedule.materialized]
     assert (40, 50) in sizes and (40, 50, 3) not in sizes
 
 
