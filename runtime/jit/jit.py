@@ -528,10 +528,10 @@ def _check_handled(graph: Graph) -> None:
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:
     """Replace the inputs of each memory group by its whole array, at the first input's place."""
     arrays = dict(enumerate(inputs))
-    for whole, places in groups:
-        if whole is None:
+    for memory, places in groups:
+        if memory is None:
             continue
-        arrays[places[0]] = whole
+        arrays[places[0]] = memory
         for place in places[1:]:
             del arrays[place]
     return list(arrays.values())

@@ -138,7 +138,7 @@ def _takes_weak(rules: PromotionRules) -> bool:
     except PromotionError:
         return False
     weak_dtype = rules.concrete_dtype(DType.weak_float)
-    return not rules.by_value and all(each.exact_in(weak_dtype) for each in results)
+    return not rules.by_value and all(dtype.exact_in(weak_dtype) for dtype in results)
 
 
 def is_plain(value: Any) -> bool:

@@ -102,7 +102,7 @@ class Specializations(Generic[Leaf]):
         while type(node) is _Fork:
             key = node.question.key(values)
             answer = node.answers.get(key)
-            keys = [key for key, each in list(node.answers.items()) if each == answer]
+            keys = [key for key, other in list(node.answers.items()) if other == answer]
             steps.append(GraphStep(node.question, key, answer, keys))
             node = node.branches.get(answer)
         return steps
@@ -261,14 +261,14 @@ class _Code:
 
     def _cells(self, question: NumberUse, step: GraphStep) -> str:
         """Return the condition that the numbers lie in cells with the step's answer."""
-        numbers = [each.at for each in question.operands if type(each) is Reference]
+        numbers = [operand.at for operand in question.operands if type(operand) is Reference]
         if len(numbers) == 1 and isinstance(step.key, Interval):
-            spans = sorted(each for each in step.keys if isinstance(each, Interval))
+            spans = sorted(cell for cell in step.keys if isinstance(cell, Interval))
             low, high = step.key
-            for each in spans:
-                high = each.high if each.low == high else high
-            for each in reversed(spans):
-                low = each.low if each.high == low else low
+            for cell in spans:
+                high = cell.high if cell.low == high else high
+            for cell in reversed(spans):
+                low = cell.low if cell.high == low else low
             return f"{self.name(low)} <= {self._values[numbers[0]]} < {self.name(high)}"
         return f"{self.name(question.key)}(({self._all()})) in {self.name(frozenset(step.keys))}"
 

@@ -551,9 +551,9 @@ def _outliving(constants: dict[int, Any]) -> Iterator[ArrayContent]:
         del array  # this local reference would count
     for arrays in groups.values():
         owner = _owner(arrays[0])
-        is_owner = any(each is owner for each in arrays)
+        is_owner = any(array is owner for array in arrays)
         inside = 2 if is_owner else 0  # the local variable and the group's entry
-        inside += sum(each is not owner and each.base is owner for each in arrays)
+        inside += sum(array is not owner and array.base is owner for array in arrays)
         if not isinstance(owner, np.ndarray) or is_held(cast("object", owner), inside):
             yield from map(ArrayContent, arrays)
 

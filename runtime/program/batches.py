@@ -84,14 +84,14 @@ def parts(lead: Shape, count: int) -> list[Part]:
     while axis and inner * lead[axis - 1] <= count:
         axis -= 1
         inner *= lead[axis]
-    whole = [slice(0, size) for size in lead[axis:]]
+    inner_axes = [slice(0, size) for size in lead[axis:]]
     if not axis:
-        return [tuple(whole)]
+        return [tuple(inner_axes)]
     size = lead[axis - 1]
     number = -(-size // max(1, count // inner))
     bounds = [size * i // number for i in range(number + 1)]
     return [
-        (*[slice(i, i + 1) for i in place], slice(a, b), *whole)
+        (*[slice(i, i + 1) for i in place], slice(a, b), *inner_axes)
         for place in itertools.product(*map(range, lead[: axis - 1]))
         for a, b in itertools.pairwise(bounds)
     ]
@@ -156,17 +156,17 @@ class BatchStep(FusedStep[Member]):
         sizes = [product.symbol.dtype.storage.itemsize for product in multiplications]
         times = [n * COST.BLAS_TERM * size for n, size in zip(terms, sizes, strict=True)]
         self.price = price = sum(times) + sum(regions)
-        most = [_threads_above(product) * count for product in multiplications]
-        is_large = any(n > limit for n, limit in zip(terms, most, strict=True))
+        limits = [_threads_above(product) * count for product in multiplications]
+        is_large = any(n > limit for n, limit in zip(terms, limits, strict=True))
         self.is_serial = is_large and products.blas_threads() != 1
         pays = price > COST.SECOND_THREAD and not self.is_serial
         self.threads = min(self.most_threads, count) if pays else 1
         self.bytes = self._memory(self.members, (1,) * len(self.lead))[1].bytes
         room = max(1, COST.BATCH // max(1, self.bytes))
         if self.threads > 1:
-            most = min(COST.RANGES_PER_THREAD * self.threads, int(price / COST.BATCH_PART))
-            most = max(self.threads, most)
-            room = min(max(1, room // self.threads), -(-count // most))
+            part_count = min(COST.RANGES_PER_THREAD * self.threads, int(price / COST.BATCH_PART))
+            part_count = max(self.threads, part_count)
+            room = min(max(1, room // self.threads), -(-count // part_count))
         self.parts = parts(self.lead, room)
         self.blocks = len(self.parts)
 
@@ -179,7 +179,7 @@ class BatchStep(FusedStep[Member]):
 
     def body(self, part: Part) -> Body:
         """Return the steps of a part."""
-        lead = tuple([each.stop - each.start for each in part])
+        lead = tuple([extent.stop - extent.start for extent in part])
         body = self._bodies.get(lead)
         if body is None:
             body = self._bodies[lead] = self._bound(lead)
@@ -303,7 +303,7 @@ class BatchStep(FusedStep[Member]):
     def is_sequential(self) -> bool:
         """Whether machine code may run all members: there is a region, and matrices are small."""
         is_small = sum(self._rows.values()) <= COST.NATIVE_LONG_ROWS and not self.is_serial
-        return is_small and bool(self._regions) and all(each.native for each in self._regions)
+        return is_small and bool(self._regions) and all(region.native for region in self._regions)
 
     def job(self, values: Sequence[Any]) -> SharedJob | None:
         """Return all members in machine code, on a few small matrices at a time.
@@ -372,9 +372,9 @@ class BatchStep(FusedStep[Member]):
         for cell in self._inner:  # a PhasesStep makes memory for the values that are None
             own.values[cell] = None
         for cell, axes in self.axes.items():
-            whole = np.asarray(values[cell])
-            array = whole[tuple([slice(None) if k is None else part[k] for k in axes])]
-            if cell in self._ordered and not (whole.flags.c_contiguous and whole.flags.aligned):
+            array = np.asarray(values[cell])
+            array = array[tuple([slice(None) if k is None else part[k] for k in axes])]
+            if cell in self._ordered and not (array.flags.c_contiguous and array.flags.aligned):
                 array = array.copy("C")
             own.values[cell] = array
         targets = {cell: array[part] for cell, array in results.items()}

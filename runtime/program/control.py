@@ -105,14 +105,14 @@ class ControlStep(CallStep):
         """
         op, bodies = self.symbol.op, [body.statements for body in self._bodies]
         is_loop = op is ops.control.while_loop and self.in_python
-        statements = [each for each in bodies if each]
+        statements = [statement for statement in bodies if statement]
         if not (is_loop or op is ops.control.cond) or len(statements) < len(bodies):
             return None
-        count = sum(len(each.lines) for each in statements)
+        count = sum(len(statement.lines) for statement in statements)
         is_scalar = all(
-            type(each) is TensorType and not each.rank for each in self.symbol.type.parts
+            type(part) is TensorType and not part.rank for part in self.symbol.type.parts
         )
-        needs_lane = any("lane" in line for each in statements for line in each.lines)
+        needs_lane = any("lane" in line for statement in statements for line in statement.lines)
         return statements if is_scalar and not needs_lane and count <= COST.INLINED_LINES else None
 
     def _call_results(self, *operands: Any) -> tuple[Any, ...]:
@@ -168,7 +168,7 @@ class ControlStep(CallStep):
         if results is not None:
             return results
         condition, body = self._bodies
-        runs = [each.on(lane) for each in self._bodies]
+        runs = [body.on(lane) for body in self._bodies]
         values, count = self._owned(values), len(call.types)
         captured = values[count:]
         while True:
@@ -215,16 +215,16 @@ class ControlStep(CallStep):
                 results = self._count(iterations, start, values, length - number)
                 values = values[:carries]
                 if results is not None:
-                    for whole, ys in zip(stacked, results[carries:], strict=True):
-                        whole[rest] = ys
+                    for array, ys in zip(stacked, results[carries:], strict=True):
+                        array[rest] = ys
                     return [*results[:carries], *stacked]
                 continue
             place = places[number]
             outputs = run([*values, *[x[place] for x in rows], *captured])
             if not number:
                 stacked = [call.stack(length, y) for y in outputs[carries:]]
-            for whole, y in zip(stacked, outputs[carries:], strict=True):
-                whole[place] = y
+            for array, y in zip(stacked, outputs[carries:], strict=True):
+                array[place] = y
             values, number = outputs[:carries], number + 1
         return [*values, *stacked]
 

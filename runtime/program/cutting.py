@@ -181,7 +181,7 @@ def _sink(graph: Graph, regions: Sequence[Region]) -> None:
             if all(set(users[index]) == {symbol.index} for index in inner):
                 homes[symbol.index] = sunk[symbol.index] = target
     for region in regions if sunk else ():
-        both = [each for each in region.symbols if each.index not in sunk]
+        both = [symbol for symbol in region.symbols if symbol.index not in sunk]
         both += [graph.symbols[index] for index, target in sunk.items() if target is region]
         region.symbols[:] = sorted(both, key=lambda symbol: symbol.index)
 

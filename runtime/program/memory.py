@@ -221,7 +221,7 @@ Value = TypeVar("Value")
 
 
 def lookup(
-    table: dict[Key, Value], key: Key, make: Callable[[], Value | None], most: int
+    table: dict[Key, Value], key: Key, make: Callable[[], Value | None], limit: int
 ) -> Value | None:
     """Return the value of a key, or else what `make` returns, which is kept unless it is None.
 
@@ -231,7 +231,7 @@ def lookup(
     if value is None:
         value = make()
         if value is not None:
-            if len(table) >= most:
+            if len(table) >= limit:
                 table.clear()
             table[key] = value
     return value
@@ -292,7 +292,7 @@ class Recycler:
         array = memory.array
         self._memories.append(memory)
         memories = self._memories.copy()  # other threads change the list itself
-        while sum([each.array.size for each in memories]) > max(COST.KEPT_RESULTS, size):
+        while sum([memory.array.size for memory in memories]) > max(COST.KEPT_RESULTS, size):
             memories.pop(0)
         self._memories = memories
         return array
@@ -339,18 +339,18 @@ def check_outputs(
             fix="use a tuple of as many",
         )
     for i, (value, dtype, shape) in enumerate(zip(arrays, dtypes, shapes, strict=True)):
-        what = f"out[{i}]" if len(arrays) > 1 else "out"
+        name = f"out[{i}]" if len(arrays) > 1 else "out"
         if not isinstance(value, np.ndarray):
-            raise ExecutionError(f"{what} must be a NumPy array", got=f"a {type(value).__name__}")
+            raise ExecutionError(f"{name} must be a NumPy array", got=f"a {type(value).__name__}")
         array = cast(Array, value)
         if array.dtype != dtype.storage or array.shape != shape:
             raise ExecutionError(
-                f"{what} must be {dtype.storage} of shape {shape}",
+                f"{name} must be {dtype.storage} of shape {shape}",
                 got=f"{array.dtype} of shape {array.shape}",
                 fix=f"use np.empty({shape}, {numpy_name(dtype)})",
             )
         if not array.flags.writeable:
-            raise ExecutionError(f"{what} is read-only", fix="use a writeable array")
+            raise ExecutionError(f"{name} is read-only", fix="use a writeable array")
     for (i, array), (j, other) in combinations(enumerate(arrays), 2):
         if _overlap(array, other):
             raise ExecutionError(

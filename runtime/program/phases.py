@@ -134,7 +134,7 @@ class PhasesStep(FusedStep[RegionStep]):
         aliases: Mapping[int, int],
         results: Collection[int],
     ) -> None:
-        writes = {cell: each for member in members for cell, each in member.results.items()}
+        writes = {cell: result for member in members for cell, result in member.results.items()}
         super().__init__(members, writes, aliases, results)
         self.space, self.aliases, self.shape = space, aliases, space.shape
         self.price = sum(member.price for member in members)
@@ -272,7 +272,7 @@ class PhasesStep(FusedStep[RegionStep]):
             kernel = member.native.placed(member, values, False)
             if kernel is None:
                 return None
-            operands = [self._operand(*each) for each in enumerate(kernel.cells)]
+            operands = [self._operand(*item) for item in enumerate(kernel.cells)]
             rows, kernel = self.space.rows, kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // rows, rows))
         threads, room = native_threads_of(self.members), self.native_room

@@ -98,8 +98,8 @@ class Plan:
         """
         require_declared(outputs, self._storages, self.shapes)
         if function is not None:
-            others = [each for each in self.checked if each in (self.straight, self.native)]
-            self.checked = (*others, function)
+            current = self.straight, self.native
+            self.checked = (*[other for other in self.checked if other in current], function)
 
     @lazy
     def may_be_sequence(self) -> bool:

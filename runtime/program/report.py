@@ -76,9 +76,9 @@ class Profile:
 
     def __str__(self) -> str:
         rows = [f"{self.total * 1e3:.3f} ms in all", "  step         ms      %  op"]
-        whole = sum(timing.seconds for timing in self.timings) or 1.0
+        seconds = sum(timing.seconds for timing in self.timings) or 1.0
         for timing in self.timings:
-            share = 100 * timing.seconds / whole
+            share = 100 * timing.seconds / seconds
             time = f"{timing.seconds * 1e3:10.3f} {share:6.1f}"
             rows.append(f"  {timing.step:4} {time}  {timing.op:14} {timing.location}")
         return "\n".join(rows)
@@ -355,7 +355,7 @@ def _region_text(program: Program, number: int, region: Region, bound: Any) -> l
         return [f"{number:4} scalars: {op_names}"]
     body = program.codes.body(number, bits=True) if bound is None else bound.body
     bytes_read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)
-    bytes_written = sum(each.dtype.storage.itemsize for each in body.outs)
+    bytes_written = sum(symbol.dtype.storage.itemsize for symbol in body.outs)
     calls = _count_names([_name(function, symbol) for function, _, symbol in body.calls])
     scratch = sum(body.widths)
     lines = [

@@ -129,10 +129,10 @@ class CopyStage(Stage):
         (source,), (target,) = self.reads, self.writes
         row = target.strides[0]
         places = [_places(placement, self.itemsize) for placement in (target, source)]
-        edges = np.any([np.diff(each) != self.itemsize for each in places], axis=0)
+        edges = np.any([np.diff(place) != self.itemsize for place in places], axis=0)
         starts = np.flatnonzero(np.concatenate([[True], edges]))
         sizes = np.diff(starts, append=places[0].size) * self.itemsize
-        columns = [each[starts].tolist() for each in places]
+        columns = [place[starts].tolist() for place in places]
         pieces = [*zip(*columns, sizes.tolist(), strict=True)]
         if row == source.strides[0] and pieces == [(0, 0, row)]:
             pieces = []
@@ -185,24 +185,27 @@ def reach(
     computed. A stage computes the rows that later stages read, and no others.
     """
     lows, highs = dict[int | CopySource, int](), dict[int | CopySource, int]()
-    outputs = [({each.memory for each in stage.writes}, stage) for stage in stages]
+    outputs = [({placement.memory for placement in stage.writes}, stage) for stage in stages]
     cells_read = {
-        each.memory for cells, stage in outputs for each in stage.reads if each.memory not in cells
+        placement.memory
+        for cells, stage in outputs
+        for placement in stage.reads
+        if placement.memory not in cells
     }
     for cell, memory in memories.items():
         if cell in results or cell not in cells_read:
             lows[cell], highs[cell] = 0, max(0, memory.shape[0] - rows)
     for stage in reversed(stages):
-        stage.low = min([lows[each.memory] - each.shift for each in stage.writes])
-        stage.high = max([highs[each.memory] - each.shift for each in stage.writes])
-        for each in (*stage.reads, *stage.writes):
-            low, high = stage.low + each.shift, stage.high + each.shift
-            lows[each.memory] = min(low, lows.get(each.memory, low))
-            highs[each.memory] = max(high, highs.get(each.memory, high))
+        stage.low = min([lows[placement.memory] - placement.shift for placement in stage.writes])
+        stage.high = max([highs[placement.memory] - placement.shift for placement in stage.writes])
+        for placement in (*stage.reads, *stage.writes):
+            low, high = stage.low + placement.shift, stage.high + placement.shift
+            lows[placement.memory] = min(low, lows.get(placement.memory, low))
+            highs[placement.memory] = max(high, highs.get(placement.memory, high))
     keeps = dict(highs)
     for stage in stages:
-        for each in stage.reads:
-            keeps[each.memory] = min(keeps[each.memory], stage.high + each.shift)
+        for placement in stage.reads:
+            keeps[placement.memory] = min(keeps[placement.memory], stage.high + placement.shift)
     return {cell: RowWindow(keeps[cell], highs[cell]) for cell in memories}
 
 
@@ -228,14 +231,15 @@ class WavefrontStep(PlanStep):
         self.writes = [*results]
         reads = [(cell, stage) for stage in self.regions for cell in stage.step.reads]
         self.operands = list(dict.fromkeys([c for c, stage in reads if c not in stage.operands]))
-        sources = [each.memory for stage in stages for each in stage.reads]
+        sources = [source.memory for stage in stages for source in stage.reads]
         self.sources = list(
-            dict.fromkeys([each for each in sources if isinstance(each, CopySource)])
+            dict.fromkeys([source for source in sources if isinstance(source, CopySource)])
         )
-        self.reads = list(dict.fromkeys([*self.operands, *[each.cell for each in self.sources]]))
-        whole = frozenset(results.values())
-        self.windows = reach(stages, memories, whole, rows)
-        self.inner = [cell for cell in memories if cell not in whole]
+        cells = [*self.operands, *[source.cell for source in self.sources]]
+        self.reads = list(dict.fromkeys(cells))
+        memories_kept = frozenset(results.values())
+        self.windows = reach(stages, memories, memories_kept, rows)
+        self.inner = [cell for cell in memories if cell not in memories_kept]
         self.ahead = max(stage.high - stage.low for stage in stages)
         self.bytes = max(map(self._bytes, self.regions))
         self.native_room, self.room = self._rooms()
@@ -259,7 +263,7 @@ class WavefrontStep(PlanStep):
 
     def _bytes(self, stage: RegionStage) -> int:
         """Return the bytes of all memories that a region reads or writes, in all of their rows."""
-        cells = {each.memory for each in (*stage.reads, *stage.writes)}
+        cells = {placement.memory for placement in (*stage.reads, *stage.writes)}
         memories = [memory for cell, memory in self.memories.items() if cell in cells]
         return sum(memory.shape[0] * memory.row for memory in memories)
 
@@ -282,8 +286,8 @@ class WavefrontStep(PlanStep):
         """Return the ranges of rows that threads take; fewer ranges overlap in fewer rows."""
         if threads == 1 or self.halo * threads > COST.MOST_HALO:
             return Uniform(self.rows, self.rows)
-        most = int(COST.HALO / self.halo) if self.halo else COST.RANGES_PER_THREAD * threads
-        count = min(max(threads, most - most % threads), COST.RANGES_PER_THREAD * threads)
+        limit = int(COST.HALO / self.halo) if self.halo else COST.RANGES_PER_THREAD * threads
+        count = min(max(threads, limit - limit % threads), COST.RANGES_PER_THREAD * threads)
         return Uniform(self.rows, -(-self.rows // count))
 
     # -- running
@@ -411,9 +415,9 @@ class WavefrontStep(PlanStep):
         sizes = [n * self.memories[cell].row for n, cell in zip(rows, self.inner, strict=True)]
         ends = [0, *accumulate(-(-size // LINE) * LINE for size in sizes)]
         inner = dict(zip(map(self._keys.index, self.inner), ends, strict=False))
-        most = native_threads_of(self.members)
-        ranges = self._ranges(most)
-        threads = min(most, len(ranges))
+        threads = native_threads_of(self.members)
+        ranges = self._ranges(threads)
+        threads = min(threads, len(ranges))
         job = table.job(inner, ends[-1], self.rows, ranges[0][1], threads)
         return _NativeWalk(table, job)
 
@@ -425,7 +429,7 @@ class WavefrontStep(PlanStep):
         if not isinstance(stage, RegionStage):
             assert isinstance(stage, CopyStage)
             both = (*stage.writes, *stage.reads)
-            operands = [self._operand(place, each) for place, each in enumerate(both)]
+            operands = [self._operand(place, memory) for place, memory in enumerate(both)]
             return RowKernel(None, stage.record, operands, 1, *lead)
         step = stage.step
         layouts = [*values]
@@ -436,13 +440,15 @@ class WavefrontStep(PlanStep):
             if cell in stage.operands:
                 layouts[cell] = stage.layout(stage.operands[cell], symbol.dtype.storage)
         results = [
-            stage.layout(each, dtype)
-            for each, (_, dtype) in zip(stage.writes, step.writes, strict=True)
+            stage.layout(placement, dtype)
+            for placement, (_, dtype) in zip(stage.writes, step.writes, strict=True)
         ]
         kernel = step.native.placed(step, layouts, False, results)
         if kernel is None:
             return None
-        targets = {cell: each for each, (cell, _) in zip(stage.writes, step.writes, strict=True)}
+        targets = {
+            cell: placement for placement, (cell, _) in zip(stage.writes, step.writes, strict=True)
+        }
         placements = stage.operands | targets
         operands = [
             self._operand(place, placements[cell])
@@ -521,7 +527,9 @@ class _NumpyWalk:
         """Return the function that copies rows."""
         assert isinstance(stage, CopyStage)
         dtype = np.dtype(f"u{stage.itemsize}" if stage.itemsize <= 8 else f"c{stage.itemsize}")
-        target, source = [self._rows(each, dtype) for each in (*stage.writes, *stage.reads)]
+        target, source = [
+            self._rows(placement, dtype) for placement in (*stage.writes, *stage.reads)
+        ]
 
         def copy(a: int, start: int, stop: int) -> None:
             target(a, start, stop)[...] = source(a, start, stop)

@@ -101,9 +101,9 @@ class Scalars:
         if to and dtypes[args[0]].char in "fd":
             low, high = int(to.min), int(to.max)
             x, name = operand_names[0], writer.name(_returning(function, dtypes[out]))
-            whole = f"{writer.name(dtypes[out].type)}(int({x}))"
+            integer = f"{writer.name(dtypes[out].type)}(int({x}))"
             test = f"{float(low)} <= {x} < {float(high + 1)}"  # both are exact in a float32
-            return f"{names[out]} = {whole} if {test} else {name}({x})"
+            return f"{names[out]} = {integer} if {test} else {name}({x})"
         # NumPy has other loops for complex scalars than for arrays: np.square differs by an ulp.
         of_complex = any(dtypes[arg].kind == "c" for arg in args)
         if of_complex or not isinstance(function, np.ufunc):
@@ -146,7 +146,7 @@ class Statements(NamedTuple):
             return _VARIABLE.sub(lambda match: names.get(match[0]) or prefix + match[0], text)
 
         scope = {rename(name): value for name, value in self.scope.items()}
-        inputs, lines, results = (list(map(rename, each)) for each in self[:3])
+        inputs, lines, results = (list(map(rename, texts)) for texts in self[:3])
         return Statements(inputs, lines, results, scope)
 
 

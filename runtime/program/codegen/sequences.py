@@ -114,9 +114,9 @@ class SequenceWriter:
     ) -> None:
         self._tuples, self._tier = tuples, tier
         self._inputs, self._values, self._views = inputs, [*values], views
-        self._shapes = {each.cell: each.shape for each in arrays[:inputs]}
+        self._shapes = {array.cell: array.shape for array in arrays[:inputs]}
         self._places: dict[int, Any] = {**constants}
-        self._places |= {each.cell: MemoryPlace(k, 0) for k, each in enumerate(arrays)}
+        self._places |= {array.cell: MemoryPlace(k, 0) for k, array in enumerate(arrays)}
         self._viewed: dict[int, MemoryPlace] = {}  # of results that are copies of views
         self.parts: list[SequencePart] = []
         self.scratch, self.price = 0, 0.0
@@ -210,7 +210,7 @@ class SequenceWriter:
         pairs: list[Range] = []
         last, count = _join(trees[0], pairs), len(trees)
         symbols = [rows.symbol for rows in step.rows]
-        dtypes = [each.dtype.storage for each in symbols]
+        dtypes = [symbol.dtype.storage for symbol in symbols]
         room = count * (len(pairs) + 1)
         leaves = [self._scratch(room * dtype.itemsize) for dtype in dtypes]
         self.parts.append(SequencePart(job, [*[self._places[cell] for cell in cells], *leaves]))
@@ -223,7 +223,7 @@ class SequenceWriter:
     def _add_job(self, step: PhasesStep | WavefrontStep | BatchStep) -> bool:
         """Add the regions of a step."""
         sources = step.sources if isinstance(step, WavefrontStep) else ()
-        if any(self._shapes.get(each.cell) != each.shape for each in sources):
+        if any(self._shapes.get(source.cell) != source.shape for source in sources):
             return False
         job = step.job(self._values)
         if job is None:
@@ -316,13 +316,13 @@ class SequenceWriter:
         self.price += math.prod(space) * step.symbol.dtype.storage.itemsize * COST.COLUMN_BYTE
         return True
 
-    def _add_accumulation(self, step: CallStep, what: Accumulation) -> bool:
+    def _add_accumulation(self, step: CallStep, accumulation: Accumulation) -> bool:
         source = self._values[step.reads[0]]
         if source is not None and not source.flags.c_contiguous:
             return False
-        self._allocate(step.write, math.prod(step.shape) * what.dtype.itemsize)
+        self._allocate(step.write, math.prod(step.shape) * accumulation.dtype.itemsize)
         places = [self._places[step.reads[0]], self._places[step.write]]
-        self.parts.append(SequencePart(what, places))
+        self.parts.append(SequencePart(accumulation, places))
         self.price += math.prod(step.shape) * COST.ACCUMULATION_STEP
         return True
 
@@ -369,13 +369,13 @@ class SequenceWriter:
         sizes = [math.prod(shape) for shape in shapes]
         ends = [*accumulate(sizes)]
         numbers: list[Array] = np.split(np.arange(ends[-1]), ends[:-1])
-        operands = [each.reshape(shape) for each, shape in zip(numbers, shapes, strict=True)]
+        operands = [part.reshape(shape) for part, shape in zip(numbers, shapes, strict=True)]
         order: Array = np.ravel(kernel_of(step.symbol)(*operands, **step.settings))
         self._allocate(step.write, math.prod(step.shape) * dtype.itemsize)
-        for cell, shape, each in zip(step.reads, shapes, numbers, strict=True):
-            to: Array = np.flatnonzero(np.isin(order, each))
+        for cell, shape, part in zip(step.reads, shapes, numbers, strict=True):
+            to: Array = np.flatnonzero(np.isin(order, part))
             if len(to):
-                elements = self._elements(cell, shape, dtype)[order[to] - each[0]]
+                elements = self._elements(cell, shape, dtype)[order[to] - part[0]]
                 moves = _moves(dtype, to, elements)
                 self._add_to(step.write, step.shape, dtype, moves, self._places[cell])
         return True
@@ -408,7 +408,7 @@ class SequenceWriter:
             for cell, shape in zip(step.reads, step.operand_shapes, strict=True)
         ]
         places = [self._places[cell] for cell in step.reads]
-        if not all(math.prod(each.shape) for each in operands):
+        if not all(math.prod(operand.shape) for operand in operands):
             return False
         if not self._are_laid_out(step, operands, places):
             return False
@@ -486,10 +486,10 @@ def sequence_of(
     writer = SequenceWriter(arrays, inputs, constants, values, views, tuples, tier)
     if not writer.add_all(steps) or writer.scratch > COST.KEPT_RESULTS or not writer.parts:
         return None
-    results = [each.cell for each in arrays[inputs:]]
+    results = [array.cell for array in arrays[inputs:]]
     if len(set(results)) < len(results) or not writer.targets.issuperset(results):
         return None
-    types = [(each.dtype, each.shape) for each in arrays]
+    types = [(array.dtype, array.shape) for array in arrays]
     sizes, is_long = (inputs, writer.scratch), writer.price > COST.RELEASED_LOCK
     has_loop = any(isinstance(part.kernel, LoopRun) for part in writer.parts)
     if is_long and has_loop:  # a loop releases the lock itself
@@ -510,7 +510,7 @@ def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
     """Return the cells that a region writes, with their bytes."""
     if isinstance(step, ScalarStep):
         outs = step.scalars.outs
-        return [(step.cells[each.index], each.dtype.storage.itemsize) for each in outs]
+        return [(step.cells[symbol.index], symbol.dtype.storage.itemsize) for symbol in outs]
     both = step.results.items()
     return [(cell, math.prod(shape) * dtype.itemsize) for cell, (shape, dtype) in both]
 

@@ -315,7 +315,7 @@ class Straight:
 
         The machine code returns None for arrays that are not plain.
         """
-        whole, stores = alone(step, self._empty), _stores(step)
+        function, stores = alone(step, self._empty), _stores(step)
         lines, (reads, results) = writer.lines, machine_ends(step)
         names = self._cells(reads)
         scratch = [f"s{len(self._views) + slot}" for slot in range(len(stores))]
@@ -328,8 +328,8 @@ class Straight:
             names[len(step.operands) :] = scratch
         lines.append(f"r = {writer.name(entry)}({', '.join(names)})")
         lines.append("if r is None:")
-        other = f"{writer.name(whole.function)}(lane, {', '.join(self._cells(whole.reads))})"
-        lines.append(f"    {', '.join(self._cells(whole.writes))}, = {other}")
+        other = f"{writer.name(function.function)}(lane, {', '.join(self._cells(function.reads))})"
+        lines.append(f"    {', '.join(self._cells(function.writes))}, = {other}")
         lines.append("else:")
         if results:
             lines.append(f"    {', '.join(self._cells(results))}{',' * (len(results) > 1)} = r")
@@ -489,5 +489,5 @@ def _strides(step: CallStep) -> tuple[Callable[..., Any], Any, Any] | None:
         return None
     function, *strides, is_gram = layout
     size = symbol.dtype.storage.itemsize
-    steps = [tuple([stride * size for stride in each]) for each in strides]
+    steps = [tuple([stride * size for stride in operand]) for operand in strides]
     return None if is_gram else (np.dot if function == "dot" else np.matmul, steps[0], steps[1])

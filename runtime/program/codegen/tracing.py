@@ -203,8 +203,8 @@ def trace(
         result_ = None
     if isinstance(result_, TracedKernel) and result_.dtype == result:
         return tracer.finish(result_)
-    whole = Tracer(dtypes, bits)
-    return whole.finish(whole.emit(Whole(kernel), whole.operands, result))
+    tracer = Tracer(dtypes, bits)
+    return tracer.finish(tracer.emit(Whole(kernel), tracer.operands, result))
 
 
 class Whole:

@@ -39,9 +39,9 @@ def hoist_constants(graph: Graph) -> Graph:
     """
     graph_ops = set(map(attrgetter("op"), graph.symbols))
     if not _CREATIONS.isdisjoint(graph_ops):
-        most, sizes = COST.HOISTED, [x.size for x in graph.symbols if x.op in _CREATIONS]
-        if sum([size if isinstance(size, int) else most + 1 for size in sizes]) <= most:
-            graph = dead_code(fold_constants(graph, most, _CREATIONS))
+        limit, sizes = COST.HOISTED, [x.size for x in graph.symbols if x.op in _CREATIONS]
+        if sum([size if isinstance(size, int) else limit + 1 for size in sizes]) <= limit:
+            graph = dead_code(fold_constants(graph, limit, _CREATIONS))
     graph = _enter_constants(_fold_large(graph))
     return graph if graph_ops.isdisjoint(_SLICED) else _slice_regular(graph)
 

@@ -93,16 +93,16 @@ def _pairwise(add: Callable[[Any, Any], Any], element: Callable[[int], Any], cou
     after the last whole eight follow in sequence. `element` is called in an order that leaves few
     elements live.
     """
-    whole = count // LANES * LANES
+    end = count // LANES * LANES
 
     def lanes(first: int, number: int) -> Any:
         if number == 1:
-            return functools.reduce(add, map(element, range(first, whole, LANES)))
+            return functools.reduce(add, map(element, range(first, end, LANES)))
         half = number // 2
         return add(lanes(first, half), lanes(first + half, half))
 
-    rest = map(element, range(whole, count))
-    return functools.reduce(add, rest, lanes(0, LANES)) if whole else functools.reduce(add, rest)
+    rest = map(element, range(end, count))
+    return functools.reduce(add, rest, lanes(0, LANES)) if end else functools.reduce(add, rest)
 
 
 def _is_short(symbol: Symbol) -> bool:
@@ -161,12 +161,12 @@ def _may_be_inner(symbol: Symbol) -> bool:
         return True
     if size not in ROWS or not (symbol.op.cheap or symbol.op is ops.cast):
         return False
-    is_large = math.prod([each for each in outer if isinstance(each, int)]) >= COST.SPLIT_ROWS
+    is_large = math.prod([size for size in outer if isinstance(size, int)]) >= COST.SPLIT_ROWS
     is_whole = any(
         source.shape == symbol.shape and source.op.kind not in _ELEMENTWISE
         for source in map(source_of, symbol.args)
     )
-    return not is_whole and (is_large or not all(isinstance(each, int) for each in outer))
+    return not is_whole and (is_large or not all(isinstance(size, int) for size in outer))
 
 
 def _inner_symbols(graph: Graph) -> set[int]:
@@ -235,7 +235,7 @@ class _Splitter(Rewriter):
                 order = axis, operand.rank - 1
                 elements = [self._element(operand, k, order) for k in range(count)]
                 add: Callable[..., Symbol] = symbol.op
-                sums = [add(each, axis=(0,)) for each in elements]
+                sums = [add(element, axis=(0,)) for element in elements]
                 result = ops.stack(sums, axis=sums[0].rank)
             if result.shape != symbol.shape:
                 result = ops.reshape(result, shape=symbol.shape)
@@ -273,11 +273,11 @@ class _Splitter(Rewriter):
 
     def _sliced(self, symbol: Symbol, k: int) -> Symbol:
         """Return an element of a value in memory, as a view."""
-        whole, outer = self.values[symbol.index], symbol.shape[:-1]
+        row, outer = self.values[symbol.index], symbol.shape[:-1]
         if symbol.shape[-1] != 1:
             start, stop = (*[0] * len(outer), k), (*outer, k + 1)
-            whole = ops.slice(whole, start=start, stop=stop, step=(1,) * symbol.rank)
-        return ops.reshape(whole, shape=outer)
+            row = ops.slice(row, start=start, stop=stop, step=(1,) * symbol.rank)
+        return ops.reshape(row, shape=outer)
 
 
 def _reordered(x: Symbol, first: int, rank: int) -> Symbol:
@@ -371,8 +371,8 @@ def split_reductions(graph: Graph) -> Graph:
         op = ops.sum if symbol.op is ops.mean else symbol.op
         with rewriter.new.at(symbol.location):
             result = rewriter.values[symbol.args[0].index]
-            for each in axes[symbol.index]:
-                result = op(result, axis=tuple(each), keepdims=True)
+            for group in axes[symbol.index]:
+                result = op(result, axis=tuple(group), keepdims=True)
             if symbol.op is ops.mean:
                 sizes: list[Any] = [symbol.args[0].shape[i] for i in symbol.attrs["axis"]]
                 result = ops.divide(result, rewriter.new.constant(math.prod(sizes), symbol.dtype))
@@ -396,7 +396,7 @@ def _axis_groups(symbol: Symbol) -> tuple[Sequence[int], Sequence[int]] | None:
     while last and (last - 1 in axes or sizes[last - 1] == 1):
         last -= 1
     tail, head = [i for i in axes if i >= last], [i for i in axes if i < last]
-    is_several = [any(sizes[i] != 1 for i in each) for each in (tail, head)]
+    is_several = [any(sizes[i] != 1 for i in group) for group in (tail, head)]
     return (tail, head) if all(is_several) else None
 
 

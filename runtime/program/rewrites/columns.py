@@ -76,15 +76,15 @@ class ColumnsStep(RegionStep):
         lead, _, lanes = self.space
         outs = [self._out(run, index, True) for index in range(len(self.writes))]
         sums = [run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage) for rows in self.rows]
-        matrices = [each.reshape(lead, lanes) for each in sums]
-        for rows, each in zip(self.rows, matrices, strict=True):
-            each[...] = neutral(rows.symbol)
+        matrices = [array.reshape(lead, lanes) for array in sums]
+        for rows, array in zip(self.rows, matrices, strict=True):
+            array[...] = neutral(rows.symbol)
         threads = native.threads(self)
         if not native.columns(self, self.space, run.values, outs, matrices, threads):
             return False
-        for rows, each in zip(self.rows, sums, strict=True):
-            finish_columns(rows.symbol, self.space, each)
-            run.values[rows.cell] = each
+        for rows, array in zip(self.rows, sums, strict=True):
+            finish_columns(rows.symbol, self.space, array)
+            run.values[rows.cell] = array
         for (cell, _), out in zip(self.writes, outs, strict=True):
             run.values[cell] = out
         return True

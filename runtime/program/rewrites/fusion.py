@@ -80,10 +80,10 @@ class _PhaseFusion:
 
     def _takes(self, step: RegionStep) -> bool:
         """Whether a region can be a phase: it has the rows, or one value for each row."""
-        space, whole = self.space, step.shape == self.space.shape
+        space, is_whole = self.space, step.shape == self.space.shape
         if step.stores or step.is_reshaped or step.trees:
             return False
-        if step.axes not in (0, space.axes) if whole else step.rows or step.size != space.rows:
+        if step.axes not in (0, space.axes) if is_whole else step.rows or step.size != space.rows:
             return False
         if self._operands.isdisjoint(step.reads) and self._shapes.keys().isdisjoint(step.reads):
             return False
@@ -231,8 +231,8 @@ class _BatchFusion:
     def _adds_producer(self, step: Step) -> bool:
         """Add a region, or a view of a region's result, whose matrices the members take apart."""
         depth, shapes = len(self.lead), step.result_shapes
-        whole: Axes = tuple([k if n > 1 else None for k, n in enumerate(self.lead)])
-        if any(self._axes.get(cell, whole)[:depth] != whole for cell in shapes):
+        axes: Axes = tuple([k if n > 1 else None for k, n in enumerate(self.lead)])
+        if any(self._axes.get(cell, axes)[:depth] != axes for cell in shapes):
             return False
         if is_product(step) or any(shape[:depth] != self.lead for shape in shapes.values()):
             return False
@@ -247,8 +247,8 @@ class _BatchFusion:
     def _views_region(self, step: Step) -> bool:
         """Whether a step views the result of a region that no other step reads."""
         cells = set(step.reads)
-        sources = [each for each in self._early if not cells.isdisjoint(each.results)]
-        readers = [each for each in self._early if not cells.isdisjoint(each.reads)]
+        sources = [other for other in self._early if not cells.isdisjoint(other.results)]
+        readers = [other for other in self._early if not cells.isdisjoint(other.reads)]
         is_region = len(sources) == 1 and isinstance(sources[0], RegionStep)
         return is_region and readers == [step] and self._is_member(sources[0])
 

@@ -138,9 +138,9 @@ class Flattener:
 def _flat_box(step: CallStep) -> FlatBox:
     """Return the memory of a slice of a contiguous array."""
     shape = step.source_shape
-    whole = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    first = sum(a * by for a, by in zip(step.box.start, whole, strict=True))
-    strides = tuple([by * step for by, step in zip(whole, step.box.step, strict=True)])
+    array_strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    first = sum(a * by for a, by in zip(step.box.start, array_strides, strict=True))
+    strides = tuple([by * step for by, step in zip(array_strides, step.box.step, strict=True)])
     return FlatBox(step.reads[0], first, strides)
 
 

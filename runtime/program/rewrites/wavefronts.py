@@ -276,8 +276,8 @@ class _Fusion:
             if placement is None:
                 return False
             stage.writes = [
-                placement if cell == value else each
-                for cell, each in zip(cells, stage.writes, strict=True)
+                placement if cell == value else rows
+                for cell, rows in zip(cells, stage.writes, strict=True)
             ]
             self._leave(value)
             return True
@@ -351,7 +351,7 @@ class _Fusion:
         """
         reach(self.stages, self.memories, frozenset(results.values()), self._rows)
         overlap = {
-            each.memory for stage in self.stages for each in stage.writes if stage.high > stage.low
+            rows.memory for stage in self.stages for rows in stage.writes if stage.high > stage.low
         }
         apart: dict[int, int] = {}
         for cell, root in results.items():
