@@ -162,12 +162,12 @@ class BatchStep(FusedStep[Member]):
         pays = price > COST.SECOND_THREAD and not self.is_serial
         self.threads = min(self.most_threads, count) if pays else 1
         self.bytes = self._memory(self.members, (1,) * len(self.lead))[1].bytes
-        room = max(1, COST.BATCH // max(1, self.bytes))
+        part_size = max(1, COST.BATCH // max(1, self.bytes))
         if self.threads > 1:
             part_count = min(COST.RANGES_PER_THREAD * self.threads, int(price / COST.BATCH_PART))
             part_count = max(self.threads, part_count)
-            room = min(max(1, room // self.threads), -(-count // part_count))
-        self.parts = parts(self.lead, room)
+            part_size = min(max(1, part_size // self.threads), -(-count // part_count))
+        self.parts = parts(self.lead, part_size)
         self.blocks = len(self.parts)
 
     @property
@@ -314,8 +314,11 @@ class BatchStep(FusedStep[Member]):
         if not self.is_sequential:
             return None
         count, inner, rows = math.prod(self.lead), self._inner, self._rows
-        room = max(1, COST.BATCH_ROWS // sum(rows.values()))
-        offsets = [0, *itertools.accumulate(-(-room * rows[cell] // LINE) * LINE for cell in inner)]
+        block_rows = max(1, COST.BATCH_ROWS // sum(rows.values()))
+        offsets = [
+            0,
+            *itertools.accumulate(-(-block_rows * rows[cell] // LINE) * LINE for cell in inner),
+        ]
         layouts, views = self._layouts(values)
         keys = self._keys
         kernels: list[RowKernel] = []
@@ -337,11 +340,11 @@ class BatchStep(FusedStep[Member]):
                 operands.append(RowOperand(place, keys.index(root), offset, row))
             kernel = kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // count, count))
-        blocks = -(-count // (room * COST.RANGES_PER_THREAD * self.most_threads))
+        blocks = -(-count // (block_rows * COST.RANGES_PER_THREAD * self.most_threads))
         memories = dict(zip(map(keys.index, inner), offsets, strict=False))
         threads = self.most_threads if self.price > COST.NATIVE_SECOND_THREAD else 1
-        table = native.together(kernels, room)
-        return table.job(memories, offsets[-1], count, blocks * room, threads)
+        table = native.together(kernels, block_rows)
+        return table.job(memories, offsets[-1], count, blocks * block_rows, threads)
 
     def _layouts(self, values: Sequence[Any]) -> tuple[list[Any], dict[int, tuple[int, int]]]:
         """Return the cells with arrays of the right layouts, and the places of views.

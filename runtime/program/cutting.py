@@ -117,7 +117,7 @@ def cut(graph: Graph) -> list[StepOf]:
         least = max([levels[call.index] + 1 for call in bound], default=0)
         if last[index] < 0 or (op in _SOURCES and not bound) or op is ops.input:
             continue
-        if op.kind not in _ELEMENTWISE or (op is ops.pow and _is_apart(symbol)):
+        if op.kind not in _ELEMENTWISE or (op is ops.pow and _is_whole_call(symbol)):
             if readers and op in UPDATES:
                 least = max(least, readers.level(symbol.args[0]))
             levels[index] = _add(symbol, levels, inner, regions, calls, least)
@@ -186,7 +186,7 @@ def _sink(graph: Graph, regions: Sequence[Region]) -> None:
         region.symbols[:] = sorted(both, key=lambda symbol: symbol.index)
 
 
-def _is_apart(power: Symbol) -> bool:
+def _is_whole_call(power: Symbol) -> bool:
     """Whether a `pow` is a call: its exponent may be a negative integer, or it is of scalars.
 
     The error for a negative exponent concerns the whole array. Scalars have other bits.

@@ -294,6 +294,6 @@ def _dim_names_of(step: Any) -> Sequence[str]:
 
 
 def _limit(cache: dict[Any, Any], count: int) -> None:
-    """Make room for one entry more, by dropping the oldest ones."""
+    """Drop the oldest entries, so that one more fits."""
     while len(cache) >= count:
         cache.pop(next(iter(cache)), None)

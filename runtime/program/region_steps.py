@@ -257,7 +257,7 @@ class RegionStep(PlanStep):
         """The cells of the results that the region stores into slices, and the slices."""
         return [(self.writes[index][0], store) for index, store in self.stores.items()]
 
-    def adopt_stores(self) -> None:
+    def write_into_slices(self) -> None:
         """Let the region write its results into the slices of `stores`."""
         self._take(self.assemble(frozenset(self.stores)))
         own = [store.target for store in self.stores.values()]

@@ -311,9 +311,9 @@ def _phases_text(bound: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
         if isinstance(step, WavefrontStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)
             yield (
-                f"steps {numbers} run together, {step.native_room} rows at a time in machine code, "
-                f"{step.room} in NumPy, and up to {step.ahead} rows ahead of the last step; "
-                f"{len(step.inner)} of their {len(step.memories)} arrays stay in scratch memory, "
+                f"steps {numbers} run together, {step.native_block_rows} rows at a time in machine "
+                f"code, {step.block_rows} in NumPy, and up to {step.ahead} rows ahead of the last "
+                f"step; {len(step.inner)} of their {len(step.memories)} arrays stay in scratch memory, "
                 f"{step.threads} threads"
             )
         if isinstance(step, PhasesStep):
@@ -321,7 +321,8 @@ def _phases_text(bound: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
             inner = len(step.writes) - len(step.results)
             yield (
                 f"steps {numbers} run together on the same {step.space.rows} rows, "
-                f"{step.native_room} rows at a time in machine code, {step.room} in NumPy; "
+                f"{step.native_block_rows} rows at a time in machine code, "
+                f"{step.block_rows} in NumPy; "
                 f"{inner} of their {len(step.writes)} results stay in scratch memory"
             )
 

@@ -242,10 +242,10 @@ class WavefrontStep(PlanStep):
         self.inner = [cell for cell in memories if cell not in memories_kept]
         self.ahead = max(stage.high - stage.low for stage in stages)
         self.bytes = max(map(self._bytes, self.regions))
-        self.native_room, self.room = self._rooms()
+        self.native_block_rows, self.block_rows = self._block_rows()
         self.price = sum(member.price for member in self.members)
         self.threads = threads_of(self.members, self.price > COST.SECOND_THREAD)
-        self.blocks = max(2, -(-rows // max(1, self.room)))
+        self.blocks = max(2, -(-rows // max(1, self.block_rows)))
         self._keys = [*memories, *self.operands, *self.sources]
         self._walks: dict[Any, _NativeWalk] = {}
         self._needs: dict[int, Need] = {}
@@ -267,14 +267,14 @@ class WavefrontStep(PlanStep):
         memories = [memory for cell, memory in self.memories.items() if cell in cells]
         return sum(memory.shape[0] * memory.row for memory in memories)
 
-    def _rooms(self) -> tuple[int, int]:
+    def _block_rows(self) -> tuple[int, int]:
         """Return the rows of a block in machine code and in NumPy; 0 if windows do not fit."""
         memories = self.memories
         spans = sum(self.windows[cell].span * memories[cell].row for cell in self.inner)
         row = sum(memory.row for memory in memories.values())
         widths = [sum(stage.step.body.widths) * stage.each for stage in self.regions]
-        room = max(0, COST.CACHE - spans) // (row + max(widths))
-        return max(0, COST.NATIVE_WINDOWS - spans) // row, room
+        block_rows = max(0, COST.CACHE - spans) // (row + max(widths))
+        return max(0, COST.NATIVE_WINDOWS - spans) // row, block_rows
 
     @lazy
     def halo(self) -> float:
@@ -302,9 +302,9 @@ class WavefrontStep(PlanStep):
             return
         table = walk and walk.table
         threads = native_threads_of(self.members) if table else self.threads
-        room = self.native_room if table else self.room
+        block_rows = self.native_block_rows if table else self.block_rows
         ranges = self._ranges(threads)
-        need = self._need(room)
+        need = self._need(block_rows)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             windows = dict(zip(self.inner, lane.views(need), strict=True))
@@ -343,17 +343,17 @@ class WavefrontStep(PlanStep):
             arrays[source] = np.ascontiguousarray(array).reshape(-1)
         return arrays
 
-    def _need(self, room: int) -> Need:
-        """Return the windows for blocks of `room` rows, in slots after those of the regions."""
-        if room not in self._needs:
+    def _need(self, block_rows: int) -> Need:
+        """Return the windows for blocks of rows, in slots after those of the regions."""
+        if block_rows not in self._needs:
             first = max(len(member.body.widths) for member in self.members)
             views: list[ScratchView] = []
             for slot, cell in enumerate(self.inner, first):
-                size = (room + self.windows[cell].span) * self.memories[cell].row
+                size = (block_rows + self.windows[cell].span) * self.memories[cell].row
                 dtype = self.memories[cell].dtype
                 views.append(ScratchView(slot, dtype, (size // dtype.itemsize,)))
-            self._needs[room] = Need(views)
-        return self._needs[room]
+            self._needs[block_rows] = Need(views)
+        return self._needs[block_rows]
 
     # -- machine code
 
@@ -393,7 +393,7 @@ class WavefrontStep(PlanStep):
 
         The strides of operands decide on kernels, and so on the table.
         """
-        if not self.native_room or not all(m.native and m.native.worth for m in self.members):
+        if not self.native_block_rows or not all(m.native and m.native.worth for m in self.members):
             return None
         key = tuple([arrays[cell].strides for cell in self.operands])
         return lookup(self._walks, key, lambda: self._bound_walk(values, arrays), COST.KEPT_WALKS)
@@ -405,13 +405,15 @@ class WavefrontStep(PlanStep):
         if any(kernel is None for kernel in kernels):
             return None
         moves = [
-            RowMove(self._keys.index(cell), self.native_room * row, self.windows[cell].span * row)
+            RowMove(
+                self._keys.index(cell), self.native_block_rows * row, self.windows[cell].span * row
+            )
             for cell in self.inner
             for row in [self.memories[cell].row]
             if self.windows[cell].span
         ]
-        table = self.members[0].native.together(kernels, self.native_room, moves)
-        rows = [self.native_room + self.windows[cell].span for cell in self.inner]
+        table = self.members[0].native.together(kernels, self.native_block_rows, moves)
+        rows = [self.native_block_rows + self.windows[cell].span for cell in self.inner]
         sizes = [n * self.memories[cell].row for n, cell in zip(rows, self.inner, strict=True)]
         ends = [0, *accumulate(-(-size // LINE) * LINE for size in sizes)]
         inner = dict(zip(map(self._keys.index, self.inner), ends, strict=False))
@@ -490,7 +492,7 @@ class _NumpyWalk:
         memories: Mapping[int | CopySource, Array],
     ) -> None:
         self.wavefront, self.lane, self.memories = wavefront, lane, memories
-        self.room = wavefront.room
+        self.block_rows = wavefront.block_rows
         both = zip(wavefront.stages, wavefront.stage_needs, strict=True)
         self.stages: list[tuple[Stage, Callable[[int, int, int], None]]] = []
         for stage, needs in both:
@@ -503,14 +505,14 @@ class _NumpyWalk:
         wavefront = self.wavefront
         a = first - wavefront.ahead
         while a < end:
-            b = min(a + self.room, end)
+            b = min(a + self.block_rows, end)
             for stage, compute in self.stages:
                 start, stop = stage.rows(a, b, first)
                 if start < stop:
                     compute(a, start, stop)
             for cell in wavefront.inner if b < end else ():
                 row = wavefront.memories[cell].row
-                size, distance = wavefront.windows[cell].span * row, self.room * row
+                size, distance = wavefront.windows[cell].span * row, self.block_rows * row
                 window = self.memories[cell].view(np.uint8)
                 window[:size] = window[distance : distance + size]
             a = b

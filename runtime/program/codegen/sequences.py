@@ -96,10 +96,10 @@ def sort_of(step: RegionStep) -> RowSort | None:
 class SequenceWriter:
     """The parts of a sequence, and the places of all cells.
 
-    `arrays` are the inputs, `inputs` of them, and then the results. `apart` are the pairs of inputs
-    that must not lie at one address. `values` are the cells with their constants, and with arrays
-    that have the strides of views. `views` has the cells that are views, and `tuples` the cells of
-    the parts of tuples, by the cell of the tuple and their number.
+    `arrays` are the inputs, `inputs` of them, and then the results. `distinct_inputs` are the pairs
+    of inputs that must not lie at one address. `values` are the cells with their constants, and
+    with arrays that have the strides of views. `views` has the cells that are views, and `tuples`
+    the cells of the parts of tuples, by the cell of the tuple and their number.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class SequenceWriter:
         self._is_awake = False  # whether threads have just worked on other steps
         self._last = dict[int, int]()
         self._owned, self._free = dict[int, tuple[int, int]](), defaultdict[int, list[int]](list)
-        self.apart: list[tuple[int, int]] = []
+        self.distinct_inputs: list[tuple[int, int]] = []
         self.targets: set[int] = set()
 
     def add_all(self, steps: Sequence[AnyStep]) -> bool:
@@ -211,8 +211,8 @@ class SequenceWriter:
         last, count = _join(trees[0], pairs), len(trees)
         symbols = [rows.symbol for rows in step.rows]
         dtypes = [symbol.dtype.storage for symbol in symbols]
-        room = count * (len(pairs) + 1)
-        leaves = [self._scratch(room * dtype.itemsize) for dtype in dtypes]
+        leaf_count = count * (len(pairs) + 1)
+        leaves = [self._scratch(leaf_count * dtype.itemsize) for dtype in dtypes]
         self.parts.append(SequencePart(job, [*[self._places[cell] for cell in cells], *leaves]))
         for rows, dtype, leaf in zip(step.rows, dtypes, leaves, strict=True):
             join = LeafJoin(rows.symbol.op.name, dtype, count, step.length, tuple(pairs))
@@ -441,7 +441,7 @@ class SequenceWriter:
             return False
         if x.array == y.array or min(x.array, y.array) < 0:
             return True
-        self.apart.append((x.array, y.array))
+        self.distinct_inputs.append((x.array, y.array))
         return x.offset == y.offset and max(x.array, y.array) < self._inputs
 
     def _allocate(self, cell: int, size: int) -> None:
@@ -494,7 +494,7 @@ def sequence_of(
     has_loop = any(isinstance(part.kernel, LoopRun) for part in writer.parts)
     if is_long and has_loop:  # a loop releases the lock itself
         return None
-    return tier.sequence(writer.parts, types, *sizes, writer.apart, is_long, empty)
+    return tier.sequence(writer.parts, types, *sizes, writer.distinct_inputs, is_long, empty)
 
 
 def _join(tree: Tree, pairs: list[Range]) -> int:

@@ -59,9 +59,9 @@ def split_short_axes(graph: Graph) -> Graph:
     if not any(_is_short(symbol) for symbol in graph.symbols) or not adds_in_sequence():
         return graph
     inner = _inner_symbols(graph)
-    apart, splitter = inner | _arrays(graph), _Splitter(graph, inner)
+    split_values, splitter = inner | _arrays(graph), _Splitter(graph, inner)
     for symbol in graph.symbols:
-        if _is_short(symbol) and symbol.args[0].index in apart:
+        if _is_short(symbol) and symbol.args[0].index in split_values:
             splitter.split(symbol)
         else:
             splitter.copy(symbol)

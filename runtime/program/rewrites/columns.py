@@ -57,12 +57,12 @@ class ColumnsStep(RegionStep):
 
     def _cut(self, block: int) -> Partition:
         lead, rows, lanes = self.space
-        room, size = max(1, block // lanes) * lanes, rows * lanes
+        block_size, size = max(1, block // lanes) * lanes, rows * lanes
         starts = range(0, lead * size, size)
         return [
-            (start + a, start + min(a + room, size))
+            (start + a, start + min(a + block_size, size))
             for start in starts
-            for a in range(0, size, room)
+            for a in range(0, size, block_size)
         ], []
 
     def run(self, run: PlanRun) -> None:
@@ -131,13 +131,15 @@ def _columns(
         return None
     space, calls = max(groups.items(), key=lambda group: len(group[1]))
     cells = {*exit_cells, *[c for other in steps if other not in calls for c in other.reads]}
-    calls += _beside(step, steps, space)
+    calls += _sibling_reductions(step, steps, space)
     columns = ColumnsStep(step, calls, space, cells, program)
     bytes_moved = step.size * sum(dtype.itemsize for _, dtype in step.writes)
     return columns if bytes_moved > COST.CACHE and len(columns.ranges) > 1 else None
 
 
-def _beside(step: RegionStep, steps: Sequence[AnyStep], space: ColumnSpace) -> Iterator[CallStep]:
+def _sibling_reductions(
+    step: RegionStep, steps: Sequence[AnyStep], space: ColumnSpace
+) -> Iterator[CallStep]:
     """Yield the calls after a region that reduce its operands in the same way."""
     operands = {step.cells[symbol.index] for symbol in step.body.inputs}
     for call in steps[steps.index(step) + 1 :]:

@@ -121,7 +121,7 @@ class _PhaseFusion:
                 cells.update(view.reads)
         aliases = {cell: source for cell, (source, _) in self._views.items()}
         step = PhasesStep(self.members, self.space, aliases, cells)
-        if step.bytes <= COST.CACHE or step.room == 0:
+        if step.bytes <= COST.CACHE or step.block_rows == 0:
             return None
         before = fuse_phases(self.before, {*cells, *step.reads})
         return [*before, step, *views, *fuse_phases(self.after, exit_cells)]

@@ -187,7 +187,7 @@ def merge_stores(
             for index in range(len(step.writes)):
                 merger.reuse_operand(number, step, index)
             if step.stores:
-                step.adopt_stores()
+                step.write_into_slices()
     return [step for number, step in enumerate(steps) if number not in merger.places]
 
 

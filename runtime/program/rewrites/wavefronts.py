@@ -338,7 +338,7 @@ class _Fusion:
         results = {cell: root for root, cell in self._latest.items() if cell in cells}
         results, rows = self._apart(results), self._rows
         step = WavefrontStep(self.stages, self.memories, results, rows)
-        if step.bytes <= COST.CACHE or not step.room or not step.native_room:
+        if step.bytes <= COST.CACHE or not step.block_rows or not step.native_block_rows:
             return None
         before = fuse_wavefronts(self.before, {*cells, *step.reads}, seeds)
         return [*before, step, *views, *fuse_wavefronts(self.after, self.exit, seeds)]
@@ -353,7 +353,7 @@ class _Fusion:
         overlap = {
             rows.memory for stage in self.stages for rows in stage.writes if stage.high > stage.low
         }
-        apart: dict[int, int] = {}
+        roots: dict[int, int] = {}
         for cell, root in results.items():
             if root in overlap:
                 memory = self.memories[root]
@@ -362,8 +362,8 @@ class _Fusion:
                 both = [_whole(window, memory)], [_whole(root, memory)]
                 copy = CopyStage(0, memory.shape[0], *both, memory.dtype.itemsize)
                 self.stages.append(copy)
-            apart[cell] = root
-        return apart
+            roots[cell] = root
+        return roots
 
 
 def _whole(cell: int, memory: RowMemory) -> RowPlacement:
