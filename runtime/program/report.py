@@ -313,8 +313,8 @@ def _phases_text(bound: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
             yield (
                 f"steps {numbers} run together, {step.native_block_rows} rows at a time in machine "
                 f"code, {step.block_rows} in NumPy, and up to {step.ahead} rows ahead of the last "
-                f"step; {len(step.inner)} of their {len(step.memories)} arrays stay in scratch memory, "
-                f"{step.threads} threads"
+                f"step; {len(step.inner)} of their {len(step.memories)} arrays stay in scratch "
+                f"memory, {step.threads} threads"
             )
         if isinstance(step, PhasesStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)
