@@ -63,7 +63,7 @@ R = TypeVar("R")
 _NUMPY = rules_named("numpy")
 _PLAIN_KEY = 3
 """The number of parts of a signature without layouts: rules, positional, named arguments."""
-_MOST_SIGNATURES = 128
+KEPT_SIGNATURES = 128
 """The most signatures in the cache of one function; the oldest signature is evicted first."""
 
 
@@ -196,7 +196,12 @@ class Jitted(Generic[P, R]):
         return name or (Jitted, (self.__wrapped__, self._rules, self._static, self._functions))
 
     def __repr__(self) -> str:
-        return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"
+        return f"<jit of {self.__wrapped__.__qualname__}, {self.signature_count} signatures>"
+
+    @property
+    def signature_count(self) -> int:
+        """The number of signatures with traces in the cache; at most KEPT_SIGNATURES."""
+        return len(self._cache)
 
     def traced(self, *args: P.args, **keywords: P.kwargs) -> Trace:
         """Return the trace that a call with these arguments runs; GraphError among symbols."""
@@ -315,7 +320,7 @@ class Jitted(Generic[P, R]):
                 if is_usual and compiled.is_direct and all(map(_is_direct, args)):
                     self._direct = self._direct_call(compiled)
             for table in (self._cache, self._quick):
-                while len(table) > _MOST_SIGNATURES:
+                while len(table) > KEPT_SIGNATURES:
                     del table[next(iter(table))]
         if isinstance(node, Specializations):
             node = node.add(cast("NumberTrace", numbers), Variants())
