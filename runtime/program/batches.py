@@ -28,7 +28,7 @@ from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
 from graphir.runtime.program.phases import FusedStep
 from graphir.runtime.program.region_steps import RegionStep
-from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun
+from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, PlanStep
 from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import products
@@ -425,7 +425,7 @@ def multiplies_in_place(step: CallStep, operands: Sequence[ProductOperand]) -> b
     return not products.uses_blas(dtype) or all(map(ProductOperand.lies, operands, demands))
 
 
-def is_product(step: Any) -> TypeGuard[CallStep]:
+def is_product(step: PlanStep) -> TypeGuard[CallStep]:
     """Whether a step multiplies matrices by BLAS, into memory that the caller may choose."""
     if not isinstance(step, CallStep) or step.symbol.op is not ops.matmul:
         return False

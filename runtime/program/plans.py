@@ -24,6 +24,7 @@ from graphir.runtime.program.codegen.sequences import (
 from graphir.runtime.program.codegen.straight import Straight, alone, ends, fits
 from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cutting import Call, Region
 from graphir.runtime.program.phases import PhasesStep
 from graphir.runtime.program.planning import PlanDraft
 from graphir.runtime.program.region_steps import RegionStep
@@ -88,7 +89,9 @@ class Plan:
             for shape, symbol in both
         )
 
-    def check(self, outputs: Sequence[Any], function: Any = None) -> None:
+    def check(
+        self, outputs: Sequence[Any], function: Callable[..., Any] | Straight | None = None
+    ) -> None:
         """Raise ExecutionError unless outputs have the dtypes and shapes that the graph declares.
 
         The outputs are those of `straight` or `native`, the `function`, or of the steps one by one.
@@ -267,7 +270,7 @@ class LateRuns:
         self._sizes[key] = sizes
         return outputs
 
-    def _step(self, number: int, part: Any, sizes: dict[str, int]) -> Any:
+    def _step(self, number: int, part: Region | Call, sizes: dict[str, int]) -> Any:
         """Return a step bound to sizes; a call that binds further sizes adds them when it runs."""
         names = self._names[number]
         key = number, *[sizes.get(name) for name in names]
@@ -285,9 +288,9 @@ class LateRuns:
         return step
 
 
-def _dim_names_of(step: Any) -> Sequence[str]:
+def _dim_names_of(step: Region | Call) -> Sequence[str]:
     """Return the names of the dims that a step needs, or binds."""
-    symbols = [step.symbol] if hasattr(step, "symbol") else [*step.symbols, *step.rows]
+    symbols = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
     types = [arg.type for symbol in symbols for arg in (symbol, *symbol.args)]
     attrs = [value for symbol in symbols for value in symbol.attrs.values()]
     return sorted({name for value in (*types, *attrs) for name in dim_names(value)})

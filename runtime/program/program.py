@@ -27,6 +27,7 @@ from graphir.passes import lower
 from graphir.passes.rewriter import bodies_of
 from graphir.runtime.binding import bind
 from graphir.runtime.program.blocks import cores, require_count
+from graphir.runtime.program.codegen.straight import Straight
 from graphir.runtime.program.control import BoundBody, ControlStep, carries_of
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Call, Region
@@ -173,7 +174,12 @@ class Program:
             raise OutOfMemoryError.of(error) from None
 
     def _outputs(
-        self, lane: Lane, inputs: Sequence[Any], keywords: Any, out: Any, progress: Progress | None
+        self,
+        lane: Lane,
+        inputs: Sequence[Any],
+        keywords: Mapping[str, Any],
+        out: Any,
+        progress: Progress | None,
     ) -> Any:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         if self.late_runs:
@@ -239,7 +245,12 @@ class Program:
             self._check(plan, outputs, straight)
         return outputs
 
-    def _check(self, plan: Plan, outputs: Sequence[Any], function: Any = None) -> None:
+    def _check(
+        self,
+        plan: Plan,
+        outputs: Sequence[Any],
+        function: Callable[..., Any] | Straight | None = None,
+    ) -> None:
         """Check the outputs of a plan (see `Plan.check`); give up all plans if they are unfit."""
         try:
             plan.check(outputs, function)
@@ -285,7 +296,9 @@ class Program:
         self._check(plan, outputs)
         return outputs
 
-    def _prepare(self, inputs: Sequence[Any], keywords: Any) -> tuple[Plan, Sequence[Any]]:
+    def _prepare(
+        self, inputs: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Plan, Sequence[Any]]:
         """Return the plan for some inputs, and the inputs in the form that the plan takes."""
         try:
             key = None if keywords else tuple(map(signature, inputs))

@@ -432,7 +432,7 @@ def cost(body: RegionBody) -> float:
 _SORTS = (ops.sort, ops.argsort)
 
 
-def _price(function: Any) -> float:
+def _price(function: Callable[..., Any]) -> float:
     if function in CHEAP:
         return COST.NUMPY_CHEAP
     return COST.NUMPY_UFUNC if isinstance(function, np.ufunc) else COST.NUMPY_OTHER

@@ -349,7 +349,9 @@ def _way(program: Program, bound: CallStep) -> str:
     return "a search in machine code once it pays, if the vector is sorted" if is_search else ""
 
 
-def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
+def _region_text(
+    program: Program, number: int, region: Region, bound: RegionStep | None
+) -> list[str]:
     op_names = _count_names([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
     if not region.shape and not region.rows:

@@ -76,6 +76,7 @@ class PlanStep:
     as progress, and `price` the estimated nanoseconds of the step in NumPy.
     """
 
+    reads: list[int]
     results: Any  # a collection of cells
     shape: tuple[int, ...]
     blocks = 1
@@ -277,7 +278,7 @@ class CallStep(PlanStep):
         """Call the kernel on the values of the cells that the step reads, and store its result."""
         run.values[self.write] = self.call(*[run.values[cell] for cell in self.reads])
 
-    def call(self, *operands: Any) -> Array:
+    def call(self, *operands: Array) -> Array:
         """Return the result of the kernel for some operands."""
         copies = self.symbol.op.computes and "layout" not in self.settings
         if copies and not self._reduces_windows(operands):
@@ -346,7 +347,7 @@ class LayoutStep(PlanStep):
         return eval(self.text.format(*names), names)
 
 
-def is_view(step: Any) -> TypeGuard[CallStep | LayoutStep]:
+def is_view(step: PlanStep) -> TypeGuard[CallStep | LayoutStep]:
     """Whether the result of a step is a view of its operand, without arithmetic."""
     is_op = isinstance(step, CallStep) and step.symbol.op in VIEWS
     return is_op or isinstance(step, LayoutStep)

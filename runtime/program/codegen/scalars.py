@@ -20,7 +20,7 @@ from graphir import Symbol
 from graphir.runtime.program.codegen.assembly import FunctionWriter, prepared
 from graphir.runtime.program.codegen.casting import cast_to_integer
 from graphir.runtime.program.codegen.instructions import Instruction, Placed, RegionCode, entering
-from graphir.runtime.program.codegen.tracing import assign, select
+from graphir.runtime.program.codegen.tracing import Storage, assign, select
 from graphir.runtime.program.cost_model import COST
 
 _REAL, _COMPLEX, _WHOLE, _TRUTH = "iuf", "iufc", "iu", "b"
@@ -111,15 +111,15 @@ class Scalars:
         return f"{names[out]} = {writer.name(function)}({', '.join(operand_names)})"
 
 
-def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+def _returning(function: Callable[..., Any], dtype: Storage) -> Callable[..., Any]:
     """Return a function of scalars that returns a scalar, from one that writes into an array."""
 
-    def compute(*scalars: Any) -> Any:
+    def compute(*scalars: np.generic) -> Any:
         out = np.empty((), dtype)
         function(*map(np.asarray, scalars), out=out)
         return out[()]
 
-    def call(*scalars: Any) -> Any:
+    def call(*scalars: np.generic) -> Any:
         out = np.empty((), dtype)
         step, *arrays = prepared(function, [*map(np.asarray, scalars), out])
         step(*arrays)

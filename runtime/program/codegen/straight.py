@@ -18,7 +18,7 @@ from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Need, ScratchView, Store
 from graphir.runtime.program.region_steps import RegionStep, contiguous_slots
 from graphir.runtime.program.rows import caller
-from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, ScalarStep, Step
+from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, PlanStep, ScalarStep, Step
 from graphir.semantics.evaluation import contiguous
 
 
@@ -440,12 +440,11 @@ def alone(step: Step, empty: Callable[..., Any] = np.empty) -> Straight:
     return Straight([step], *ends(step), empty=empty)
 
 
-def ends(step: Any) -> tuple[Sequence[int], Sequence[int]]:
+def ends(step: PlanStep) -> tuple[Sequence[int], Sequence[int]]:
     """Return the cells that a step reads, and the cells that it writes."""
     targets = {cell: store.target for cell, store in _stores(step).items()}
-    reads: Sequence[int] = step.reads
     results: Iterable[int] = step.results
-    return list(dict.fromkeys(reads)), [targets.get(cell, cell) for cell in results]
+    return list(dict.fromkeys(step.reads)), [targets.get(cell, cell) for cell in results]
 
 
 def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
@@ -459,7 +458,7 @@ def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     return ends(step)
 
 
-def _stores(step: Any) -> dict[int, Store]:
+def _stores(step: PlanStep) -> dict[int, Store]:
     """Return the slices into which a region stores results, by the cell of the result."""
     return dict(step.stored_cells) if isinstance(step, RegionStep) else {}
 
