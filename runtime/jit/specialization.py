@@ -30,8 +30,7 @@ from graphir.numpy_api.number_questions import (
     Values,
 )
 from graphir.numpy_api.traced_numbers import NumberTrace
-from graphir.promotion.cells import Interval
-from graphir.promotion.scalars import identity_key
+from graphir.promotion.scalars import Interval, identity_key
 from graphir.runtime.jit.guards import Guards, Variants
 
 Leaf = TypeVar("Leaf")
