@@ -258,7 +258,7 @@ TESTS = """
     tests/graphir/test_hints.py tests/graphir/ops tests/graphir/text/test_text.py
     tests/graphir/semantics/test_kernels.py tests/graphir/semantics/test_accuracy.py
     tests/graphir/promotion tests/graphir/rule_reports tests/graphir/numpy_api
-    tests/passes/test_decompose.py tests/passes/test_passes.py
+    tests/passes/test_decompose.py
     tests/runtime/targets/test_target_table.py
 """
 
