@@ -151,7 +151,7 @@ class Kernels:
     def _extensions(self) -> Collection[str]:
         return extensions(self.code.calls)
 
-    def let_go(self, kernel: Compiled) -> None:
+    def evict(self, kernel: Compiled) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self._shared.kernels = {
             kinds: compiled
