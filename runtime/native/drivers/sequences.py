@@ -147,7 +147,7 @@ _ready: dict[Need, bool] = {}
 
 def _need(kernel: Any) -> Need:
     """Return the kind of an operation, with the arguments of its probe."""
-    part: type[Any] = type(kernel)
+    part: type[Any] = kernel.__class__
     kind = OPERATIONS.get(part)
     return (part, kind.arguments(kernel)) if kind else None
 
@@ -235,7 +235,7 @@ def _driver() -> Any:
 
 def _operation(kernel: Any) -> Operation:
     """Return a part of a sequence as an operation."""
-    part: type[Any] = type(kernel)
+    part: type[Any] = kernel.__class__
     if kind := OPERATIONS.get(part):
         return kind.operation(kernel)
     if isinstance(kernel, Job):
