@@ -51,14 +51,15 @@ from graphir.runtime.program.blocks import aligned
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
 from graphir.runtime.program.memory import lookup
+from graphir.runtime.program.region_steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree
-from graphir.runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.tier import Product, SequencePart
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
     from graphir.runtime.native.engine import Compiled
-    from graphir.runtime.program.steps import Partition, ScalarStep
+    from graphir.runtime.program.region_steps import Partition
+    from graphir.runtime.program.steps import ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
