@@ -152,7 +152,7 @@ class Kernels:
     def _extensions(self) -> Collection[str]:
         return extensions(self.code.calls)
 
-    def let_go(self, kernel: Compiled) -> None:
+    def evict(self, kernel: Compiled) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self._shared.kernels = {
             kinds: compiled
@@ -268,41 +268,41 @@ class Kernels:
             return None
         if not (kernel := self.kernel(layout.kinds)):
             return None
-        inputs, lies = [*self.code.inputs.values()], layout.read(arrays)
+        inputs, operands_read = [*self.code.inputs.values()], layout.read(arrays)
         copied = {
             symbol: own
-            for symbol, array, own in zip(inputs, arrays, lies, strict=True)
+            for symbol, array, own in zip(inputs, arrays, operands_read, strict=True)
             if layout.copies and (own.shape != array.shape or not array.flags.c_contiguous)
         }
-        both = zip(inputs, lies, strict=True)
+        both = zip(inputs, operands_read, strict=True)
         strides = {symbol: x.strides for symbol, x in both if not x.flags.c_contiguous}
         # A read that the kernel does not use goes to the word after the record.
-        places = dict.fromkeys(reads, len(layout.record))
-        places |= {symbol: i for i, symbol in enumerate(self.code.places)}
-        steady = [symbol for symbol in copied if step.cells[symbol.index] in constants]
-        places |= dict.fromkeys(steady, len(layout.record))
-        fresh = {symbol: copied[symbol] for symbol in copied.keys() - set(steady)}
+        words = dict.fromkeys(reads, len(layout.record))
+        words |= {symbol: i for i, symbol in enumerate(self.code.places)}
+        constant_copies = [symbol for symbol in copied if step.cells[symbol.index] in constants]
+        words |= dict.fromkeys(constant_copies, len(layout.record))
+        call_copies = {symbol: copied[symbol] for symbol in copied.keys() - set(constant_copies)}
         specs = [
             ArraySpec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
-                fresh[symbol].shape if symbol in fresh else step.operand_shape(symbol),
-                places[symbol],
+                call_copies[symbol].shape if symbol in call_copies else step.operand_shape(symbol),
+                words[symbol],
                 strides.get(symbol),
             )
             for symbol in (*reads, *writes)
         ]
-        record = [*[array.ctypes.data for array in lies], *layout.record[len(arrays) :]]
+        record = [*[array.ctypes.data for array in operands_read], *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
         threads = shared or NOT_SHARED
         entry = kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
         if not copied or entry is None:
             return entry
         changes = [
-            (i, step.operand_shape(symbol), fresh[symbol].shape, fresh[symbol].dtype)
+            (i, step.operand_shape(symbol), call_copies[symbol].shape, call_copies[symbol].dtype)
             for i, symbol in enumerate(reads)
-            if symbol in fresh
+            if symbol in call_copies
         ]
-        return CopyingEntry(entry, changes, [copied[symbol] for symbol in steady])
+        return CopyingEntry(entry, changes, [copied[symbol] for symbol in constant_copies])
 
     def placed(
         self,

@@ -90,18 +90,20 @@ class KernelCall:
         (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
         count = len(ranges) if trees else step.size // step.length
         sums = {reduction: np.empty(count, code.sum_dtype(*reduction)) for reduction in code.sums}
-        lies = dict(zip(code.inputs, self.arrays, strict=True))
-        lies |= zip([code.bases[register] for register in code.outs.values()], outs, strict=True)
-        reads: list[tuple[Taker, int, Operand | None]] = []
+        operands = dict(zip(code.inputs, self.arrays, strict=True))
+        operands |= zip(
+            [code.bases[register] for register in code.outs.values()], outs, strict=True
+        )
+        row_reads: list[tuple[Taker, int, Operand | None]] = []
         for taker, (symbol, register) in zip(takers, code.rows, strict=True):
             if is_reduced(symbol):
                 taker.expect(sums[register, symbol.op.name])
                 continue
-            array, dtype = lies.get(code.bases[register]), code.dtypes[register]
+            array, dtype = operands.get(code.bases[register]), code.dtypes[register]
             operand_laid = (
                 None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
             )
-            reads.append((taker, register, operand_laid))
+            row_reads.append((taker, register, operand_laid))
         addresses = [_address(array) for array in (*self.arrays, *outs)]
         sum_addresses = [(_address(array), array.itemsize) for array in sums.values()]
         if self.has_threads:
@@ -124,7 +126,7 @@ class KernelCall:
                 bases += [base + leaf * size for base, size in sum_addresses]
                 record[: len(bases)] = bases
                 kernel.function(record, kernel.context, a, b)
-                for taker, register, operand in reads:
+                for taker, register, operand in row_reads:
                     taker.take(
                         i, a, b, operand.block(a, b) if operand else buffers[register][: b - a]
                     )
