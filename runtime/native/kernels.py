@@ -329,7 +329,11 @@ class Kernels:
     together = PhaseTable
 
     def matrices(self, product: Product, cells: Sequence[int]) -> PlacedKernel | None:
-        """Return a product of a batch as a kernel whose elements are matrices (see `Tier`)."""
+        """Return a product of a batch as a kernel whose elements are matrices.
+
+        `cells` are those of the operands and the result. The answer is None if there is no such
+        kernel, or not yet.
+        """
         with IMPORTS:
             from graphir.runtime.native.drivers.sequences import are_ready, matrices_kernel
 
@@ -339,7 +343,11 @@ class Kernels:
         return PlacedKernel(kernel, [0] * len(cells), cells, (), size)
 
     def column_fold(self, symbol: Symbol, space: ColumnSpace) -> Callable[..., None] | None:
-        """Return the function that reduces the rows of a matrix into an array (see `Tier`)."""
+        """Return the function that reduces the rows of a matrix into an array, row by row.
+
+        The function takes the array and the matrix. `symbol` is the reduction. The answer is None
+        if the region has no machine code yet.
+        """
         return column_fold(symbol, space) if self.worth else None
 
     def columns(
@@ -351,7 +359,12 @@ class Kernels:
         sums: Sequence[Array],
         threads: int,
     ) -> bool:
-        """Compute and reduce all rows, and return whether machine code did so (see `Tier`)."""
+        """Compute all rows and reduce them into `sums`, on some threads.
+
+        `sums` are matrices with a row for each leading element of the space, one for each row-wise
+        symbol, and their elements have their first values. The answer is false, and nothing is
+        done, if there is no kernel for these operands yet, or if threads could not share the rows.
+        """
         if not self.worth:
             return False
         arrays = [*self._inputs(step, values, copies=True), *outs]
@@ -375,7 +388,11 @@ class Kernels:
     def column_job(
         self, step: RegionStep, space: ColumnSpace, values: Sequence[Any]
     ) -> tuple[Job, Sequence[int]] | None:
-        """Return the computation and reduction of all rows, and its cells (see `Tier`)."""
+        """Return the computation and reduction of all rows, and the cells of its memories.
+
+        Values that are None have C order, as results have. The results of reductions have their
+        first values. The answer is None if there is no kernel for these operands yet.
+        """
         if not (self.worth and self._is_inline):
             return None
         outs = [np.empty(step.shape, dtype) for _, dtype in step.writes]
@@ -390,7 +407,12 @@ class Kernels:
     def leaf_job(
         self, step: RegionStep, values: Sequence[Any]
     ) -> tuple[Job, Sequence[int], Sequence[Tree]] | None:
-        """Return the reductions of parts of long rows by threads (see `Tier`)."""
+        """Return the reductions of parts of long rows, by several threads.
+
+        The memories are those of the cells, and then the results of all leaves for each reduction.
+        The last sequence has the tree of each row. The answer is None if no row is cut for threads,
+        or if there is no kernel for these operands yet.
+        """
         threads, code = self.threads(step), self.code
         ranges, trees = self.cut(step, threads) if threads > 1 else ((), ())
         if not (self.worth and trees and code.alone and len(code.sums) == len(code.rows)):

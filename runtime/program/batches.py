@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,14 @@ from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
 from graphir.runtime.program.phases import FusedStep
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, PlanStep
-from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
+from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import matrix_products as products
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.matrix_products import Layout
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.drivers.jobs import Job
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -305,7 +308,7 @@ class BatchStep(FusedStep[Member]):
         is_small = sum(self._rows.values()) <= COST.NATIVE_LONG_ROWS and not self.is_serial
         return is_small and bool(self._regions) and all(region.native for region in self._regions)
 
-    def job(self, values: Sequence[Any]) -> SharedJob | None:
+    def job(self, values: Sequence[Any]) -> Job | None:
         """Return all members in machine code, on a few small matrices at a time.
 
         A value that is None has C order. The answer is None without kernels, for large matrices,

@@ -25,12 +25,12 @@ from graphir.runtime.program.codegen.scalars import Statements, inline_scan, inl
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Lane, take
 from graphir.runtime.program.steps import CallStep, shape_of
-from graphir.runtime.program.tier import CompiledLoop
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.control_flow import ControlCall
 from graphir.semantics.evaluation import contiguous
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
     from graphir.runtime.program.program import Program
 
 Values: TypeAlias = Sequence[Any]
@@ -50,7 +50,7 @@ class ControlStep(CallStep):
         sizes: dict[str, int],
         bodies: Sequence[BoundBody],
         free: list[Lane],
-        loop: CompiledLoop | None = None,
+        loop: ScalarLoop | None = None,
     ) -> None:
         self.symbol, self._sizes = symbol, sizes
         self.reads = [cells[arg.index] for arg in symbol.args]

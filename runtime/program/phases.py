@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from time import perf_counter_ns
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,12 @@ from graphir.runtime.program.region_steps import (
 )
 from graphir.runtime.program.rows import Rows
 from graphir.runtime.program.steps import CallStep, PlanRun, PlanStep
-from graphir.runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
+from graphir.runtime.program.tier import RowKernel, RowOperand
 from graphir.semantics.evaluation import contiguous
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.row_phases import PlacedKernel
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
@@ -102,7 +106,7 @@ class FusedStep(PlanStep, Generic[Member]):
         self.reads = list(dict.fromkeys([cell for cell in reads if cell not in inside]))
         self._inner = [cell for cell in writes if cell not in results]
         self._keys = [*self._inner, *self.results, *self.reads]
-        self._jobs: dict[Any, SharedJob] = {}
+        self._jobs: dict[Any, Job] = {}
 
     @property
     def has_native_threads(self) -> bool:
@@ -236,7 +240,7 @@ class PhasesStep(FusedStep[RegionStep]):
             compute = self.members[0].native.together(both, block_rows).placed(addresses)
             yield lambda _, first, end, compute=compute: compute(first, end)
 
-    def _filled(self, kernel: PlacedRegion, run: PlanRun, inner: Sequence[int]) -> RowKernel:
+    def _filled(self, kernel: PlacedKernel, run: PlanRun, inner: Sequence[int]) -> RowKernel:
         """Return a kernel with its outer addresses; `inner` are the cells of scratch memory."""
         record = [*kernel.record]
         operands: list[RowOperand] = []
@@ -259,7 +263,7 @@ class PhasesStep(FusedStep[RegionStep]):
         arrays = {cell: aligned(run.values[cell], size) for cell in self.reads}
         key = tuple([array.strides for array in arrays.values()])
 
-        def make() -> SharedJob | None:
+        def make() -> Job | None:
             return self.job([arrays.get(cell, value) for cell, value in enumerate(run.values)])
 
         job = lookup(self._jobs, key, make, COST.KEPT_WALKS)
@@ -269,7 +273,7 @@ class PhasesStep(FusedStep[RegionStep]):
         job.run([*[0] * len(self._inner), *outer, *[x.ctypes.data for x in arrays.values()]])
         return True
 
-    def job(self, values: Sequence[Any]) -> SharedJob | None:
+    def job(self, values: Sequence[Any]) -> Job | None:
         """Return the phases in machine code for operands of some strides; None without kernels."""
         values = self._layouts(values)
         kernels: list[RowKernel] = []
@@ -291,7 +295,7 @@ class PhasesStep(FusedStep[RegionStep]):
         row = self.row(cell) * self.writes[cell][1].itemsize if cell in self._inner else 0
         return RowOperand(place, self._keys.index(cell), 0, row)
 
-    def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
+    def _kernels(self, run: PlanRun) -> list[PlacedKernel | None]:
         """Return the kernels of the regions, or None for those that have none yet."""
         is_any_native = any(member.native for member in self.members)
         values = self._layouts(run.values) if is_any_native else []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from weakref import WeakMethod
 
 import numpy as np
@@ -44,9 +44,13 @@ from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from graphir.runtime.program.schedule import RegionCodes, Schedule, signature
 from graphir.runtime.program.steps import CallStep, PlanRun, ScalarStep, shape_of
-from graphir.runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
+from graphir.runtime.program.tier import Mode, tier
 from graphir.runtime.program.tier_up import TierUp
 from graphir.runtime.results import Out, owned, require_outputs
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.kernels import Kernels
+    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -92,7 +96,7 @@ class Program:
         self.memory = memory or (outer.memory if outer else ProgramMemory())
         self._outer = outer
         self._plans: dict[Any, tuple[Plan, bool]] = {}
-        self._loops: dict[int, CompiledLoop] = {}
+        self._loops: dict[int, ScalarLoop] = {}
         self._body_programs: dict[Graph, Program] = {}
         self._single = len(self.schedule.exit) == 1
         self._recent: Plan | None = None
@@ -405,7 +409,7 @@ class Program:
         options = threads, self.block, self.kernels(number)
         return RegionStep(step, body, shape, cells, sizes, *options)
 
-    def loop(self, number: int, symbol: Symbol) -> CompiledLoop | None:
+    def loop(self, number: int, symbol: Symbol) -> ScalarLoop | None:
         """Return an op of control flow as a loop over scalars, by its step; None without a tier."""
         if self.native is None or symbol.op not in (ops.control.while_loop, ops.control.scan):
             return None
@@ -421,7 +425,7 @@ class Program:
             program = self._body_programs[graph] = Program(graph, *self._options, outer=self)
         return program
 
-    def kernels(self, number: int) -> CompiledRegion | None:
+    def kernels(self, number: int) -> Kernels | None:
         """Return the compiled region of a step, by the step's number; None without a tier."""
         return self.codes.kernels(number)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from time import perf_counter_ns
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,11 @@ from graphir.runtime.program.region_steps import (
     threads_of,
 )
 from graphir.runtime.program.steps import PlanRun, PlanStep
-from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
+from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.row_phases import PhaseTable
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -370,7 +374,7 @@ class WavefrontStep(PlanStep):
         both = [(cell, self.memories[memory]) for cell, memory in self.results.items()]
         return {cell: memory.shape[0] * memory.row for cell, memory in both}
 
-    def job(self, values: Sequence[Any]) -> SharedJob | None:
+    def job(self, values: Sequence[Any]) -> Job | None:
         """Return all stages in machine code for values of some layouts; None without kernels.
 
         A value that is None has C order.
@@ -473,8 +477,8 @@ class WavefrontStep(PlanStep):
 class _NativeWalk(NamedTuple):
     """The stages of a step in machine code: as a function of ranges of rows, and for all rows."""
 
-    table: RowTable
-    job: SharedJob
+    table: PhaseTable
+    job: Job
 
 
 def _instructions(region: RegionStep) -> tuple[Any, ...]:

@@ -21,9 +21,9 @@ from graphir.runtime.program.region_steps import Partition, RegionStep, RowsOf, 
 from graphir.runtime.program.rewrites.fusion import AnyStep
 from graphir.runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
 from graphir.runtime.program.steps import CallStep, PlanRun
-from graphir.runtime.program.tier import CompiledRegion
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.program.program import Program
 
 
@@ -71,7 +71,7 @@ class ColumnsStep(RegionStep):
             return
         super().run(run)
 
-    def _run_together(self, native: CompiledRegion, run: PlanRun) -> bool:
+    def _run_together(self, native: Kernels, run: PlanRun) -> bool:
         """Compute and reduce all rows in machine code, if it can, and return whether it did."""
         lead, _, lanes = self.space
         outs = [self._out(run, index, True) for index in range(len(self.writes))]
