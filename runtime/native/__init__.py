@@ -154,7 +154,7 @@ class NativeTier:
         number of inputs, and `scratch` the bytes of scratch memory. A `long` call releases the GIL.
         `empty` makes the memory of large results.
         The function returns None for inputs that are not plain, contiguous arrays of these types,
-        if two inputs of a pair in `apart` lie at one address, and if an op of a loop refuses its
+        if two inputs of a pair in `distinct` lie at one address, and if an op of a loop refuses its
         operands.
         The answer is None if the tier has no such function, or not yet.
         """
@@ -227,31 +227,31 @@ class _LazyKernels:
         return _module("kernels").Kernels(*self._args)
 
     @property
-    def _is_due(self) -> bool:
+    def _import_pays(self) -> bool:
         return self._now or self._program_time[0] > COST.IMPORT_COST
 
-    def spend(self, time: float) -> None:
+    def charge(self, time: float) -> None:
         """Charge nanoseconds that NumPy has spent on the region."""
         self._program_time[0] += time
         self._time += time
-        if self._is_due and self._time:
-            self._kernels.spend(self._time)
+        if self._import_pays and self._time:
+            self._kernels.charge(self._time)
             self._time = 0.0
 
     @property
-    def worth(self) -> bool:
+    def pays(self) -> bool:
         """Whether the region has machine code, or has earned it."""
-        return self._is_due and self._kernels.worth
+        return self._import_pays and self._kernels.pays
 
     def task(self, step: Any, values: Any) -> Any:
         """Return a task for the layouts of `values`; None if the region stays in NumPy."""
-        return self._kernels.task(step, values) if self._is_due else None
+        return self._kernels.task(step, values) if self._import_pays else None
 
     def placed(
         self, step: Any, values: Any, copies: bool = True, results: Sequence[Any] = ()
     ) -> Any:
         """Return the kernel of a region, without addresses; None if there is none."""
-        return self._kernels.placed(step, values, copies, results) if self._is_due else None
+        return self._kernels.placed(step, values, copies, results) if self._import_pays else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernels, name)

@@ -53,7 +53,7 @@ from graphir.runtime.program.cutting import Region
 from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.region_steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree
-from graphir.runtime.program.tier import Product, SequencePart
+from graphir.runtime.program.tier import CompileBudget, Product, SequencePart, compile_cost
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Shared:
     """What regions of equal code share: kernels, the time in NumPy, and why there is no kernel."""
 
     def __init__(self, why: str) -> None:
-        self.why, self.numpy_time = why, 0.0
+        self.why, self.budget = why, CompileBudget()
         self.kernels: dict[Kinds | ColumnKinds, Any] = {}
 
 
@@ -108,9 +108,9 @@ class Kernels:
         """The reason if the region cannot be compiled, else ""."""
         return self._shared.why
 
-    def spend(self, time: float) -> None:
+    def charge(self, time: float) -> None:
         """Charge nanoseconds that NumPy has spent on the region."""
-        self._shared.numpy_time += time
+        self._shared.budget.charge(time)
 
     @property
     def compiled_kernels(self) -> dict[Kinds | ColumnKinds, Any]:
@@ -158,25 +158,20 @@ class Kernels:
             for kinds, compiled in self.compiled_kernels.items()
             if compiled is not kernel
         }
-        self._shared.numpy_time = 0.0
+        self._shared.budget = CompileBudget()
         self.jobs.clear()
         if callback := self.on_eviction():
             callback()
 
     @property
-    def due(self) -> float:
-        """The nanoseconds in NumPy after which the region earns a kernel."""
-        return COST.COMPILE_COST + COST.COMPILE_COST_INSTRUCTION * len(self.code.instructions)
-
-    @property
-    def earned(self) -> bool:
+    def _is_earned(self) -> bool:
         """Whether NumPy has spent more time on the region than a compilation takes."""
-        return self._shared.numpy_time > COST.COMPILE_COST and self._shared.numpy_time > self.due
+        return self._shared.budget.covers(lambda: len(self.code.instructions))
 
     @property
-    def worth(self) -> bool:
+    def pays(self) -> bool:
         """Whether the region has a kernel, or has earned a kernel."""
-        return not self.why and (self.now or bool(self.compiled_kernels) or self.earned)
+        return not self.why and (self.now or bool(self.compiled_kernels) or self._is_earned)
 
     def kernel(self, kinds: Kinds | ColumnKinds) -> Any:
         """Return the kernel for a stride signature; None if it is not compiled yet.
@@ -186,7 +181,7 @@ class Kernels:
         compiled = self.compiled_kernels.get(kinds)
         if compiled is None and self.now:
             return self.compiled(kinds)
-        if compiled is None and self.earned:
+        if compiled is None and self._is_earned:
             submit(self.compiled, kinds)
         return compiled
 
@@ -231,9 +226,10 @@ class Kernels:
             text = f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
             threads = self.threads(step) if step else 1
             return f"{text}, {threads} threads" if threads > 1 else text
-        if self.now or self.earned:
+        if self.now or self._is_earned:
             return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
-        time_spent = f"{self._shared.numpy_time / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
+        spent, cost = self._shared.budget.spent, compile_cost(len(self.code.instructions))
+        time_spent = f"{spent / 1e6:.1f} of the {cost / 1e6:.0f} ms spent"
         return f"NumPy: {time_spent} after which it is compiled"
 
     # -- running
@@ -257,7 +253,7 @@ class Kernels:
         `copies`. The answer is None if there is no kernel yet, if threads would have to add up
         parts of rows, or if NumPy has to compute some rows.
         """
-        if not (self.worth and step.size and self.code.alone):
+        if not (self.pays and step.size and self.code.alone):
             return None
         shared = self.shared(step)
         if step.threads > 1 and self.price(step) > COST.SECOND_THREAD and not shared:
@@ -317,7 +313,7 @@ class Kernels:
         The answer is None if there is no kernel yet, and if the kernel would read further copies or
         leaves rows to NumPy.
         """
-        if not (self.worth and self.code.alone and len(self.code.sums) == len(self.code.rows)):
+        if not (self.pays and self.code.alone and len(self.code.sums) == len(self.code.rows)):
             return None
         outs = tuple([(array.shape, array.strides, array.itemsize) for array in results])
         arrays, layout = self._read(step, values, copies, outs)
@@ -348,7 +344,7 @@ class Kernels:
         The function takes the array and the matrix. `symbol` is the reduction. The answer is None
         if the region has no machine code yet.
         """
-        return column_fold(symbol, space) if self.worth else None
+        return column_fold(symbol, space) if self.pays else None
 
     def columns(
         self,
@@ -365,7 +361,7 @@ class Kernels:
         symbol, and their elements have their first values. The answer is false, and nothing is
         done, if there is no kernel for these operands yet, or if threads could not share the rows.
         """
-        if not self.worth:
+        if not self.pays:
             return False
         arrays = [*self._inputs(step, values, copies=True), *outs]
         if self._is_inline:
@@ -393,7 +389,7 @@ class Kernels:
         Values that are None have C order, as results have. The results of reductions have their
         first values. The answer is None if there is no kernel for these operands yet.
         """
-        if not (self.worth and self._is_inline):
+        if not (self.pays and self._is_inline):
             return None
         outs = [np.empty(step.shape, dtype) for _, dtype in step.writes]
         arrays = [*self._inputs(step, values, copies=False), *outs]
@@ -415,7 +411,7 @@ class Kernels:
         """
         threads, code = self.threads(step), self.code
         ranges, trees = self.cut(step, threads) if threads > 1 else ((), ())
-        if not (self.worth and trees and code.alone and len(code.sums) == len(code.rows)):
+        if not (self.pays and trees and code.alone and len(code.sums) == len(code.rows)):
             return None
         _, layout = self._read(step, values)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
@@ -466,7 +462,7 @@ class Kernels:
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""
-        if not (self.worth and step.size):
+        if not (self.pays and step.size):
             return None
         arrays, layout = self._read(step, values, copies=True)
         if not (layout and (kernel := self.kernel(layout.kinds))):

@@ -25,7 +25,7 @@ from graphir.decorators import lazy
 from graphir.runtime.program.blocks import in_order, share, strided
 from graphir.runtime.program.codegen.straight import alone
 from graphir.runtime.program.cost_model import COST, LINE
-from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.memory import Need, ScratchView, Workspace, lookup
 from graphir.runtime.program.phases import FusedStep
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, PlanStep
@@ -268,22 +268,29 @@ class BatchStep(FusedStep[Member]):
         if run.progress is None and self._share(values):
             return
         for region in self._regions:  # each part costs Python the time of a step, or more
-            if region.native and not region.native.worth:
-                region.native.spend(COST.STEP * self.blocks)
+            if region.native and not region.native.pays:
+                region.native.charge(COST.STEP * self.blocks)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            own = PlanRun(values.copy(), lane, run.memory, {})
+        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
+            own = PlanRun(values.copy(), workspace, run.memory, {})
             for number in numbers:
                 part = self.parts[number]
                 self._run_part(own, part, values, results)
 
-        share(self.blocks, work, self.threads, run.lane, run.memory.free, run.progress and run.tell)
+        share(
+            self.blocks,
+            work,
+            self.threads,
+            run.workspace,
+            run.memory.free,
+            run.progress and run.tell,
+        )
 
     # -- machine code
 
     def _share(self, values: Sequence[Any]) -> bool:
         """Run all members in machine code without Python; return whether all have machine code."""
-        if not self.is_sequential or not all(region.native.worth for region in self._regions):
+        if not self.is_sequential or not all(region.native.pays for region in self._regions):
             return False
         arrays = [values[cell] for cell in self.reads]
         if not all(array.flags.aligned for array in arrays):
@@ -384,7 +391,7 @@ class BatchStep(FusedStep[Member]):
                 array = array.copy("C")
             own.values[cell] = array
         targets = {cell: array[part] for cell, array in results.items()}
-        views = own.lane.views(body.need)
+        views = own.workspace.views(body.need)
         own.targets = targets | {cell: views[k] for cell, k in body.memory.items()}
         for step in body.steps:
             step.run(own)

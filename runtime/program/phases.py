@@ -28,7 +28,7 @@ from graphir.runtime.program.blocks import (
     share,
 )
 from graphir.runtime.program.cost_model import COST, LINE, NATIVE_SIDE
-from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.memory import Need, ScratchView, Workspace, lookup
 from graphir.runtime.program.region_steps import (
     RegionStep,
     contiguous_slots,
@@ -50,7 +50,7 @@ Buffers: TypeAlias = dict[int, Array]
 
 Member = TypeVar("Member", bound=RegionStep | CallStep)
 
-Phase: TypeAlias = Callable[[Lane, int, int], None]
+Phase: TypeAlias = Callable[[Workspace, int, int], None]
 """A phase of one thread, as a function of a range of rows."""
 
 
@@ -197,7 +197,7 @@ class PhasesStep(FusedStep[RegionStep]):
         ranges = -(-count // (COST.RANGES_PER_THREAD * threads))
         blocks = Uniform(count, max(block_rows, ranges) if native else block_rows)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
+        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
             buffers: Buffers = {
                 cell: np.empty(block_rows * self.row(cell), dtype)
                 for cell, (_, dtype) in self.writes.items()
@@ -206,19 +206,19 @@ class PhasesStep(FusedStep[RegionStep]):
             phases = [*self._phases(kernels, run, buffers, block_rows)]
             for i in numbers:
                 for phase in phases:
-                    phase(lane, *blocks[i])
+                    phase(workspace, *blocks[i])
 
         def report_blocks(number: int) -> None:
             run.tell(number * self.blocks // len(blocks))
 
         tell = report_blocks if run.progress else None
-        share(len(blocks), work, threads, run.lane, run.memory.free, tell)
+        share(len(blocks), work, threads, run.workspace, run.memory.free, tell)
         took = perf_counter_ns() - start
         # A small phase in NumPy slows the others down, so the phases without code share all time.
         both = zip(self.members, kernels, strict=True)
         waiting = [member for member, kernel in both if member.native and not kernel]
         for member in waiting:
-            member.native.spend(took / len(waiting))
+            member.native.charge(took / len(waiting))
 
     def row(self, cell: int) -> int:
         """Return the number of elements of a result for each row."""
@@ -257,7 +257,7 @@ class PhasesStep(FusedStep[RegionStep]):
 
     def _share(self, run: PlanRun) -> bool:
         """Run all phases in machine code without Python; return whether all have machine code."""
-        if not all(member.native and member.native.worth for member in self.members):
+        if not all(member.native and member.native.pays for member in self.members):
             return False
         size = math.prod(self.shape)
         arrays = {cell: aligned(run.values[cell], size) for cell in self.reads}
@@ -349,7 +349,7 @@ class _NumpyPhase:
             for k, index, dtype in step.outs
             for cell_inside in [step.writes[index][0] in buffers]
         ]
-        self.takers = [
+        self.consumers = [
             (
                 rows.place,
                 Rows(
@@ -396,14 +396,14 @@ class _NumpyPhase:
         is_whole = slot in contiguous_slots(self.step) and elements != self.each
         return _Operand(slot, operand, elements, cell in buffers, is_whole)
 
-    def __call__(self, lane: Lane, first: int, end: int) -> None:
+    def __call__(self, workspace: Workspace, first: int, end: int) -> None:
         """Compute the rows `first` to `end`."""
         n, each, step = end - first, self.each, self.step
         args: list[Any] = [None] * len(step.body.slots)
         if n not in self.needs:
             views = [ScratchView(slot, dtype, (n, each)) for _, slot, dtype in step.scratch]
             self.needs[n] = Need(views)
-        for (k, _, _), view in zip(step.scratch, lane.views(self.needs[n]), strict=True):
+        for (k, _, _), view in zip(step.scratch, workspace.views(self.needs[n]), strict=True):
             args[k] = view
         for k, operand, elements, inside, is_whole in self.operands:
             start = 0 if inside else first
@@ -417,6 +417,6 @@ class _NumpyPhase:
             start = 0 if inside else first * each
             args[k] = array[start : start + n * each].reshape(n, each)
         step.body.function(*args)
-        for place, taker, inside in self.takers:
+        for place, consumer, inside in self.consumers:
             start = 0 if inside else first
-            taker.take(0, start * each, (start + n) * each, args[place])
+            consumer.take(0, start * each, (start + n) * each, args[place])

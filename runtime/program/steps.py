@@ -21,7 +21,7 @@ from graphir.runtime.program.codegen.scalars import Scalars
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import ACCUMULATIONS, VIEWS
-from graphir.runtime.program.memory import Box, Lane, ProgramMemory
+from graphir.runtime.program.memory import Box, ProgramMemory, Workspace
 from graphir.runtime.program.rows import ColumnSpace, caller, column_space
 from graphir.runtime.program.tier import Accumulation, Multiply
 from graphir.runtime.results import REFUSAL_ERRORS, refused
@@ -50,13 +50,13 @@ class PlanRun:
     def __init__(
         self,
         values: list[Any],
-        lane: Lane,
+        workspace: Workspace,
         memory: ProgramMemory,
         targets: Mapping[int, Array],
         progress: Callable[[int, int], None] | None = None,
         total: int = 0,
     ) -> None:
-        self.values, self.lane, self.memory, self.targets = values, lane, memory, targets
+        self.values, self.workspace, self.memory, self.targets = values, workspace, memory, targets
         self.progress, self.total, self.blocks_done = progress, total, 0
 
     def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from graphir.runtime.program.cost_model import COST
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -22,6 +24,29 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
 """When the tier compiles regions: "auto" once compilation pays, "now" at once, "off" never."""
+
+
+def compile_cost(instructions: int) -> float:
+    """Return the estimated nanoseconds of the compilation of so many instructions."""
+    return COST.COMPILE_COST + COST.COMPILE_COST_INSTRUCTION * instructions
+
+
+class CompileBudget:
+    """The nanoseconds that NumPy or Python has spent on some code, which earn its compilation."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def charge(self, time: float) -> None:
+        """Add some nanoseconds."""
+        self.spent += time
+
+    def covers(self, instructions: Callable[[], int]) -> bool:
+        """Whether the time exceeds that of the compilation of so many instructions.
+
+        The function that counts the instructions, which may take time, is called late.
+        """
+        return self.spent > COST.COMPILE_COST and self.spent > compile_cost(instructions())
 
 
 Multiply: TypeAlias = Callable[..., Any]

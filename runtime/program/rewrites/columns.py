@@ -17,7 +17,7 @@ from graphir.runtime.program.codegen.assembly import assemble
 from graphir.runtime.program.codegen.instructions import RegionCode
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.region_steps import Partition, RegionStep, RowsOf, Taker
+from graphir.runtime.program.region_steps import Partition, RegionStep, RowConsumer, RowsOf
 from graphir.runtime.program.rewrites.fusion import AnyStep
 from graphir.runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
 from graphir.runtime.program.steps import CallStep, PlanRun
@@ -89,7 +89,7 @@ class ColumnsStep(RegionStep):
             run.values[cell] = out
         return True
 
-    def _taker(self, rows: RowsOf, run: PlanRun, partition: Partition) -> Taker:
+    def _consumer(self, rows: RowsOf, run: PlanRun, partition: Partition) -> RowConsumer:
         symbol = rows.symbol
         out = run.empty(rows.cell, rows.shape, symbol.dtype.storage)
         fold = self.native.column_fold(symbol, self.space) if self.native else None
