@@ -57,6 +57,7 @@ from graphir.runtime.program.tier import CompileBudget, Product, SequencePart, c
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.engine import Compiled
     from graphir.runtime.program.region_steps import Partition
     from graphir.runtime.program.steps import ScalarStep
 
@@ -151,7 +152,7 @@ class Kernels:
     def _extensions(self) -> Collection[str]:
         return extensions(self.code.calls)
 
-    def let_go(self, kernel: Any) -> None:
+    def let_go(self, kernel: Compiled) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self._shared.kernels = {
             kinds: compiled

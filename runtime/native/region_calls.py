@@ -18,6 +18,7 @@ from graphir.runtime.program.memory import Workspace, lookup
 from graphir.runtime.program.region_steps import RegionStep
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.engine import Compiled
     from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.program.region_steps import Partition, RowConsumer, Work
     from graphir.runtime.program.steps import PlanRun, ScalarStep
@@ -61,7 +62,7 @@ class KernelCall:
     """
 
     kernels: Kernels
-    kernel: Any
+    kernel: Compiled
     record: Sequence[int]
     step: RegionStep
     arrays: Sequence[Array]
@@ -164,7 +165,7 @@ class KernelCall:
 
 
 def job_of_leaves(
-    kernel: Any,
+    kernel: Compiled,
     record: Sequence[int],
     count: int,
     sizes: Sequence[int],
