@@ -20,7 +20,8 @@ from graphir.runtime.program.region_steps import RegionStep
 if TYPE_CHECKING:
     from graphir.runtime.native.engine import Compiled
     from graphir.runtime.native.kernels import Kernels
-    from graphir.runtime.program.region_steps import Partition, RowConsumer, Work
+    from graphir.runtime.program.region_steps import Partition, Work
+    from graphir.runtime.program.rows import RowConsumer
     from graphir.runtime.program.steps import PlanRun, ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter_ns
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,7 +32,16 @@ from graphir.runtime.program.codegen.tracing import Storage, assign, select
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
 from graphir.runtime.program.memory import Need, ScratchView, Store, Workspace
-from graphir.runtime.program.rows import LEAF, ColumnSpace, Parts, Rows, Tree, halves, in_parts
+from graphir.runtime.program.rows import (
+    LEAF,
+    ColumnSpace,
+    Parts,
+    RowConsumer,
+    Rows,
+    Tree,
+    halves,
+    in_parts,
+)
 from graphir.runtime.program.steps import (
     Array,
     PlanRun,
@@ -58,22 +67,6 @@ ANY_LAYOUT = CHEAP | {np.true_divide, np.sqrt}
 
 IEEE 754 defines the result of a division and of a square root.
 """
-
-
-class RowConsumer(Protocol):
-    """What takes the operand of a row-wise symbol, a range of elements at a time."""
-
-    def take(self, index: int, a: int, b: int, values: Array) -> None:
-        """Take elements a to b, the range with number `index`."""
-        ...
-
-    def expect(self, results: Array) -> None:
-        """Read the results from an array that machine code fills before `result`."""
-        ...
-
-    def result(self, shape: tuple[int, ...]) -> Array:
-        """Return the value of the symbol, of `shape`."""
-        ...
 
 
 class RowsOf(NamedTuple):

@@ -17,9 +17,16 @@ from graphir.runtime.program.codegen.assembly import assemble
 from graphir.runtime.program.codegen.instructions import RegionCode
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.region_steps import Partition, RegionStep, RowConsumer, RowsOf
+from graphir.runtime.program.region_steps import Partition, RegionStep, RowsOf
 from graphir.runtime.program.rewrites.fusion import AnyStep
-from graphir.runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
+from graphir.runtime.program.rows import (
+    Columns,
+    ColumnSpace,
+    RowConsumer,
+    column_space,
+    finish_columns,
+    neutral,
+)
 from graphir.runtime.program.steps import CallStep, PlanRun
 
 if TYPE_CHECKING:
