@@ -472,7 +472,7 @@ class CostModel:
     scratch memory of several sizes in turn: whole_programs, relu_layers."""
 
     KEPT_VIEWS: Count = 1024
-    """The most needs for which a lane keeps views of its scratch memory: execution, W10."""
+    """The most needs for which a workspace keeps views of its scratch memory: execution, W10."""
 
     KEPT_WALKS: Count = 8
     """The most lanes, or sizes of blocks, for which a long region keeps its bound calls: compile,

@@ -176,7 +176,7 @@ def sequence_entry(
     long: bool,
     empty: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """Return a built-in function that runs parts in order (see `Tier.sequence`).
+    """Return a built-in function that runs parts in order (see `NativeTier.sequence`).
 
     The parts are ready.
     """
