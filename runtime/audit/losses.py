@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -34,6 +34,7 @@ from graphir.runtime.audit.exact import Flags, numbers
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
 from graphir.runtime.audit.measuring import beyond
+from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.wide import Array, Effect, WideRun
 
 Floats: TypeAlias = NDArray[Any]
@@ -126,12 +127,20 @@ class _Candidate:
 
 
 class LossySteps:
-    """The steps of a run that lost values, by symbol index; the walk of the run calls `scan`."""
+    """The steps of a run that lost values; the walk of the run calls `scan`.
 
-    def __init__(self, wide: WideRun) -> None:
-        self.wide = wide
-        self.kinds: dict[int, StepLoss] = {}
-        self.measures: dict[int, Measured] = {}
+    By symbol index, their kinds go into `kinds` and their measurements into `measures`. `regions`
+    runs steps again.
+    """
+
+    def __init__(
+        self,
+        wide: WideRun,
+        regions: Regions,
+        kinds: dict[int, StepLoss],
+        measures: dict[int, Measured],
+    ) -> None:
+        self.wide, self.regions, self.kinds, self.measures = wide, regions, kinds, measures
         self._repeated: dict[Any, list[Symbol]] = defaultdict(list)
         self._roundings: dict[int, Measured] = {}
         self._scalars: dict[int, list[Array]] = {}
@@ -139,7 +148,7 @@ class LossySteps:
         self._suspicions: dict[int, _Suspicion] = {}
         self._candidates: dict[int, _Candidate] = {}
 
-    def settle(self, symbol: Symbol) -> None:
+    def finish(self, symbol: Symbol) -> None:
         """Decide the loss of a step after `scan`, while the values of it and its operands exist."""
         for step in self.suspects([symbol]):
             self.examine(self.wide, step)
@@ -153,10 +162,10 @@ class LossySteps:
 
         The call on the operands of the run separates its own error from that of its operands.
         """
-        if not self.wide.graph.storage_dtype(symbol).is_inexact:
+        if not self._target(symbol).is_inexact:
             return
         if symbol.index not in self.kinds:
-            self._measure_roundings([symbol], lambda steps: ((self.wide, x) for x in steps))
+            self._measure_roundings([symbol], [(self.wide, symbol)])
             if not self._roundings[symbol.index].changed:
                 return
             self.kinds[symbol.index] = "rounding"
@@ -169,7 +178,7 @@ class LossySteps:
 
     def scan(self, run: WideRun, symbol: Symbol) -> None:
         """Ask of one block of a step whether it surely has plain roundings alone."""
-        target, beside = run.graph.storage_dtype(symbol), run.beside
+        target, beside = self._target(symbol), run.beside
         if symbol.op.kind not in _COMPUTING or not symbol.args or target.family == "bool":
             return None
         if is_exact(symbol) and not target.is_integer and not is_wide(target):
@@ -236,8 +245,8 @@ class LossySteps:
 
     def examine(self, run: WideRun, symbol: Symbol) -> None:
         """Measure one block of a step that may have lost values."""
-        effect = self._effect(run, symbol)
-        step = _Step(run, symbol, effect, self._candidates.setdefault(symbol.index, _Candidate()))
+        step = self._step(run, symbol)
+        effect = step.effect
         if effect.target.is_integer:
             if effect.source is not effect.target:
                 step.note("wrap", _wrapped(effect))
@@ -264,12 +273,12 @@ class LossySteps:
             self._suspicions.pop(symbol.index, None)
             if loss is not None:
                 self.kinds[symbol.index], self.measures[symbol.index] = loss
-            elif is_sum and not self.wide.graph.storage_dtype(symbol).is_integer:
+            elif is_sum and not self._target(symbol).is_integer:
                 self._repeated[id(symbol.source), symbol.op].append(symbol)
 
     def _decide(self, symbol: Symbol, candidate: _Candidate) -> tuple[StepLoss, Measured] | None:
         """Return the gravest loss of a step; None of plain roundings."""
-        target = self.wide.graph.storage_dtype(symbol)
+        target = self._target(symbol)
         most = target.part.precision
         for kind in _GRAVE:
             if kind in candidate.measures:
@@ -292,11 +301,12 @@ class LossySteps:
             candidate.loss("underflow", most, most) if "underflow" in candidate.measures else None
         )
 
-    def accumulations(self, reaches: Callable[[Symbol, Symbol], bool], passes: Passes) -> None:
-        """Count the roundings of repeated steps, the last of which `reaches` from the first.
+    def accumulations(self) -> None:
+        """Count the roundings of repeated steps, the last of which depends on the first.
 
-        `passes` runs the steps again that were not settled one by one.
+        Steps that were not finished one by one run again.
         """
+        reaches = self.regions.subject.reaches
         places = (sorted(x, key=attrgetter("index")) for x in self._repeated.values())
         repeated = [
             step
@@ -306,7 +316,7 @@ class LossySteps:
         ]
         for scalars in self._scalars_of(repeated):
             self._roundings.update(self._scalar_roundings(scalars))
-        self._measure_roundings([x for x in repeated if x.index not in self._roundings], passes)
+        self._run_again([x for x in repeated if x.index not in self._roundings])
         for step in repeated:
             if self._roundings[step.index].changed:
                 self.kinds[step.index] = "accumulation"
@@ -340,31 +350,29 @@ class LossySteps:
                 else Measured(1),
             )  # fmt: skip
 
-    def add_roundings(self, symbols: Iterable[Symbol], passes: Passes) -> None:
+    def add_roundings(self, symbols: Iterable[Symbol]) -> None:
         """Measure the plain roundings of steps after the walk."""
         steps = list(symbols)
-        self._measure_roundings(steps, passes)
+        self._run_again(steps)
         for step in steps:
             self.kinds[step.index] = "rounding"
             self.measures[step.index] = self._roundings[step.index]
 
-    def _measure_roundings(self, steps: Sequence[Symbol], passes: Passes) -> None:
-        """Measure the plain roundings of steps over the blocks of another pass."""
-        for run, step in passes(steps) if steps else ():
-            self._note_rounding(run, step)
-        for step in steps:
-            self._close_rounding(step)
+    def _run_again(self, steps: Sequence[Symbol]) -> None:
+        if steps:
+            self._measure_roundings(steps, self.regions.passes(self.wide, steps))
 
-    def _note_rounding(self, run: WideRun, symbol: Symbol) -> None:
-        effect = self._effect(run, symbol)
-        step = _Step(run, symbol, effect, self._candidates.setdefault(symbol.index, _Candidate()))
-        step.note("rounding", _differing(step.exact, step.actual))
-
-    def _close_rounding(self, symbol: Symbol) -> None:
-        target = self.wide.graph.storage_dtype(symbol)
-        candidate = self._candidates.pop(symbol.index)
-        _, measured = candidate.loss("rounding", _error_bits(target), target.part.precision)
-        self._roundings[symbol.index] = measured
+    def _measure_roundings(
+        self, steps: Sequence[Symbol], blocks: Iterable[tuple[WideRun, Symbol]]
+    ) -> None:
+        """Measure the plain roundings of steps over all their blocks."""
+        for run, symbol in blocks:
+            step = self._step(run, symbol)
+            step.note("rounding", _differing(step.exact, step.actual))
+        for symbol in steps:
+            target, candidate = self._target(symbol), self._candidates.pop(symbol.index)
+            loss = candidate.loss("rounding", _error_bits(target), target.part.precision)
+            self._roundings[symbol.index] = loss[1]
 
     def _repeat(self, symbol: Symbol) -> None:
         """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
@@ -375,19 +383,18 @@ class LossySteps:
         if all(x.size == 1 for x in arrays):
             self._scalars[symbol.index] = [x.reshape(1) for x in arrays]
         elif len(steps) > _REPEATS:
-            self._measure_roundings([symbol], lambda steps: ((self.wide, x) for x in steps))
+            self._measure_roundings([symbol], [(self.wide, symbol)])
 
-    @staticmethod
-    def _effect(run: WideRun, symbol: Symbol) -> Effect:
-        """Return the local effect of a step; a step in wide arithmetic has none."""
-        target = run.graph.storage_dtype(symbol)
-        actual = run.beside.cached_value(symbol)
+    def _step(self, run: WideRun, symbol: Symbol) -> _Step:
+        """Return a block of a step; a step in wide arithmetic has no local loss."""
+        target, actual = self._target(symbol), run.beside.cached_value(symbol)
         exact = actual if is_wide(target) else run.local(symbol)
-        return Effect(exact, actual, wide_dtype(exact), target)
+        effect = Effect(exact, actual, wide_dtype(exact), target)
+        return _Step(run, symbol, effect, self._candidates.setdefault(symbol.index, _Candidate()))
 
+    def _target(self, symbol: Symbol) -> DType:
+        return self.wide.graph.storage_dtype(symbol)
 
-Passes: TypeAlias = Callable[[Sequence[Symbol]], Iterable[tuple[WideRun, Symbol]]]
-"""A function that runs steps again, and yields each block of each step."""
 
 _POSITIONS = (signatures.POSITION, signatures.BITWISE)
 _GRAVE = ("wrap", "overflow", "invalid", "growth")

@@ -162,7 +162,7 @@ class Regions:
     def __init__(self, subject: Subject, memory: int, blame: bool) -> None:
         self.memory = memory
         self.items: list[SweepRegion | Symbol] = []
-        self._subject = subject
+        self.subject = subject
         beyond = subject.beyond
         special = {x.index for x in (*beyond.pins.values(), *beyond.observed)}
         special |= {x.index for pair in beyond.masks.items() for x in pair}
@@ -210,7 +210,7 @@ class Regions:
         is_elementwise = is_conversion(symbol) or symbol.op.kind == "elementwise"
         if not is_elementwise or symbol.index in self._special:
             return False
-        return self._subject.size_of(symbol) >= LEAST
+        return self.subject.size_of(symbol) >= LEAST
 
     def _close(self, others: Sequence[Symbol], steps: Sequence[Symbol]) -> None:
         self.items += others
@@ -219,10 +219,10 @@ class Regions:
             return
         places = {x.index for x in steps}
         outside = {x.index: x for step in steps for x in step.args if x.index not in places}
-        last = self._subject.last
+        last = self.subject.last
         inner = {x.index for x in steps if last[x.index] in places}
         border = tuple(x for x in steps if x.index not in inner)
-        shape = self._subject.shape_of(steps[0])
+        shape = self.subject.shape_of(steps[0])
         self.items.append(SweepRegion(shape, tuple(steps), tuple(outside.values()), border))
 
     def walk(self, run: WideRun, visit: Visit) -> Iterator[SweepRegion | Symbol]:
@@ -253,7 +253,7 @@ class Regions:
         """Run steps again: yield each block of each, with a run that has the values of operands."""
         places = {x.index for x in symbols}
         if not self.fits:
-            run = self._subject.run()
+            run = self.subject.run()
             yield from ((run, symbol) for symbol in run.walk() if symbol.index in places)
             return
         self.complete(run)
@@ -282,7 +282,7 @@ class Regions:
     def backwards(self, sweep: Sweep) -> None:
         """Visit all symbols from the last to the first."""
         if not self.fits:
-            for sweep.run, symbol in values_backwards(self._subject, self.memory):
+            for sweep.run, symbol in values_backwards(self.subject, self.memory):
                 sweep.visit(symbol)
             return
         self.complete(sweep.run)

@@ -1,29 +1,82 @@
-"""The subject of an audit: an explicit graph, its inputs, and its sites that may lose values."""
+"""The subject of an audit: a program and options, its explicit graph, and sites that may lose."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from graphir import DType, ExecutionError, Graph, ShapeError, Symbol, TensorType, ops
 from graphir.conversions import convert
+from graphir.dtypes import DTypeLike
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
-from graphir.passes.analysis.casts import CastReport, StepLoss
+from graphir.passes.analysis.casts import (
+    CastReport,
+    ProgramFacts,
+    StepLoss,
+    report_with_kernels,
+)
+from graphir.passes.analysis.retype import retyped
 from graphir.passes.rewriter import is_conversion
 from graphir.runtime.audit.blocked_run import BlockedRun
 from graphir.runtime.audit.exact_arrays import wide_dtype
-from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice
+from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice, with_calls
 from graphir.runtime.audit.opaque import NOTHING, Beyond
 from graphir.runtime.audit.wide import Array, WideRun, wide_operands, widen
 from graphir.runtime.binding import bind
+from graphir.runtime.progress import Watch
+
+
+class AuditOptions(NamedTuple):
+    """The options of an audit: see `audit`."""
+
+    blame: bool = True
+    progress: bool | Watch = False
+    memory: int = 1 << 30
+    as_dtype: DTypeLike | None = None
+
+
+class AuditedProgram(NamedTuple):
+    """A program as an audit takes it: a graph and its inputs, and the facts from a recording.
+
+    `beyond` has the facts that the graph lacks. `outputs` are the results that NumPy computed in
+    the recorded run; the report has their errors, under `names`, each with the number of rounds
+    that it stacks. Without them, the outputs are those of the graph.
+    """
+
+    graph: Graph
+    inputs: Sequence[Any]
+    beyond: Beyond = NOTHING
+    outputs: Sequence[Any] | None = None
+    names: tuple[str, ...] = ()
+    rounds: tuple[int, ...] = ()
+    keywords: Mapping[str, Any] = MappingProxyType({})
+
+
+def subject_of(program: AuditedProgram, as_dtype: DTypeLike | None) -> Subject:
+    """Return the subject for a program, with measured calls as ops, in another dtype if asked."""
+    outputs = program.outputs
+    graph, inputs, beyond = with_calls(program.graph, program.inputs, program.beyond)
+    if as_dtype is not None:
+        beyond = refuted(graph, inputs, beyond)
+        rebuilt = retyped(graph, as_dtype)
+        graph, outputs = rebuilt.graph, None
+        beyond = beyond.retyped(rebuilt.twins, DType(as_dtype))
+    report, twins = report_with_kernels(graph, beyond.symbols())
+    beyond = beyond.remap(twins)
+    facts = ProgramFacts(beyond.arguments, beyond.step_results, program.names)
+    arrays, sizes = bind(report.explicit, inputs, program.keywords)
+    return Subject(report.of_program(facts), arrays, sizes, beyond, outputs, program.rounds)
 
 
 class Subject:
     """The explicit graph of a report, its input arrays and the sizes of its dims.
 
+    `beyond`, `outputs` and `rounds` are as in AuditedProgram, in terms of the explicit graph.
     `live` are the symbols that an output or an opaque step depends on. `sites` are the live symbols
     that the audit measures: casts, and constants whose dtype rounds the program's Python number.
     """
@@ -33,16 +86,19 @@ class Subject:
         report: CastReport,
         arrays: Sequence[Array],
         sizes: dict[str, int],
-        beyond: Beyond = NOTHING,
+        beyond: Beyond,
+        outputs: Sequence[Any] | None,
+        rounds: tuple[int, ...],
     ) -> None:
         self.graph, self.arrays, self.sizes = report.explicit, arrays, sizes
         self.report, self.beyond = report, beyond
+        self.outputs, self.rounds = outputs, rounds
         self.literals = _literals(report)
         self.last = last_uses(self.graph, beyond.watched)
         self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
         self.sites = [x for x in self.live if is_conversion(x) or x.index in self.literals]
-        self.kinds: Mapping[int, StepLoss] = {}
-        """The kinds of the steps that lost values in the first run, by symbol index."""
+        self.kinds: dict[int, StepLoss] = {}
+        """The kinds of the steps that lost values, by symbol index, as the audit finds them."""
         self._sizes_of: dict[TensorType, int] = {}
         self._users: list[list[int]] = [[] for _ in self.graph.symbols]
         for symbol in self.live:
@@ -155,13 +211,16 @@ class RecordedRun(BlockedRun):
         return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
 
 
+@np.errstate(all="ignore")
 def refuted(graph: Graph, arrays: Sequence[Array], beyond: Beyond) -> Beyond:
     """Return the same facts; calls that give other results than those of the run are refuted."""
+    if not beyond.calls:
+        return beyond
     run = RecordedRun(graph, *bind(graph, arrays, {}))
     run.observed = {symbol.index: x for symbol, x in beyond.observed.items()}
     places = {symbol.index: call for symbol, call in beyond.calls.items()}
     calls, run.calls = dict(beyond.calls), CallRun(places)
-    for symbol in run.walk() if calls else ():
+    for symbol in run.walk():
         if symbol.index in places:
             storage = graph.storage_dtype(symbol)
             try:
