@@ -17,14 +17,14 @@ from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from graphir.passes.analysis.casts import CastReport, Measured, OutputError, Unseen
 from graphir.runtime.audit.blame import Blame
-from graphir.runtime.audit.comparing import Output
+from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall
 from graphir.runtime.audit.losses import LossySteps
-from graphir.runtime.audit.measuring import measure, merge
 from graphir.runtime.audit.opaque import Beyond, OpaqueStep, Unknown
+from graphir.runtime.audit.output_errors import Output
 from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, Subject, subject_of
-from graphir.runtime.audit.wide import WideRun
+from graphir.runtime.audit.wide_run import WideRun
 from graphir.runtime.binding import bind
 from graphir.runtime.progress import Count, Watch, watcher
 from graphir.runtime.results import owned, require_outputs
@@ -46,8 +46,8 @@ def audit(
 
     The program is a graph, or a function on NumPy arrays, which `record` runs. The audit makes the
     graph explicit and runs it twice in step: as `interpret` does, and in wide arithmetic (see
-    runtime.audit.wide). The report has the effect of each cast (`row.measured`), the error of each
-    output against the wide run (`.outputs`), and the outputs (`.results`).
+    runtime.audit.wide_arithmetic). The report has the effect of each cast (`row.measured`), the
+    error of each output against the wide run (`.outputs`), and the outputs (`.results`).
 
     With `blame` the report also has the share of each cast in each output's error (see
     Output.share). One backward sweep finds the shares to first order; for the largest, the audit
@@ -154,11 +154,11 @@ def run_in_step(state: AuditState) -> None:
     def visit(run: WideRun, symbol: Symbol) -> None:
         at = symbol.index
         if at in places:
-            measured = measure(*run.masked(symbol, run.effect(symbol)))
+            measured = measure(*masked_effect(run, symbol))
             measures[at] = merge(measures[at], measured) if at in measures else measured
         losses.scan(run, symbol)
         for truth in reads.get(at, ()):
-            state.same[at, truth] = run.is_same(symbol, truth)
+            state.same[at, truth] = is_same(run, symbol, truth)
 
     for item in state.regions.walk(state.wide, visit):
         if isinstance(item, Symbol):

@@ -20,7 +20,7 @@ from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Inference
-from graphir.runtime.audit.exact import round_numbers
+from graphir.runtime.audit.double_double import round_numbers
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics.evaluation import Evaluation
 

@@ -26,7 +26,7 @@ from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
 from graphir.passes.rewriter import Rewriter
-from graphir.runtime.audit.exact import round_numbers
+from graphir.runtime.audit.double_double import round_numbers
 from graphir.runtime.audit.exact_arrays import fits_float64, is_exact_array
 from graphir.runtime.audit.opaque import Beyond, OpaqueStep
 from graphir.semantics.library_calls import (

@@ -30,12 +30,12 @@ from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts import Measured, StepLoss
 from graphir.runtime.audit.adjoints import is_finite
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
-from graphir.runtime.audit.exact import Flags, numbers
+from graphir.runtime.audit.double_double import Flags, numbers
+from graphir.runtime.audit.effects import Effect, beyond, mask_of
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
-from graphir.runtime.audit.measuring import beyond
 from graphir.runtime.audit.regions import Regions
-from graphir.runtime.audit.wide import Array, Effect, WideRun
+from graphir.runtime.audit.wide_run import Array, WideRun
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -407,7 +407,7 @@ class _Step:
     def __init__(self, run: WideRun, symbol: Symbol, effect: Effect, candidate: _Candidate) -> None:
         self.run, self.symbol, self.effect, self.candidate = run, symbol, effect, candidate
         self.eps = 2.0 ** (1 - effect.target.part.precision)
-        mask = run.mask(symbol)
+        mask = mask_of(run, symbol)
         self.mask = None if mask is None else np.broadcast_to(mask, effect.after.shape)
         size = effect.after.size if self.mask is None else np.count_nonzero(self.mask)
         candidate.elements += int(size)

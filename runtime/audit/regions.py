@@ -26,7 +26,7 @@ from graphir.runtime.audit.blocked_run import Array, View, keep_freed_memory
 from graphir.runtime.audit.exact_arrays import join
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep, views
-from graphir.runtime.audit.wide import WideRun
+from graphir.runtime.audit.wide_run import WideRun
 
 LEAST = 1 << 16
 """The elements of a step from which a region is worth its blocks."""

@@ -26,7 +26,8 @@ from graphir.runtime.audit.blocked_run import BlockedRun
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice, with_calls
 from graphir.runtime.audit.opaque import NOTHING, Beyond
-from graphir.runtime.audit.wide import Array, WideRun, wide_operands, widen
+from graphir.runtime.audit.wide_arithmetic import Array, wide_operands, widen
+from graphir.runtime.audit.wide_run import WideRun
 from graphir.runtime.binding import bind
 from graphir.runtime.progress import Watch
 

@@ -32,10 +32,12 @@ from graphir.runtime.audit.adjoints import (
     unit_slope,
 )
 from graphir.runtime.audit.blocked_run import View, as_floats, inner
-from graphir.runtime.audit.exact import numbers, round_numbers
+from graphir.runtime.audit.double_double import numbers, round_numbers
+from graphir.runtime.audit.effects import TOTAL, effect_of, is_same
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
-from graphir.runtime.audit.wide import TOTAL, WideRun, is_written
+from graphir.runtime.audit.wide_arithmetic import is_written
+from graphir.runtime.audit.wide_run import WideRun
 from graphir.semantics.evaluation import settings_of
 
 BLOCK = 1 << 16
@@ -183,7 +185,7 @@ class Sweep:
 
     def _leave(self, symbol: Symbol, erring: Sequence[int]) -> None:
         """Mark operands of an op without a rule, if errors pass through the op."""
-        if not self.run.is_same(symbol, truth=False):
+        if not is_same(self.run, symbol, truth=False):
             self.unswept.update(symbol.args[i].index for i in erring)
 
     def _step(self, symbol: Symbol, view: View) -> StepValues:
@@ -223,7 +225,7 @@ class Sweep:
         source = target = self._storages[symbol.index]
         actual = run.beside.cached_value(symbol)
         if is_conversion(symbol):
-            effect = run.effect(symbol)
+            effect = effect_of(run, symbol)
             actual, source = effect.after, effect.source
             if source.is_integer and not source.exact_in(DType.float64) and _keeps_values(symbol):
                 exact = numbers(view(effect.before).reshape(-1), source)
