@@ -1,4 +1,4 @@
-"""`audit`: run a graph with every cast measured, beside a reference run in wide arithmetic.
+"""`audit`: run a graph with every cast measured against a run in wide arithmetic.
 
 An audit is a sequence of passes over one `AuditState` (see PASSES).
 """
@@ -20,7 +20,7 @@ from graphir.runtime.audit.blame import Blame
 from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall
 from graphir.runtime.audit.losses import LossySteps
-from graphir.runtime.audit.opaque import Beyond, OpaqueStep, Unknown
+from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts, Unknown
 from graphir.runtime.audit.output_errors import Output
 from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, Subject, subject_of
@@ -76,8 +76,8 @@ def audit(
         return audit_program(AuditedProgram(program, inputs, keywords=keywords), options)
     run = unrolled(program, *bind(program, inputs, keywords))
     arguments = tuple(run.graph.inputs[: run.arguments])
-    beyond = Beyond(tuple(map(_opaque_step, run.steps)), arguments=arguments)
-    report = audit_program(AuditedProgram(run.graph, run.arrays, beyond), options)
+    facts = RecordedFacts(tuple(map(_opaque_step, run.steps)), arguments=arguments)
+    report = audit_program(AuditedProgram(run.graph, run.arrays, facts), options)
     return report.of_graph(program if as_dtype is None else report.graph, program)
 
 
@@ -115,7 +115,7 @@ class AuditState:
 
     `measures` has the measurements of casts and of lossy steps by symbol index, and `same` for each
     operand of an opaque step whether it is equal in both runs (see Unknown). `results` are the
-    outputs of the program, `outputs` the same beside their wide values, `errors` their errors.
+    outputs of the program, `outputs` the same with their wide values, `errors` their errors.
     """
 
     def __init__(self, subject: Subject, options: AuditOptions) -> None:
@@ -149,7 +149,7 @@ def run_passes(state: AuditState) -> CastReport:
 def run_in_step(state: AuditState) -> None:
     """Compute both runs, and measure the sites and the lossy steps while their values exist."""
     subject, losses, measures, count = state.subject, state.losses, state.measures, state.count
-    places, reads = {site.index for site in subject.sites}, subject.beyond.reads_by_operand()
+    places, reads = {site.index for site in subject.sites}, subject.facts.reads_by_operand()
 
     def visit(run: WideRun, symbol: Symbol) -> None:
         at = symbol.index
@@ -182,9 +182,9 @@ def compare_outputs(state: AuditState) -> None:
     """Compare the outputs with their wide values; without the run's own, those of the graph."""
     subject, wide = state.subject, state.wide
     graph, made, rounds = subject.graph, subject.outputs, subject.rounds
-    state.results = wide.beside.outputs() if made is None else list(map(_contiguous, made))
+    state.results = wide.actual_run.outputs() if made is None else list(map(_contiguous, made))
     choices = [graph.symbols[place] for place in sorted(wide.choices)]
-    hidden_errors = Unknown(graph, subject.beyond.steps, state.same, wide.lost_places, choices)
+    hidden_errors = Unknown(graph, subject.facts.steps, state.same, wide.lost_places, choices)
     for i, (symbol, array) in enumerate(zip(graph.outputs, state.results, strict=True)):
         dtype = (made or state.results)[i].dtype
         output = Output(

@@ -102,7 +102,7 @@ class BlockedRun(ReferenceRun):
     def concrete(self, symbol: Symbol) -> Inference:
         """Return the inference for a symbol, without the loop of NumPy, which is of whole arrays.
 
-        Where the loop has other bits, the run has NumPy's own results (see Beyond).
+        Where the loop has other bits, the run has NumPy's own results (see RecordedFacts).
         """
         inference = super().concrete(symbol)
         if "loop" not in inference.attrs:

@@ -50,7 +50,7 @@ class Effect(NamedTuple):
 
 def effect_of(run: WideRun, site: Symbol) -> Effect:
     """Return a cast's input and output in the reference run; a number and its constant else."""
-    after, to = run.beside.cached_value(site), run.graph.storage_dtype(site)
+    after, to = run.actual_run.cached_value(site), run.graph.storage_dtype(site)
     if site.index in run.kinds:
         local = run.local(site)
         return Effect(local, after, wide_dtype(local), to)
@@ -58,9 +58,9 @@ def effect_of(run: WideRun, site: Symbol) -> Effect:
         (x,) = site.args
         pin = run.pins.get(site.index)
         if pin is not None:
-            at, pinned_value, _ = map(run.beside.cached_value, (*pin.args[:2], site))
+            at, pinned_value, _ = map(run.actual_run.cached_value, (*pin.args[:2], site))
             after = np.where(at, pinned_value, after)
-        return Effect(run.beside.cached_value(x), after, run.graph.storage_dtype(x), to)
+        return Effect(run.actual_run.cached_value(x), after, run.graph.storage_dtype(x), to)
     number = run.literal(site)
     return Effect(number, after, wide_dtype(number), to)
 
@@ -77,16 +77,16 @@ def masked_effect(run: WideRun, site: Symbol) -> Effect:
 def mask_of(run: WideRun, symbol: Symbol) -> Array | None:
     """Return the mask of the elements that `where=` has computed; None for all of them."""
     mask = run.masks.get(symbol)
-    return None if mask is None else run.beside.values[mask.index]
+    return None if mask is None else run.actual_run.values[mask.index]
 
 
 def is_same(run: WideRun, symbol: Symbol, truth: bool) -> bool:
     """Whether a symbol has equal values in both runs; for `truth`, equal zeros."""
-    wide, beside = run.cached_value(symbol), run.beside.cached_value(symbol)
+    wide, actual = run.cached_value(symbol), run.actual_run.cached_value(symbol)
     parts, storage = 1 + wide_dtype(wide).is_complex, run.graph.storage_dtype(symbol)
     for at in blocks(wide.size):
         new = numbers_at(wide.reshape(-1)[at], parts)
-        old = numbers(beside.reshape(-1)[at], storage, parts)
+        old = numbers(actual.reshape(-1)[at], storage, parts)
         if not (new.zero == old.zero if truth else new.identical(old)).all():
             return False
     return True
@@ -241,7 +241,7 @@ def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[tuple[int, int, 
 
     The second result is the greatest magnitude of an element that overflowed.
     """
-    over = old.finite & (~new.finite | beyond(old.parts[0], target))
+    over = old.finite & (~new.finite | exceeds_range(old.parts[0], target))
     under = old.finite & ~old.zero & new.zero & ~over
     nan = ~old.nan & new.nan
     greatest = float(abs(old.parts[0].high[over]).max(initial=0.0))
@@ -255,7 +255,7 @@ def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:
     return difference.relative(old), float(max(ulps))
 
 
-def beyond(x: ExactPart, target: DType) -> Flags:
+def exceeds_range(x: ExactPart, target: DType) -> Flags:
     """Return the mask of values that wrap or saturate; inf and NaN results are tested elsewhere."""
     if target.is_integer:
         # x >= max + 1 or x <= min - 1; the differences have the right sign and side of -1.

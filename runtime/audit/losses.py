@@ -31,7 +31,7 @@ from graphir.passes.analysis.casts import Measured, StepLoss
 from graphir.runtime.audit.adjoints import is_finite
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.double_double import Flags, numbers
-from graphir.runtime.audit.effects import Effect, beyond, mask_of
+from graphir.runtime.audit.effects import Effect, exceeds_range, mask_of
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
 from graphir.runtime.audit.regions import Regions
@@ -181,22 +181,22 @@ class LossySteps:
 
     def scan(self, run: WideRun, symbol: Symbol) -> None:
         """Ask of one block of a step whether it surely has plain roundings alone."""
-        target, beside = self._target(symbol), run.beside
+        target, actual_run = self._target(symbol), run.actual_run
         if symbol.op.kind not in _COMPUTING or not symbol.args or target.family == "bool":
             return
         if is_exact(symbol) and not target.is_integer and not is_wide(target):
             return
-        if not beside.cached_value(symbol).size:
+        if not actual_run.cached_value(symbol).size:
             return
         if target.is_integer:
             is_suspect = not run.is_equal(symbol) and _may_wrap(run, symbol, target)
         elif is_wide(target):
-            is_suspect = not is_finite(beside.cached_value(symbol))
+            is_suspect = not is_finite(actual_run.cached_value(symbol))
         elif symbol.op in _SUMS:
             self._scan_sum(run, symbol, target)
             return
         else:
-            is_suspect = symbol.op.kind in _WHOLE or not beside.extent(symbol).is_normal
+            is_suspect = symbol.op.kind in _WHOLE or not actual_run.extent(symbol).is_normal
         if is_suspect:
             self._evidence_of(symbol).is_certain = True
 
@@ -214,14 +214,14 @@ class LossySteps:
         """
         evidence, eps = self._evidence_of(symbol), 2.0 ** (1 - target.part.precision)
         values = (symbol, *symbol.args)
-        extents = [run.beside.extent(x) for x in values]
+        extents = [run.actual_run.extent(x) for x in values]
         for i, x in enumerate(values):
-            is_constant = run.beside.cached_value(x).size == 1
+            is_constant = run.actual_run.cached_value(x).size == 1
             squares = evidence.squares[i]
-            evidence.squares[i] = run.beside.squares(x) + (0.0 if is_constant else squares)
+            evidence.squares[i] = run.actual_run.squares(x) + (0.0 if is_constant else squares)
         least = min(extent.least for extent in extents[1:])
         if not least > eps * extents[0].most:
-            result, x, y = (np.abs(run.beside.native(value)) for value in values)
+            result, x, y = (np.abs(run.actual_run.native(value)) for value in values)
             small = np.minimum(x, y)
             absorbed = small[(small <= eps * result) & (small > 0)]
             evidence.absorbable += float(np.square(absorbed, dtype=np.float64).sum())
@@ -231,7 +231,7 @@ class LossySteps:
     @staticmethod
     def _squares_of_roundings(run: WideRun, symbol: Symbol) -> float:
         """Return the sum of the squares of the roundings of a sum; 0 if it is not finite."""
-        result, x, y = (run.beside.floats(value) for value in (symbol, *symbol.args))
+        result, x, y = (run.actual_run.floats(value) for value in (symbol, *symbol.args))
         roundings = result - (x - y if symbol.op is ops.subtract else x + y)
         squares = inner(roundings, np.conj(roundings))
         return squares if math.isfinite(squares) else 0.0
@@ -358,7 +358,7 @@ class LossySteps:
         steps = self._repeated.get((id(symbol.source), symbol.op), [])
         if not steps or steps[-1] is not symbol:
             return
-        arrays = [self.wide.beside.cached_value(x) for x in (symbol, *symbol.args)]
+        arrays = [self.wide.actual_run.cached_value(x) for x in (symbol, *symbol.args)]
         if all(x.size == 1 for x in arrays):
             self._scalars[symbol.index] = [x.reshape(1) for x in arrays]
         elif len(steps) > _REPEATS:
@@ -366,7 +366,7 @@ class LossySteps:
 
     def _step(self, run: WideRun, symbol: Symbol) -> _Step:
         """Return a block of a step; a step in wide arithmetic has no local loss."""
-        target, actual = self._target(symbol), run.beside.cached_value(symbol)
+        target, actual = self._target(symbol), run.actual_run.cached_value(symbol)
         exact = actual if is_wide(target) else run.local(symbol)
         effect = Effect(exact, actual, wide_dtype(exact), target)
         return _Step(run, symbol, effect, self._evidence_of(symbol))
@@ -416,12 +416,12 @@ class _Step:
     @property
     def actual(self) -> Floats:
         """The result of the run."""
-        return self.run.beside.floats(self.symbol)
+        return self.run.actual_run.floats(self.symbol)
 
     @cached_property
     def operands(self) -> list[Floats]:
         """The operands of the run."""
-        return [self.run.beside.floats(x) for x in self.symbol.args]
+        return [self.run.actual_run.floats(x) for x in self.symbol.args]
 
     @cached_property
     def roundoff(self) -> Floats:
@@ -540,7 +540,7 @@ def _may_wrap(run: WideRun, symbol: Symbol, target: DType) -> bool:
 
 def _wrapped(effect: Effect) -> Flags:
     exact = numbers(effect.before.reshape(-1), effect.source).parts[0]
-    return beyond(exact, effect.target).reshape(effect.before.shape)
+    return exceeds_range(exact, effect.target).reshape(effect.before.shape)
 
 
 def _differing(exact: Floats, actual: Floats) -> Flags:
@@ -576,6 +576,6 @@ def _operands(wide: WideRun, symbol: Symbol, place: tuple[int, ...]) -> tuple[co
     """Return the operands of one element of an elementwise result; () of other ops."""
     if symbol.op.kind != "elementwise":
         return ()
-    values = [wide.beside.cached_value(x) for x in symbol.args]
-    shape = wide.beside.cached_value(symbol).shape
+    values = [wide.actual_run.cached_value(x) for x in symbol.args]
+    shape = wide.actual_run.cached_value(symbol).shape
     return tuple(_item(np.broadcast_to(x, shape)[place]) for x in values)

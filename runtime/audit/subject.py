@@ -7,27 +7,21 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from graphir import DType, ExecutionError, Graph, ShapeError, Symbol, TensorType, ops
-from graphir.conversions import convert
+from graphir import DType, Graph, ShapeError, Symbol, TensorType, ops
 from graphir.dtypes import DTypeLike
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
 from graphir.passes.analysis.casts import (
     CastReport,
-    ProgramFacts,
+    ProgramInterface,
     StepLoss,
     report_with_kernels,
 )
 from graphir.passes.analysis.retype import retyped
 from graphir.passes.rewriter import is_conversion
-from graphir.runtime.audit.blocked_run import BlockedRun
-from graphir.runtime.audit.exact_arrays import wide_dtype
-from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice, with_calls
-from graphir.runtime.audit.opaque import NOTHING, Beyond
-from graphir.runtime.audit.wide_arithmetic import Array, wide_operands, widen
-from graphir.runtime.audit.wide_run import WideRun
+from graphir.runtime.audit.library_calls import with_calls
+from graphir.runtime.audit.opaque import NO_FACTS, RecordedFacts
+from graphir.runtime.audit.wide_run import Array, RecordedRun, WideRun, refuted
 from graphir.runtime.binding import bind
 from graphir.runtime.progress import Watch
 
@@ -44,14 +38,14 @@ class AuditOptions(NamedTuple):
 class AuditedProgram(NamedTuple):
     """A program as an audit takes it: a graph and its inputs, and the facts from a recording.
 
-    `beyond` has the facts that the graph lacks. `outputs` are the results that NumPy computed in
+    `facts` has the facts that the graph lacks. `outputs` are the results that NumPy computed in
     the recorded run; the report has their errors, under `names`, each with the number of rounds
     that it stacks. Without them, the outputs are those of the graph.
     """
 
     graph: Graph
     inputs: Sequence[Any]
-    beyond: Beyond = NOTHING
+    facts: RecordedFacts = NO_FACTS
     outputs: Sequence[Any] | None = None
     names: tuple[str, ...] = ()
     rounds: tuple[int, ...] = ()
@@ -61,23 +55,23 @@ class AuditedProgram(NamedTuple):
 def subject_of(program: AuditedProgram, as_dtype: DTypeLike | None) -> Subject:
     """Return the subject for a program, with measured calls as ops, in another dtype if asked."""
     outputs = program.outputs
-    graph, inputs, beyond = with_calls(program.graph, program.inputs, program.beyond)
+    graph, inputs, facts = with_calls(program.graph, program.inputs, program.facts)
     if as_dtype is not None:
-        beyond = refuted(graph, inputs, beyond)
+        facts = refuted(graph, inputs, facts)
         rebuilt = retyped(graph, as_dtype)
         graph, outputs = rebuilt.graph, None
-        beyond = beyond.retyped(rebuilt.twins, DType(as_dtype))
-    report, twins = report_with_kernels(graph, beyond.symbols())
-    beyond = beyond.remap(twins)
-    facts = ProgramFacts(beyond.arguments, beyond.step_results, program.names)
+        facts = facts.retyped(rebuilt.twins, DType(as_dtype))
+    report, twins = report_with_kernels(graph, facts.symbols())
+    facts = facts.remap(twins)
+    interface = ProgramInterface(facts.arguments, facts.step_results, program.names)
     arrays, sizes = bind(report.explicit, inputs, program.keywords)
-    return Subject(report.of_program(facts), arrays, sizes, beyond, outputs, program.rounds)
+    return Subject(report.of_program(interface), arrays, sizes, facts, outputs, program.rounds)
 
 
 class Subject:
     """The explicit graph of a report, its input arrays and the sizes of its dims.
 
-    `beyond`, `outputs` and `rounds` are as in AuditedProgram, in terms of the explicit graph.
+    `facts`, `outputs` and `rounds` are as in AuditedProgram, in terms of the explicit graph.
     `live` are the symbols that an output or an opaque step depends on. `sites` are the live symbols
     that the audit measures: casts, and constants whose dtype rounds the program's Python number.
     """
@@ -87,15 +81,15 @@ class Subject:
         report: CastReport,
         arrays: Sequence[Array],
         sizes: dict[str, int],
-        beyond: Beyond,
+        facts: RecordedFacts,
         outputs: Sequence[Any] | None,
         rounds: tuple[int, ...],
     ) -> None:
         self.graph, self.arrays, self.sizes = report.explicit, arrays, sizes
-        self.report, self.beyond = report, beyond
+        self.report, self.facts = report, facts
         self.outputs, self.rounds = outputs, rounds
         self.literals = _literals(report)
-        self.last = last_uses(self.graph, beyond.watched)
+        self.last = last_uses(self.graph, facts.watched)
         self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
         self.sites = [x for x in self.live if is_conversion(x) or x.index in self.literals]
         self.kinds: dict[int, StepLoss] = {}
@@ -105,24 +99,18 @@ class Subject:
         for symbol in self.live:
             for arg in symbol.args:
                 self._users[arg.index].append(symbol.index)
-        self.masks = {**beyond.masks, **self._masked_operands()}
+        self.masks = {**facts.masks, **self._masked_operands()}
 
     def run(self) -> WideRun:
-        """Return a new wide run, with its reference run beside it; neither has started."""
-        beside = RecordedRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
-        beside.observed = {symbol.index: x for symbol, x in self.beyond.observed.items()}
-        wide = WideRun(beside, self.literals, self.beyond.pins, self.masks)
-        wide.kinds = self.kinds
-        calls = {symbol.index: call for symbol, call in self.beyond.calls.items()}
-        beside.calls = CallRun(calls, self.beyond.as_dtype)
-        wide.set_calls(calls, beside.calls)
-        return wide
+        """Return a new wide run, with the run that it is in step with; neither has started."""
+        actual_run = RecordedRun(self.graph, self.arrays, self.sizes, self.facts)
+        return WideRun(actual_run, self.literals, self.masks, self.kinds)
 
     def _masked_operands(self) -> dict[Symbol, Symbol]:
         """Return the masks of the casts whose only user is a result under a mask."""
         return {
             x: mask
-            for symbol, mask in self.beyond.masks.items()
+            for symbol, mask in self.facts.masks.items()
             for x in symbol.args
             if is_conversion(x) and x.shape == symbol.shape
             if self._users[x.index] == [symbol.index]
@@ -185,53 +173,6 @@ class Subject:
     def shape_of(self, symbol: Symbol) -> tuple[int, ...]:
         """Return the shape of a symbol in this run."""
         return tuple(_size(dim, self.sizes) for dim in symbol.shape)
-
-
-class RecordedRun(BlockedRun):
-    """A reference run with the `observed` results of a recorded run (see Beyond), by index.
-
-    Without one, the result of a library's call is its wide result on the operands, rounded once.
-    """
-
-    observed: Mapping[int, Array] = MappingProxyType({})
-    calls: CallRun
-
-    def value(self, symbol: Symbol) -> Array:
-        """Return the observed value of a symbol, or compute it."""
-        value = self.observed.get(symbol.index)
-        if value is not None:
-            return value
-        call, storage = self.calls.of(symbol), self.graph.storage_dtype(symbol)
-        if call is None:
-            return super().value(symbol)
-        try:
-            wide = self.calls.result(symbol, wide_operands(self, symbol))
-        except ExecutionError as error:
-            self.calls.failures[symbol.index] = error.summary
-            return convert(call.real, DType.from_numpy(call.real.dtype), storage, self.graph.tf32)
-        return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
-
-
-@np.errstate(all="ignore")
-def refuted(graph: Graph, arrays: Sequence[Array], beyond: Beyond) -> Beyond:
-    """Return the same facts; calls that give other results than those of the run are refuted."""
-    if not beyond.calls:
-        return beyond
-    run = RecordedRun(graph, *bind(graph, arrays, {}))
-    run.observed = {symbol.index: x for symbol, x in beyond.observed.items()}
-    places = {symbol.index: call for symbol, call in beyond.calls.items()}
-    calls, run.calls = dict(beyond.calls), CallRun(places)
-    for symbol in run.walk():
-        if symbol.index in places:
-            storage = graph.storage_dtype(symbol)
-            try:
-                local = run.calls.result(symbol, wide_operands(run, symbol))
-                actual = widen(run.cached_value(symbol), storage)
-                why = disagreement(local, actual, symbol, places[symbol.index].call.precision)
-            except ExecutionError as error:
-                why = "" if is_choice(symbol) else error.summary
-            calls[symbol] = calls[symbol]._replace(refuted=why)
-    return beyond._replace(calls=calls)
 
 
 MANY = 100

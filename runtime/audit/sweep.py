@@ -141,7 +141,7 @@ class Sweep:
         erring = [i for i in erring if i not in passing]
         if not (is_site or erring):
             return
-        value = self.run.beside.cached_value
+        value = self.run.actual_run.cached_value
         if self.run.is_block or value(symbol).size <= BLOCK:
             self._visit_block(symbol, adjoints, erring, _same)
             return
@@ -168,7 +168,8 @@ class Sweep:
             for number, adjoint in adjoints.items():
                 self._note(symbol, number, error, view(adjoint))
         for i in erring:
-            slopes, shape = slope(step, i), view(self.run.beside.cached_value(symbol.args[i])).shape
+            operand = self.run.actual_run.cached_value(symbol.args[i])
+            slopes, shape = slope(step, i), view(operand).shape
             for number, adjoint in adjoints.items():
                 part = _times(view(adjoint), slopes, shape)
                 if targets is None:
@@ -179,7 +180,7 @@ class Sweep:
 
     def _passes(self, symbol: Symbol, at: int) -> bool:
         """Whether the adjoint of an operand is that of the result."""
-        value = self.run.beside.cached_value
+        value = self.run.actual_run.cached_value
         same = value(symbol).shape == value(symbol.args[at]).shape
         return same and (_keeps_values(symbol) or unit_slope(symbol, at))
 
@@ -211,10 +212,10 @@ class Sweep:
 
     def _floats(self, symbol: Symbol, view: View) -> Array:
         """Return a block of values of the reference run as float64 or complex128."""
-        beside = self.run.beside
+        actual_run = self.run.actual_run
         if self.run.is_block:
-            return beside.floats(symbol)
-        return as_floats(view(beside.cached_value(symbol)), self._storages[symbol.index])
+            return actual_run.floats(symbol)
+        return as_floats(view(actual_run.cached_value(symbol)), self._storages[symbol.index])
 
     def _evaluate(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         return _as_float(self.run.compute(symbol, operands))
@@ -223,7 +224,7 @@ class Sweep:
         """Return the local error of a step: its result less the wide result of its operands."""
         symbol, run = step.symbol, self.run
         source = target = self._storages[symbol.index]
-        actual = run.beside.cached_value(symbol)
+        actual = run.actual_run.cached_value(symbol)
         if is_conversion(symbol):
             effect = effect_of(run, symbol)
             actual, source = effect.after, effect.source
@@ -237,7 +238,7 @@ class Sweep:
             expected = _as_float(run.local(symbol))
         else:
             expected = step.real[0] if _keeps_values(symbol) else step.local
-        is_value = actual is run.beside.cached_value(symbol)
+        is_value = actual is run.actual_run.cached_value(symbol)
         floats = (
             self._floats(symbol, view)
             if is_value
@@ -258,7 +259,7 @@ class Sweep:
         if (symbol.index, number) not in self._owned:
             self._owned.add((symbol.index, number))
             dtype = np.complex128 if self._is_complex(symbol) else np.float64
-            target = np.zeros(self.run.beside.cached_value(symbol).shape, dtype)
+            target = np.zeros(self.run.actual_run.cached_value(symbol).shape, dtype)
             if number in adjoints:
                 target += adjoints[number]
             adjoints[number] = target

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphir import DType, ExecutionError, GraphirError, Symbol
+from graphir import DType, ExecutionError, Graph, GraphirError, Symbol
 from graphir.conversions import convert
 from graphir.passes.analysis.casts import StepLoss
 from graphir.passes.rewriter import is_conversion
@@ -22,8 +21,8 @@ from graphir.runtime.audit import exact_arrays as exact
 from graphir.runtime.audit.blocked_run import Array, BlockedRun, View
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_wide, keeps_equal
-from graphir.runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
-from graphir.runtime.audit.opaque import NO_VALUE
+from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice
+from graphir.runtime.audit.opaque import NO_VALUE, RecordedFacts
 from graphir.runtime.audit.wide_arithmetic import (
     WIDE,
     WideArithmetic,
@@ -32,62 +31,116 @@ from graphir.runtime.audit.wide_arithmetic import (
     wide_operands,
     widen,
 )
+from graphir.runtime.binding import bind
 
 if TYPE_CHECKING:
     from typing import Self
 
 
-class WideRun(BlockedRun):
-    """A run in wide arithmetic, in step with a reference run `beside`, which has not started.
+class RecordedRun(BlockedRun):
+    """A run in the program's own dtypes, with the observed results of a recorded run.
 
-    The wide run takes from `beside` the inputs, the constants and the results of other ops without
-    operands. It also takes the value of an op that fails on wide operands, such as an index that is
-    in range only because it wrapped. `literals` maps the index of a constant to the Python number
-    that its dtype rounds; `pins` and `masks` are as in `Beyond`. `kinds` has
-    the kinds of the lossy steps, by symbol index (see runtime.audit.losses). `lost_places` maps the
-    indices of symbols without a value in wide arithmetic to the reasons, `equal_places` has those
-    of symbols that facts prove to be equal in both runs. `calls` has the results of library calls,
-    and `choices` those results that wide arithmetic would choose otherwise (see
-    runtime.audit.library_calls).
+    Without one, the result of a library's call is its wide result on the operands, rounded once.
     """
 
     def __init__(
         self,
-        beside: BlockedRun,
-        literals: Mapping[int, complex],
-        pins: Mapping[int, Symbol],
-        masks: Mapping[Symbol, Symbol],
+        graph: Graph,
+        arrays: Sequence[Array],
+        sizes: dict[str, int],
+        facts: RecordedFacts,
     ) -> None:
-        self.beside, self.literals, self.pins, self.masks = beside, literals, pins, masks
-        self._pin_places = {pin.index for pin in pins.values()}
-        graph = beside.graph
+        super().__init__(graph, arrays, sizes, facts.watched)
+        self.facts = facts
+        self._observed = {symbol.index: x for symbol, x in facts.observed.items()}
+        places = {symbol.index: call for symbol, call in facts.calls.items()}
+        self.call_run = CallRun(places, facts.as_dtype)
+
+    def value(self, symbol: Symbol) -> Array:
+        """Return the observed value of a symbol, or compute it."""
+        value = self._observed.get(symbol.index)
+        if value is not None:
+            return value
+        call, storage = self.call_run.of(symbol), self.graph.storage_dtype(symbol)
+        if call is None:
+            return super().value(symbol)
+        try:
+            wide = self.call_run.result(symbol, wide_operands(self, symbol))
+        except ExecutionError as error:
+            self.call_run.failures[symbol.index] = error.summary
+            return convert(call.real, DType.from_numpy(call.real.dtype), storage, self.graph.tf32)
+        return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
+
+    def wide_value(self, symbol: Symbol) -> Array:
+        """Return the value of a symbol in its wide dtype."""
+        return widen(self.cached_value(symbol), self.graph.storage_dtype(symbol))
+
+
+@np.errstate(all="ignore")
+def refuted(graph: Graph, arrays: Sequence[Array], facts: RecordedFacts) -> RecordedFacts:
+    """Return the same facts; calls that give other results than those of the run are refuted."""
+    if not facts.calls:
+        return facts
+    run, calls = RecordedRun(graph, *bind(graph, arrays, {}), facts), dict(facts.calls)
+    for symbol in run.walk():
+        result = run.call_run.of(symbol)
+        if result is not None:
+            try:
+                local = run.call_run.result(symbol, wide_operands(run, symbol))
+                actual = run.wide_value(symbol)
+                reason = disagreement(local, actual, symbol, result.call.precision)
+            except ExecutionError as error:
+                reason = "" if is_choice(symbol) else error.summary
+            calls[symbol] = result._replace(refuted=reason)
+    return facts._replace(calls=calls)
+
+
+class WideRun(BlockedRun):
+    """A run in wide arithmetic, in step with a run in the program's dtypes, `actual_run`.
+
+    The wide run takes from that run the inputs, the constants and the results of other ops without
+    operands. It also takes the value of an op that fails on wide operands, such as an index that is
+    in range only because it wrapped. `literals` maps the index of a constant to the Python number
+    that its dtype rounds; `masks` is as in RecordedFacts. `kinds` has the kinds of the lossy steps,
+    by symbol index (see runtime.audit.losses). `lost_places` maps the indices of symbols without a
+    value in wide arithmetic to the reasons, `equal_places` has those of symbols that facts prove to
+    be equal in both runs. `calls` has the results of library calls, and `choices` those results
+    that wide arithmetic would choose otherwise (see runtime.audit.library_calls).
+    """
+
+    def __init__(
+        self,
+        actual_run: RecordedRun,
+        literals: Mapping[int, complex],
+        masks: Mapping[Symbol, Symbol],
+        kinds: Mapping[int, StepLoss],
+    ) -> None:
+        self.actual_run, self.literals, self.masks, self.kinds = actual_run, literals, masks, kinds
+        self.pins = actual_run.facts.pins
+        self._pin_places = {pin.index for pin in self.pins.values()}
+        graph, sizes = actual_run.graph, actual_run.sizes
         arrays = [self._widen(x) for x in graph.inputs]
-        super().__init__(graph, arrays, beside.sizes, beside.kept_places)
-        self._arithmetic = WideArithmetic(graph, beside.sizes, beside.concrete)
-        self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
+        super().__init__(graph, arrays, sizes, actual_run.kept_places)
+        self._arithmetic = WideArithmetic(graph, sizes, actual_run.concrete)
+        self._reference_calls, self.calls = actual_run.call_run, actual_run.call_run.calls
+        self.call_run, self._local_run = CallRun(self.calls), CallRun(self.calls)
         self.lost_places: dict[int, str] = {}
         self.choices: set[int] = set()
         self._locals: dict[int, Array] = {}
-        self.set_calls({}, CallRun({}))
         self.equal_places = {x.index for x in graph.inputs}
 
-    def set_calls(self, calls: Mapping[int, CallResult], reference: CallRun) -> None:
-        """Set the symbols that are results of library calls, and the calls of the reference run."""
-        self.calls, self.call_run, self._local_run = calls, CallRun(calls), CallRun(calls)
-        self._reference_calls = reference
-
     def block(self, operands: Iterable[Symbol], view: View) -> Self:
-        """Return a run of one block, with one of the reference run beside it."""
+        """Return a run of one block, with one of the actual run."""
         operands = list(operands)
         run = super().block(operands, view)
-        run.beside = self.beside.block(operands, view)
+        run.actual_run = self.actual_run.block(operands, view)
         run.equal_places = set(self.equal_places)
         return run
 
     def free(self, places: Iterable[int]) -> None:
         """Free values of a block in both runs."""
         super().free(places)
-        self.beside.free(places)
+        self.actual_run.free(places)
 
     def reads(self, symbol: Symbol) -> Iterable[Symbol]:
         """Return the symbols whose wide values the wide value of a symbol is computed from."""
@@ -106,7 +159,7 @@ class WideRun(BlockedRun):
             return False
         if symbol.index in self.calls and not self._computes_wide(symbol):
             return False
-        if symbol.args and not keeps_equal(symbol, self.beside):
+        if symbol.args and not keeps_equal(symbol, self.actual_run):
             return False
         self.equal_places.add(symbol.index)
         return True
@@ -120,7 +173,7 @@ class WideRun(BlockedRun):
 
     def walk(self, keeps: bool = False) -> Iterator[Symbol]:
         """Yield each live symbol after the reference run and then this run have computed it."""
-        walks = self.beside.walk(keeps), super().walk(keeps)
+        walks = self.actual_run.walk(keeps), super().walk(keeps)
         for _, symbol in zip(*walks, strict=True):
             yield symbol
 
@@ -161,7 +214,7 @@ class WideRun(BlockedRun):
         """
         actual, local = self._widen(symbol), result
         if not all(x.index in self.equal_places for x in symbol.args):
-            local = self._local_run.local(symbol, partial(wide_operands, self.beside))
+            local = self._local_run.local(symbol, partial(wide_operands, self.actual_run))
             if not is_choice(symbol) and self.call_run.differs_by_choice(
                 symbol, operands, self._local_run
             ):
@@ -180,9 +233,7 @@ class WideRun(BlockedRun):
         return actual
 
     def _widen(self, symbol: Symbol) -> Array:
-        """Return the value of a symbol in the reference run, in its wide dtype."""
-        beside = self.beside
-        return widen(beside.cached_value(symbol), beside.graph.storage_dtype(symbol))
+        return self.actual_run.wide_value(symbol)
 
     def literal(self, symbol: Symbol) -> Array:
         """Return the Python number of a constant as a 0-d array: int64, float64 or complex128."""
@@ -212,6 +263,6 @@ class WideRun(BlockedRun):
         if all(x.index in self.equal_places for x in symbol.args):
             return self.cached_value(symbol)
         try:
-            return self.compute(symbol, wide_operands(self.beside, symbol))
+            return self.compute(symbol, wide_operands(self.actual_run, symbol))
         except GraphirError:
             return self.cached_value(symbol)

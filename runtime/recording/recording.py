@@ -29,12 +29,12 @@ from graphir.escape import printable
 from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
 from graphir.passes import CastReport, cast_report
-from graphir.passes.analysis.casts import ProgramFacts, Unseen
+from graphir.passes.analysis.casts import ProgramInterface, Unseen
 from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.audit import audit_program
-from graphir.runtime.audit.opaque import Beyond, OpaqueStep
+from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
 from graphir.runtime.progress import Watch
 from graphir.runtime.recording.arrays import ArrayRecorder
@@ -80,7 +80,7 @@ class Recording:
     inputs: tuple[Array, ...]
     outputs: tuple[Any, ...]
     notes: tuple[Note, ...]
-    beyond: Beyond = field(default=Beyond(), repr=False)
+    beyond: RecordedFacts = field(default=RecordedFacts(), repr=False)
     names: tuple[str, ...] = ()
     """The names of the outputs: variables of a script or a block, else `output0`, ..."""
 
@@ -132,7 +132,7 @@ class Recording:
         twins = dict(zip(self.graph.inputs, report.explicit.inputs, strict=True))
         arguments = tuple(twins[x] for x in self.beyond.arguments or ())
         step_results = tuple(twins[x] for x in self.beyond.step_results)
-        program = ProgramFacts(arguments, step_results, self.names)
+        program = ProgramInterface(arguments, step_results, self.names)
         return report.of_program(program, self._unseen())
 
     def _unseen(self) -> Iterator[Unseen]:
@@ -360,7 +360,7 @@ def _fields(
 ) -> dict[str, Any]:
     """Return the fields of the Recording of a finished run with its outputs (see `_outputs`)."""
     recorder.graph.outputs = tuple(symbol for symbol, *_ in pairs)
-    beyond = Beyond(
+    beyond = RecordedFacts(
         tuple(recorder.steps),
         {pin.index: pin for pin in recorder.pins},
         recorder.masks,

@@ -5,7 +5,7 @@ from graphir.passes.analysis.casts.losses import LossRow
 from graphir.passes.analysis.casts.measured import Measured, OutputError, Unseen
 from graphir.passes.analysis.casts.report import (
     CastReport,
-    ProgramFacts,
+    ProgramInterface,
     cast_report,
     report_with_kernels,
 )
@@ -18,7 +18,7 @@ __all__ = [
     "LossRow",
     "Measured",
     "OutputError",
-    "ProgramFacts",
+    "ProgramInterface",
     "StepLoss",
     "Unseen",
     "cast_report",

@@ -41,7 +41,7 @@ from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
 
 
-class ProgramFacts(NamedTuple):
+class ProgramInterface(NamedTuple):
     """The facts about a recorded program that its explicit graph lacks.
 
     `arguments` are the inputs that are data of the program; None if all are. `step_results` are the
@@ -80,7 +80,7 @@ class CastReport(Sequence[CastRow]):
         self.results: tuple[NDArray[Any], ...] = ()
         self.unseen: tuple[Unseen, ...] = ()
         self.against: GraphDiff | None = None
-        self.program = ProgramFacts()
+        self.program = ProgramInterface()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -198,7 +198,7 @@ class CastReport(Sequence[CastRow]):
         """Whether an audit measured any of the casts or found losses."""
         return bool(self.losses) or any(row.measured is not None for row in self)
 
-    def of_program(self, program: ProgramFacts, unseen: Iterable[Unseen] = ()) -> CastReport:
+    def of_program(self, program: ProgramInterface, unseen: Iterable[Unseen] = ()) -> CastReport:
         """Return the report of a recorded program, whose recording lacks the `unseen` parts."""
         parts = tuple(unique_parts([*unseen, *self.unseen]))
         return self._with(program=program, unseen=parts)
