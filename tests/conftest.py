@@ -132,7 +132,7 @@ def _checked_reports() -> Iterator[None]:
     module: Any = import_module("graphir.runtime.audit.audit")
     from tests.support.report_checks import faults
 
-    audited = module._audited
+    audited = module.run_passes
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         report, profile = audited(*args, **kwargs), sys.getprofile()
@@ -143,6 +143,6 @@ def _checked_reports() -> Iterator[None]:
             sys.setprofile(profile)
         return report
 
-    module._audited = checked
+    module.run_passes = checked
     yield
-    module._audited = audited
+    module.run_passes = audited

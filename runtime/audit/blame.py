@@ -13,11 +13,12 @@ from dataclasses import replace
 
 from graphir import GraphirError, Symbol
 from graphir.passes.analysis.casts import Measured, OutputError
-from graphir.runtime.audit.comparing import Output
+from graphir.runtime.audit.effects import with_loss
+from graphir.runtime.audit.output_errors import Output
 from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep
-from graphir.runtime.audit.wide import Array, WideRun
+from graphir.runtime.audit.wide_run import Array, WideRun
 from graphir.runtime.progress import Count
 
 LEAST = 30_000_000
@@ -180,7 +181,7 @@ class Blame:
 
         def compute(wide: WideRun, symbol: Symbol, values: dict[int, Array]) -> None:
             new = _again(wide, symbol, values)
-            values[symbol.index] = wide.with_loss(symbol, new) if symbol.index in places else new
+            values[symbol.index] = with_loss(wide, symbol, new) if symbol.index in places else new
 
         if self.regions.fits and self.regions.has_blocks:
             self.regions.overlay(self.wide_run, {x.index for x in path}, values, compute)

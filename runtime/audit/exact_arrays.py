@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, Op, ops
-from graphir.runtime.audit.exact import Numbers, numbers
+from graphir.runtime.audit.double_double import Numbers, numbers
 from graphir.semantics.kernels import KERNEL_TABLES
 
 Array: TypeAlias = NDArray[Any]
@@ -147,6 +147,11 @@ def surely_fits_int64(x: Array) -> bool:
     """Whether float64 values of integers are in int64's range by a margin of 2**53 for rounding."""
     most = 2.0**63 - 2.0**53
     return not x.size or bool(x.min() >= -most and x.max() <= most)
+
+
+def fits_int64(x: Array) -> bool:
+    """Whether all numbers are in int64's range."""
+    return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
 
 
 def as_whole(x: Array) -> Array:

@@ -26,7 +26,7 @@ from graphir.runtime.audit.blocked_run import Array, View, keep_freed_memory
 from graphir.runtime.audit.exact_arrays import join
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep, views
-from graphir.runtime.audit.wide import WideRun
+from graphir.runtime.audit.wide_run import WideRun
 
 LEAST = 1 << 16
 """The elements of a step from which a region is worth its blocks."""
@@ -58,7 +58,7 @@ class SweepRegion(NamedTuple):
 
     def blocks(self, run: WideRun) -> Iterator[tuple[WideRun, View]]:
         """Yield a run of each block, and its view; `run` has the values of the operands."""
-        shapes = [run.beside.cached_value(x).shape for x in self.operands]
+        shapes = [run.actual_run.cached_value(x).shape for x in self.operands]
         for view in views(self.shape, shapes):
             yield run.block(self.operands, view), view
 
@@ -68,7 +68,7 @@ class SweepRegion(NamedTuple):
         border, last_reads = {x.index for x in self.border}, self._last_reads()
         for block, view in self.blocks(run):
             for step, places in zip(self.steps, last_reads, strict=True):
-                block.beside.cached_value(step)
+                block.actual_run.cached_value(step)
                 if not block.is_equal(step):
                     equal_places.discard(step.index)
                     block.cached_value(step)
@@ -88,9 +88,9 @@ class SweepRegion(NamedTuple):
 
     def _store(self, run: WideRun, step: Symbol, block: WideRun, view: View) -> None:
         """Store a block of a border value; both runs share the array while their blocks do."""
-        at, beside = step.index, run.beside
-        actual, wide = block.beside.cached_value(step), block.cached_value(step)
-        whole = beside.values[at] = store(beside.values[at], actual, self.shape, view)
+        at, actual_run = step.index, run.actual_run
+        actual, wide = block.actual_run.cached_value(step), block.cached_value(step)
+        whole = actual_run.values[at] = store(actual_run.values[at], actual, self.shape, view)
         old = run.values[at]
         is_shared = wide is actual and (old is None or old is whole)
         if old is whole and not is_shared:
@@ -129,7 +129,7 @@ class SweepRegion(NamedTuple):
             for x in erring:
                 for number, part in sweep.take(x).items():
                     if (x.index, number) not in totals:
-                        shape = whole.beside.cached_value(x).shape
+                        shape = whole.actual_run.cached_value(x).shape
                         totals[x.index, number] = np.zeros(shape, part.dtype)
                     target = view(totals[x.index, number])
                     target += part
@@ -162,11 +162,11 @@ class Regions:
     def __init__(self, subject: Subject, memory: int, blame: bool) -> None:
         self.memory = memory
         self.items: list[SweepRegion | Symbol] = []
-        self._subject = subject
-        beyond = subject.beyond
-        special = {x.index for x in (*beyond.pins.values(), *beyond.observed)}
-        special |= {x.index for pair in beyond.masks.items() for x in pair}
-        self._special = special | set(beyond.pins) | set(beyond.watched) | set(subject.literals)
+        self.subject = subject
+        facts = subject.facts
+        special = {x.index for x in (*facts.pins.values(), *facts.observed)}
+        special |= {x.index for pair in facts.masks.items() for x in pair}
+        self._special = special | set(facts.pins) | set(facts.watched) | set(subject.literals)
         steps: dict[int, Symbol] = {}
         others: list[Symbol] = []
         for symbol in subject.live:
@@ -187,7 +187,7 @@ class Regions:
         if self.has_blocks:
             keep_freed_memory()
         ends = {x.index for x in subject.live if not x.args}  # as outputs are, by every run
-        ends |= beyond.watched | {x.index for x in subject.graph.outputs}
+        ends |= facts.watched | {x.index for x in subject.graph.outputs}
         free_places = inner | ends
         size = sum(subject.bytes_of(x) for x in subject.live if x.index not in free_places)
         self.fits, is_small = size <= memory, size <= SMALL
@@ -210,7 +210,7 @@ class Regions:
         is_elementwise = is_conversion(symbol) or symbol.op.kind == "elementwise"
         if not is_elementwise or symbol.index in self._special:
             return False
-        return self._subject.size_of(symbol) >= LEAST
+        return self.subject.size_of(symbol) >= LEAST
 
     def _close(self, others: Sequence[Symbol], steps: Sequence[Symbol]) -> None:
         self.items += others
@@ -219,10 +219,10 @@ class Regions:
             return
         places = {x.index for x in steps}
         outside = {x.index: x for step in steps for x in step.args if x.index not in places}
-        last = self._subject.last
+        last = self.subject.last
         inner = {x.index for x in steps if last[x.index] in places}
         border = tuple(x for x in steps if x.index not in inner)
-        shape = self._subject.shape_of(steps[0])
+        shape = self.subject.shape_of(steps[0])
         self.items.append(SweepRegion(shape, tuple(steps), tuple(outside.values()), border))
 
     def walk(self, run: WideRun, visit: Visit) -> Iterator[SweepRegion | Symbol]:
@@ -234,13 +234,13 @@ class Regions:
             if isinstance(item, SweepRegion):
                 item.walk(run, visit)
             else:
-                for each in (run.beside, run):
+                for each in (run.actual_run, run):
                     if each.values[item.index] is None:
                         each.values[item.index] = each.value(item)
                 visit(run, item)
             yield item
             for place in () if self.is_kept else last_reads:
-                run.values[place] = run.beside.values[place] = None
+                run.values[place] = run.actual_run.values[place] = None
 
     def complete(self, run: WideRun) -> None:
         """Compute the values that are used outside of regions, if the run did not keep them."""
@@ -253,7 +253,7 @@ class Regions:
         """Run steps again: yield each block of each, with a run that has the values of operands."""
         places = {x.index for x in symbols}
         if not self.fits:
-            run = self._subject.run()
+            run = self.subject.run()
             yield from ((run, symbol) for symbol in run.walk() if symbol.index in places)
             return
         self.complete(run)
@@ -282,7 +282,7 @@ class Regions:
     def backwards(self, sweep: Sweep) -> None:
         """Visit all symbols from the last to the first."""
         if not self.fits:
-            for sweep.run, symbol in values_backwards(self._subject, self.memory):
+            for sweep.run, symbol in values_backwards(self.subject, self.memory):
                 sweep.visit(symbol)
             return
         self.complete(sweep.run)
@@ -312,7 +312,7 @@ class _Tape:
     def values(self, end: int) -> _Values:
         """Return the values that the run has of the first `end` live symbols, and of inputs."""
         places = {x.index for x in (*self.run.graph.inputs, *self.live[:end])}
-        pairs = {i: (self.run.beside.values[i], self.run.values[i]) for i in places}
+        pairs = {i: (self.run.actual_run.values[i], self.run.values[i]) for i in places}
         return {i: pair for i, pair in pairs.items() if pair[0] is not None}
 
     def range(self, start: int, end: int, values: _Values) -> Iterator[tuple[WideRun, Symbol]]:
@@ -329,7 +329,7 @@ class _Tape:
         yield from self.range(start, middle, values)
 
     def _advance(self, symbols: Sequence[Symbol], keep: bool) -> None:
-        runs = self.run.beside, self.run
+        runs = self.run.actual_run, self.run
         for symbol in symbols:
             for run in runs:
                 if run.values[symbol.index] is None:
@@ -341,6 +341,6 @@ class _Tape:
 
     def _restore(self, values: _Values, end: int) -> None:
         for symbol in self.live[:end]:
-            self.run.beside.values[symbol.index] = self.run.values[symbol.index] = None
-        for i, (beside, wide) in values.items():
-            self.run.beside.values[i], self.run.values[i] = beside, wide
+            self.run.actual_run.values[symbol.index] = self.run.values[symbol.index] = None
+        for i, (actual, wide) in values.items():
+            self.run.actual_run.values[i], self.run.values[i] = actual, wide

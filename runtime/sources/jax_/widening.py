@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, GraphirError
-from graphir.runtime.audit.wide import WIDE
+from graphir.runtime.audit.wide_arithmetic import WIDE
 from graphir.runtime.optional import optional
 
 KEYED = ("random_", "threefry", "rng_")

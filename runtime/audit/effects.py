@@ -1,28 +1,136 @@
-"""The exact measurement of a cast's effect on an array, block by block."""
+"""The effects of casts and lossy steps: those of a run, their exact measurement, and injection."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType
+from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.dtypes import Float
-from graphir.passes.analysis.casts.measured import Measured
-from graphir.runtime.audit.exact import NO_LOW, ExactPart, Flags, Floats, Numbers, numbers
+from graphir.passes.analysis.casts import Measured, StepLoss
+from graphir.passes.rewriter import is_conversion
+from graphir.runtime.audit import exact_arrays as exact
+from graphir.runtime.audit.blocked_run import Array
+from graphir.runtime.audit.double_double import (
+    NO_LOW,
+    ExactPart,
+    Flags,
+    Floats,
+    Numbers,
+    blocks,
+    numbers,
+    round_numbers,
+)
+from graphir.runtime.audit.exact_arrays import (
+    fits_int64,
+    is_exact_array,
+    numbers_at,
+    wide_dtype,
+)
+from graphir.runtime.audit.wide_arithmetic import apply_cast, widen
+from graphir.runtime.audit.wide_run import WideRun
 
-BLOCK = 1 << 15
-"""The elements of a block, which bounds the size of temporaries."""
+TOTAL: frozenset[StepLoss] = frozenset(("cancellation", "invalid"))
+"""The losses that are measured by the whole error of a step: its operands' and its own."""
 
 
-def blocks(count: int) -> Iterator[slice]:
-    """Yield the slices of the blocks of a vector of `count` elements."""
-    return (slice(start, start + BLOCK) for start in range(0, count, BLOCK))
+class Effect(NamedTuple):
+    """The effect of a cast or a lossy step: `before`, of `source`, became `after`, of `target`."""
+
+    before: Array
+    after: Array
+    source: DType
+    target: DType
+
+
+def effect_of(run: WideRun, site: Symbol) -> Effect:
+    """Return a cast's input and output in the reference run; a number and its constant else."""
+    after, to = run.actual_run.cached_value(site), run.graph.storage_dtype(site)
+    if site.index in run.kinds:
+        local = run.local(site)
+        return Effect(local, after, wide_dtype(local), to)
+    if is_conversion(site):
+        (x,) = site.args
+        pin = run.pins.get(site.index)
+        if pin is not None:
+            at, pinned_value, _ = map(run.actual_run.cached_value, (*pin.args[:2], site))
+            after = np.where(at, pinned_value, after)
+        return Effect(run.actual_run.cached_value(x), after, run.graph.storage_dtype(x), to)
+    number = run.literal(site)
+    return Effect(number, after, wide_dtype(number), to)
+
+
+def masked_effect(run: WideRun, site: Symbol) -> Effect:
+    """Return the part of the effect of a cast that the condition of `where=` selects."""
+    effect, at = effect_of(run, site), mask_of(run, site)
+    if at is None:
+        return effect
+    at = np.broadcast_to(at, effect.before.shape)
+    return effect._replace(before=effect.before[at], after=effect.after[at])
+
+
+def mask_of(run: WideRun, symbol: Symbol) -> Array | None:
+    """Return the mask of the elements that `where=` has computed; None for all of them."""
+    mask = run.masks.get(symbol)
+    return None if mask is None else run.actual_run.values[mask.index]
+
+
+def is_same(run: WideRun, symbol: Symbol, truth: bool) -> bool:
+    """Whether a symbol has equal values in both runs; for `truth`, equal zeros."""
+    wide, actual = run.cached_value(symbol), run.actual_run.cached_value(symbol)
+    parts, storage = 1 + wide_dtype(wide).is_complex, run.graph.storage_dtype(symbol)
+    for at in blocks(wide.size):
+        new = numbers_at(wide.reshape(-1)[at], parts)
+        old = numbers(actual.reshape(-1)[at], storage, parts)
+        if not (new.zero == old.zero if truth else new.identical(old)).all():
+            return False
+    return True
+
+
+def with_loss(run: WideRun, site: Symbol, wide: Array) -> Array:
+    """Return the wide value of a cast plus its loss: actual output minus the cast's purpose.
+
+    A fraction that the user truncates is thus no loss. The loss of a step of arithmetic is its
+    local loss. If the difference is not finite, the result is the actual output. The same holds
+    for a number that became a constant, and for the losses in TOTAL.
+    """
+    before, after, source, target = effect_of(run, site)
+    kind = run.kinds.get(site.index)
+    if kind in TOTAL or (not is_conversion(site) and kind is None):
+        return widen(after, target)
+    if any(map(is_exact_array, (wide, before, after))) and wide.size <= exact.ELEMENTS:
+        old = widen(before, source)
+        purpose = old if kind else apply_cast(site, old)
+        return exact.with_difference(wide, purpose, widen(after, target))
+    dtype = _dtype_off(round_numbers(wide), before, after, source)
+    result = np.empty(wide.shape, dtype.storage)
+    flat = [array.reshape(-1) for array in (wide, before, after, result)]
+    for at in blocks(wide.size):
+        value, old, new, out = (array[at] for array in flat)
+        purpose = widen(old, source) if kind else apply_cast(site, widen(old, source))
+        terms = map(round_numbers, (value, purpose, widen(new, target)))
+        out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
+    return result
+
+
+def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType:
+    """Return the wide dtype for a value plus a loss: int64 if all terms fit, else a float."""
+    is_complex = any(x.dtype.kind == "c" for x in (wide, before, after))
+    if is_complex or wide.dtype != np.int64 or source.is_float:
+        return DType.complex128 if is_complex else DType.float64
+    return DType.int64 if all(map(fits_int64, (before, after))) else DType.float64
+
+
+def _off(value: Array, exact: Array, actual: Array) -> Array:
+    # If the int64 difference wraps, the sum wraps back.
+    loss = actual - exact
+    same = (actual == exact) | (np.isnan(actual) & np.isnan(exact))
+    return np.where(same, value, np.where(np.isfinite(loss), value + loss, actual))
 
 
 @np.errstate(all="ignore")
@@ -133,7 +241,7 @@ def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[tuple[int, int, 
 
     The second result is the greatest magnitude of an element that overflowed.
     """
-    over = old.finite & (~new.finite | beyond(old.parts[0], target))
+    over = old.finite & (~new.finite | exceeds_range(old.parts[0], target))
     under = old.finite & ~old.zero & new.zero & ~over
     nan = ~old.nan & new.nan
     greatest = float(abs(old.parts[0].high[over]).max(initial=0.0))
@@ -147,7 +255,7 @@ def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:
     return difference.relative(old), float(max(ulps))
 
 
-def beyond(x: ExactPart, target: DType) -> Flags:
+def exceeds_range(x: ExactPart, target: DType) -> Flags:
     """Return the mask of values that wrap or saturate; inf and NaN results are tested elsewhere."""
     if target.is_integer:
         # x >= max + 1 or x <= min - 1; the differences have the right sign and side of -1.

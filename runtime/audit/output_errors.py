@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from graphir import DType
 from graphir.passes.analysis.casts import OutputError
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
-from graphir.runtime.audit.exact import Flags, Numbers, numbers
+from graphir.runtime.audit.double_double import Flags, Numbers, blocks, numbers
 from graphir.runtime.audit.exact_arrays import numbers_at, wide_dtype
-from graphir.runtime.audit.measuring import blocks
 
 _Fault: TypeAlias = Callable[[Numbers, Numbers], Flags]
 

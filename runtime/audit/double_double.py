@@ -7,7 +7,7 @@ for extending the available precision, Numer. Math. 18, 1971); high is the sum r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +18,15 @@ from graphir.conversions import convert
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
+
+
+BLOCK = 1 << 15
+"""The elements of a block, which bounds the size of temporaries."""
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """Yield the slices of the blocks of a vector of `count` elements."""
+    return (slice(start, start + BLOCK) for start in range(0, count, BLOCK))
 
 
 NO_LOW: Floats = np.zeros(())
