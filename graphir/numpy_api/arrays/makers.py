@@ -18,7 +18,6 @@ from functools import lru_cache, wraps
 from inspect import getattr_static
 from itertools import islice
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from threading import RLock
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, cast
 
@@ -56,17 +55,15 @@ from graphir.numpy_api.arrays.operands import (
     memory_among,
     plains,
 )
+from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.views.layouts import steps_between
 from graphir.ops.dims import Dim
 
-_LOCK = RLock()
-_USERS = [0]
-_REPLACED: list[tuple[dict[str, Any], str, Any]] = []
-_ADDED: dict[tuple[int, str], dict[str, Any]] = {}
-"""The modules that have a stand-in of a builtin function, by the module's id and the name."""
+_TRACED = Interceptor()
+"""Has the stand-ins of all running traces."""
 
 Record = Callable[..., Any]
 
@@ -76,18 +73,11 @@ def makers_traced(function: Any) -> Generator[None]:
     """Inside the block, NumPy's constructors make symbolic arrays for traced functions."""
     while hasattr(function, "func") or hasattr(function, "__func__"):
         function = getattr(function, "func", None) or function.__func__
-    with _LOCK:
-        _USERS[0] += 1
-    try:
+    with _TRACED.block():
         code = getattr(function, "__code__", None)
         names = _names_in(code)
         replace_makers(getattr(function, "__globals__", {}), names, names)
         yield
-    finally:
-        with _LOCK:
-            _USERS[0] -= 1
-            if not _USERS[0]:
-                _restore()
 
 
 def _names_in(code: Any) -> set[str]:
@@ -105,7 +95,7 @@ def replace_makers(
     The module gets stand-ins of the builtin functions among `names` too, which its code loads, and
     its code does not see `attributes` that symbolic values have beside those of NumPy's values.
     """
-    if active_memory() is None and not _USERS[0]:
+    if active_memory() is None and not _TRACED.is_active:
         return
     for name in attributes:
         for kind in _HIDDEN.pop(name, ()):
@@ -113,30 +103,15 @@ def replace_makers(
     for name, value in list(space.items()):
         stand_in = STAND_INS.get(id(value))
         if stand_in is not None:
-            with _LOCK:
-                space[name] = stand_in
-                _REPLACED.append((space, name, value))
+            _TRACED.replace(space, name, stand_in)
     if space.get("__name__") != "builtins":
         for name in _BUILTINS.keys() & names - space.keys():
-            with _LOCK:
-                space[name] = _BUILTINS[name]
-                _ADDED[id(space), name] = space
+            _TRACED.add(space, name, _BUILTINS[name])
 
 
 def is_added(space: dict[str, Any], name: str) -> bool:
     """Whether a module has a name only during the trace: the stand-in of a builtin function."""
-    return (id(space), name) in _ADDED
-
-
-def _restore() -> None:
-    while _REPLACED:
-        space, name, original = _REPLACED.pop()
-        if original_of(space.get(name)) is original:
-            space[name] = original
-    while _ADDED:
-        (_, name), space = _ADDED.popitem()
-        if space.get(name) is _BUILTINS[name]:
-            del space[name]
+    return _TRACED.is_added(space, name)
 
 
 def original_of(value: Any) -> Any:
