@@ -261,9 +261,6 @@ class _Body(Graph):
     def withdraw(self, before: int) -> None:
         """Remove the symbols from an index on, and what they capture."""
         super().withdraw(before)
-        places = [place for place, symbol in enumerate(self.inputs) if symbol.index < before]
-        self.inputs = [self.inputs[place] for place in places]
-        self.input_names = [self.input_names[place] for place in places]
         self.captures = {k: each for k, each in self.captures.items() if each.index < before}
 
     def closed(self, captures: Iterable[int]) -> Graph:

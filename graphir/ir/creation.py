@@ -182,11 +182,19 @@ class Makers:
         Other ops compute `op` in `dtype`. The cast's origin names `op` and the operand at
         `position`, and `rules` as its rule.
         """
+        return self.cast_for(x, dtype, op.operand(position), op.name)
+
+    def cast_for(
+        self, x: Symbol, dtype: DType, operand: str, op: str, rule: str | None = None
+    ) -> Symbol:
+        """Convert a symbol by a cast whose origin names an operand, an op and a rule.
+
+        Without `rule`, the rule is that of the graph. A symbol of the dtype is returned unchanged.
+        """
         if x.dtype is dtype:
             return x
-        cast = x.cast(dtype)
-        where, rule = cast.location, self.rules.name
-        cast.source = (Origin(op.operand(position), op.name, where, rule, x.dtype, dtype),)
+        cast = self.emit(ops.cast, (x,), {"to": dtype})
+        cast.source = (Origin(operand, op, cast.location, rule or self.rules.name, x.dtype, dtype),)
         return cast  # the cast is new, so changing its source affects no other user
 
     def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:

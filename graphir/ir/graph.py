@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
 
 from numpy.typing import NDArray
 
@@ -34,6 +34,8 @@ from graphir.promotion import rules as rules_named
 if TYPE_CHECKING:
     from graphir.numpy_api.traced_numbers import NumberTrace
 
+Result = TypeVar("Result")
+
 _NO_ATTRS: dict[str, Any] = {}
 _TIES: Callable[..., Ties] = choice(*get_args(Ties))
 _FUNCTIONS: Callable[..., Functions] = choice(*get_args(Functions))
@@ -44,6 +46,27 @@ class GraphPolicy(Protocol):
 
     def check(self, graph: Graph, outputs: Sequence[Symbol]) -> None:
         """Judge the casts that the outputs need: raise or warn, as the policy says."""
+
+
+class Attempt:
+    """A block of `Graph.attempt`: additions to a graph that last only if the block keeps them."""
+
+    __slots__ = ("_before", "_graph", "_is_kept")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._before, self._is_kept = graph, len(graph.symbols), False
+
+    def keep(self, result: Result) -> Result:
+        """Keep what the block has added; return `result`."""
+        self._is_kept = True
+        return result
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_kept:
+            self._graph.withdraw(self._before)
 
 
 class Graph(Makers, GraphFacade, BodyGraph):
@@ -359,9 +382,21 @@ class Graph(Makers, GraphFacade, BodyGraph):
             graph = graph.body
         return graph
 
+    def attempt(self) -> Attempt:
+        """Context manager: roll the graph back after the block, unless it keeps its additions.
+
+        `with graph.attempt() as attempt:` emits symbols, and `return attempt.keep(result)` makes
+        them lasting. A block that raises, or ends otherwise, leaves the graph as it was.
+        """
+        return Attempt(self)
+
     def withdraw(self, before: int) -> None:
-        """Remove the symbols from an index on, which are those of a refused op."""
+        """Remove the symbols from an index on, such as those of a refused op, inputs too."""
         del self.symbols[before:]
+        if any(symbol.index >= before for symbol in self.inputs):
+            places = [place for place, symbol in enumerate(self.inputs) if symbol.index < before]
+            self.inputs = [self.inputs[place] for place in places]
+            self.input_names = [self.input_names[place] for place in places]
 
     def captured(self, symbol: Symbol) -> Symbol | None:
         """Return this graph's symbol for the symbol of a graph around it; None if there is none."""

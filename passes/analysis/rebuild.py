@@ -167,11 +167,11 @@ class Rebuilding:
         return twin
 
     def _twin(self, symbol: Symbol) -> Symbol:
-        before = len(self.new.symbols)
         try:
-            return self._alone(symbol) if is_literal(symbol) else self._reapply(symbol)
+            with self.new.attempt() as attempt:
+                twin = self._alone(symbol) if is_literal(symbol) else self._reapply(symbol)
+                return attempt.keep(twin)
         except GraphirError as error:
-            del self.new.symbols[before:]
             return self._note_refusal(symbol, error)
 
     def _alone(self, symbol: Symbol) -> Symbol:

@@ -19,9 +19,7 @@ from graphir import (
     DType,
     Graph,
     GraphError,
-    GraphirError,
     Op,
-    Origin,
     PromotionRules,
     Symbol,
     TensorType,
@@ -33,26 +31,23 @@ from graphir.location import INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from graphir.runtime.optional import optional
-from graphir.runtime.sources.draws import note_draws
-from graphir.runtime.sources.folding import Folding
-from graphir.runtime.sources.jax_.calls import BoundPrimitive
+from graphir.runtime.sources.folding import Folding, note_draws
+from graphir.runtime.sources.jax_.bound_primitive import BoundPrimitive
 from graphir.runtime.sources.jax_.frames import EquationSite, Sites
-from graphir.runtime.sources.jax_.indexing import INDEXING
-from graphir.runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
-from graphir.runtime.sources.jax_.rows import (
+from graphir.runtime.sources.jax_.gather_scatter import ROWS
+from graphir.runtime.sources.jax_.lax_rows import (
     INLINED,
     MOVING,
     PROMOTING,
-    ROWS,
     Equation,
-    Parameters,
-    Row,
     array_type,
     drops_imaginary,
     has_explicit_dtypes,
     has_keys,
     is_float0,
 )
+from graphir.runtime.sources.jax_.loops import LOOPS, JittedCalls, RefusedLoop, refused_loop
+from graphir.runtime.sources.rows import Row, trial
 
 
 @uncollected
@@ -298,12 +293,10 @@ class Importer:
             symbol = self.graph.emit(ops.real, (symbol,), {})
             if symbol.dtype is to:
                 return symbol
-        cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
-        if not site.is_conversion:
-            operand, op = (INTERMEDIATE, site.function) if "." in site.function else ("x", "cast")
-            origin = Origin(operand, op, site.location, self.graph.rules.name, symbol.dtype, to)
-            cast_.source = (origin,)
-        return cast_
+        if site.is_conversion:
+            return self.graph.emit(ops.cast, (symbol,), {"to": to})
+        operand, op = (INTERMEDIATE, site.function) if "." in site.function else ("x", "cast")
+        return self.graph.cast_for(symbol, to, operand, op)
 
     # -- equations
 
@@ -373,25 +366,17 @@ class Importer:
             else Value(self._symbol(value))
             for value in values
         ]
-        params, before = Parameters(equation.params), len(self.graph.symbols)
-        if name in CONTROL:
-            try:
-                results = CONTROL[name](self, params, [*map(self._symbol, values)], types)
-            except _RAW:  # of another version of JAX, or another package
-                results = None
-            if results is not None and not params.have_effect():
-                return results
-            del self.graph.symbols[before:]
-        row = ROWS.get(name) or INDEXING.get(name)
+        row = ROWS.get(name)
         variables = (*equation.invars, *equation.outvars)
-        if row is not None and not any(has_keys(variable.aval) for variable in variables):
-            has_casts = any(value.cast for value in values)
-            if has_casts and (isinstance(row, Op) or name in PROMOTING):
-                results = self._by_row(row, params, values, types, implies=True)
+        has_key = any(has_keys(variable.aval) for variable in variables)
+        if row is not None and (name in LOOPS or not has_key):
+            call = Equation(self, name, types)
+            if any(value.cast for value in values) and name in PROMOTING:
+                results = self._by_row(row, call, equation.params, values, implies=True)
                 if results is not None:
                     return results
             values = [Value(self._symbol(value)) for value in values]
-            results = self._by_row(row, params, values, types)
+            results = self._by_row(row, call, equation.params, values)
             if results is not None:
                 return results
         return self._call_of(equation, [self._symbol(value) for value in values], types)
@@ -399,9 +384,9 @@ class Importer:
     def _by_row(
         self,
         row: Row,
-        params: Parameters,
+        call: Equation,
+        params: Mapping[str, Any],
         values: Sequence[Value],
-        types: Sequence[TensorType],
         implies: bool = False,
     ) -> Sequence[Symbol] | None:
         """Return the results of a row; None where it does not cover an equation.
@@ -409,21 +394,17 @@ class Importer:
         If it `implies` conversions, the operands are the values before them. The answer is then
         None, too, where the rules convert an operand or type a result otherwise than JAX does.
         """
-        graph, before = self.graph, len(self.graph.symbols)
-        args = [value.symbol for value in values]
-        equation = Equation(graph, params, args, types)
-        try:
-            result = equation.emit(row, *args) if isinstance(row, Op) else row(equation)
-            if result is not None and not params.have_effect():
-                several = isinstance(result, (list, tuple))
-                results: Sequence[Symbol] = cast("Any", result if several else [result])
-                if not implies:
-                    return [self.conformed(*pair) for pair in zip(results, types, strict=True)]
-                if [x.type for x in results] == [*types] and self._are_implied(values, before):
-                    return results
-        except (GraphirError, *_RAW):  # the rules refuse what only JAX's own functions promote
-            pass
-        del graph.symbols[before:]
+        types = cast("Sequence[TensorType]", call.types)
+        with trial(self.graph) as attempt:  # the rules may refuse what only JAX promotes
+            first = len(self.graph.symbols)
+            symbols = ROWS.results(row, call, [value.symbol for value in values], params)
+            if symbols is None:
+                return None
+            results = cast("Sequence[Symbol]", symbols)
+            if not implies:
+                return attempt.keep(self.conformed_all(results, types))
+            if [x.type for x in results] == [*types] and self._are_implied(values, first):
+                return attempt.keep(results)
         return None
 
     def _are_implied(self, values: Sequence[Value], first: int) -> bool:
@@ -521,105 +502,10 @@ class Importer:
 
 Operand: TypeAlias = Value | ClosedConstant
 
-Control: TypeAlias = Callable[
-    [Importer, Mapping[str, Any], Sequence[Symbol], Sequence[TensorType]], "Sequence[Symbol] | None"
-]
-
-
-def _cond(
-    importer: Importer,
-    params: Mapping[str, Any],
-    args: Sequence[Symbol],
-    types: Sequence[TensorType],
-) -> Sequence[Symbol]:
-    inner = [x.type for x in args[1:]]
-    order = range(len(inner))
-    branches = tuple(importer.body(branch, inner, order) for branch in params["branches"])
-    return importer.control(ops.control.cond, args, {"branches": branches})
-
-
-def _while(
-    importer: Importer,
-    params: Mapping[str, Any],
-    args: Sequence[Symbol],
-    types: Sequence[TensorType],
-) -> Sequence[Symbol] | None:
-    """JAX's operands are constants of the condition, constants of the body, carries."""
-    first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-    carries = len(args) - last
-    carry_types = _carry_types(params["body_jaxpr"], params["body_nconsts"], carries)
-    operands = [*importer.conformed_all(args[last:], carry_types), *args[:last]]
-    inner = [*carry_types, *(x.type for x in args[:last])]
-    places = range(carries), range(carries, carries + first), range(carries + first, len(args))
-    test, order = params["cond_jaxpr"], [*places[1], *places[0]]
-    guard = (test, order) if test.out_avals[0].shape else None  # of the vmap of a loop
-    if guard is not None and any(type(type_) is not TensorType for type_ in types):
-        return None
-    condition = importer.body(test, inner, order, is_test=True)
-    body = importer.body(params["body_jaxpr"], inner, [*places[2], *places[0]], carry_types, guard)
-    results = importer.control(
-        ops.control.while_loop, operands, {"condition": condition, "body": body}
-    )
-    return importer.conformed_all(results, types)
-
-
-def _scan(
-    importer: Importer,
-    params: Mapping[str, Any],
-    args: Sequence[Symbol],
-    types: Sequence[TensorType],
-) -> Sequence[Symbol]:
-    """JAX's operands are constants, carries, what is scanned."""
-    constants, carries = _scan_counts(params)
-    jaxpr = params["jaxpr"]
-    inner = [array_type(variable.aval) for variable in jaxpr.jaxpr.invars]
-    carry_types = inner[constants : constants + carries]
-    started = importer.conformed_all(args[constants : constants + carries], carry_types)
-    operands = [*started, *args[constants + carries :], *args[:constants]]
-    order = [*range(len(args) - constants, len(args)), *range(len(args) - constants)]
-    attrs = {
-        "body": importer.body(jaxpr, [*inner[constants:], *inner[:constants]], order, carry_types),
-        "carries": carries,
-        "scanned": len(args) - constants - carries,
-        "length": params["length"],
-        "reverse": params["reverse"],
-    }
-    results = importer.control(ops.control.scan, operands, attrs)
-    return importer.conformed_all(results, types)
-
-
-def _scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the numbers of constants and carries; since JAX 0.11 trees of operands say them."""
-    if "ft_in" not in params:
-        return params["num_consts"], params["num_carry"]
-    params["ft_out"]  # read: it has the carries and the results of the rounds
-    constants, carries, _ = map(list[Any], params["ft_in"].unpack())
-    return len(constants), len(carries)
-
-
-def _carry_types(jaxpr: Any, constants: int, carries: int) -> list[TensorType]:
-    """Return the types in which a body takes its carries.
-
-    JAX types them by the values before the first round, which it makes strong where only the body
-    does. The results of the loop may be weak where the body takes strong carries.
-    """
-    variables = jaxpr.jaxpr.invars[constants : constants + carries]
-    return [array_type(variable.aval) for variable in variables]
-
-
-CONTROL: dict[str, Control] = {"cond": _cond, "while": _while, "scan": _scan}
-
 
 def _name(jaxpr: Any) -> str:
     info = jaxpr.jaxpr.debug_info
     return (info.func_name if info is not None else "") or "body"
-
-
-_RAW = (
-    *(KeyError, IndexError, AttributeError, AssertionError),
-    *(TypeError, ValueError, NotImplementedError),
-)
-"""The errors of code that meets a primitive with other parameters than it knows."""
 
 
 def _argument(jax: Any, aval: Any) -> Any:

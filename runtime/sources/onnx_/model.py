@@ -1,10 +1,10 @@
 """Safe reading of ONNX models: files, initializers, external data.
 
 The reader trusts no file. It opens the model and regular files below the model's folder, through no
-link, and maps them into memory without reading them. A scan of the wire format replaces the bytes
-of large tensors by marks of their places in the file, and protobuf parses the rest. An array
-exists only after its size has been compared with its data. Nothing is executed or unpickled.
-Sources of the formats: onnx.proto, and "Encoding" of Protocol Buffers.
+link, and maps them into memory without reading them. `scanned` replaces the bytes of large tensors
+by marks of their places in the file, and protobuf parses the rest. An array exists only after its
+size has been compared with its data. Nothing is executed or unpickled.
+Source of the format: onnx.proto.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -32,13 +32,15 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, GraphirError
 from graphir.ops.attributes import FrozenFile
 from graphir.runtime.optional import optional
+from graphir.runtime.sources.onnx_.wire_format import (
+    TYPED_FIELDS,
+    Buffer,
+    Place,
+    scanned,
+    typed,
+    unpacked,
+)
 from graphir.source_text import displayed_path
-
-Buffer: TypeAlias = bytes | FrozenFile
-Place: TypeAlias = tuple[int, int]
-
-LARGE = 4096
-"""The size in bytes from which the data of a tensor stays out of the parsed model."""
 
 DEEPEST = 100
 """The most nested messages, as in protobuf's parsers."""
@@ -48,6 +50,9 @@ _RANK = 64
 
 _LEVELS, _NODES = 32, 50_000
 """The most graphs and functions inside each other, and the most nodes with those of all calls."""
+
+_FIRST_OPSET = 7
+"""The first opset of ai.onnx whose nodes have rows."""
 
 LARGEST = 1 << 24
 """The most elements of an array that an import makes without having read them."""
@@ -62,24 +67,6 @@ _NAMES = """
 """
 DTYPES = {i: DType(name) for i, name in enumerate(_NAMES.split()) if name != "-"}
 """The dtypes by their numbers in TensorProto.DataType; 0 is undefined, and 8 is text."""
-
-_TYPED = {
-    "float_data": np.dtype(np.float32),
-    "double_data": np.dtype(np.float64),
-    "int64_data": np.dtype(np.int64),
-    "uint64_data": np.dtype(np.uint64),
-    "int32_data": np.dtype(np.int32),
-    "string_data": np.dtype(object),
-}
-"""The fields of typed data and the dtypes of their values."""
-
-_FIELDS = {
-    **{dtype: field for field, dtype in _TYPED.items()},
-    np.dtype(np.complex64): "float_data",
-    np.dtype(np.complex128): "double_data",
-    np.dtype(np.uint32): "uint64_data",
-}
-"""The fields of typed data by storage dtype; int32_data has all others."""
 
 
 def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
@@ -105,7 +92,7 @@ def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> Onn
             raise error.within(name) from None
     proto, places = onnx.ModelProto(), dict[bytes, Place]()
     try:
-        proto.ParseFromString(_scanned(data, 0, len(data), proto.DESCRIPTOR, places, DEEPEST))
+        proto.ParseFromString(scanned(data, 0, len(data), proto.DESCRIPTOR, places, DEEPEST))
     except Exception as error:  # each implementation of protobuf has exceptions of its own
         start = f"a file that begins with {bytes(data[:8])!r}"
         raise GraphError(f"not an ONNX model: {error}", got=start, context=(name,)) from None
@@ -183,6 +170,12 @@ class OnnxModel:
             versions[domain] = opset.version
             what = f"version of the operator set {domain or 'ai.onnx'!r}"
             self._require_version(what, opset.version, latest.get(domain) or 2**31 - 1)
+            if not domain and opset.version < _FIRST_OPSET:
+                raise GraphError(
+                    f"opsets before {_FIRST_OPSET} of 'ai.onnx' have another broadcasting",
+                    got=f"opset {opset.version}",
+                    fix=f"onnx.version_converter.convert_version(model, {latest['']})",
+                )
         return versions
 
     def is_defined(self, domain: str) -> bool:
@@ -299,9 +292,9 @@ class OnnxModel:
             count = math.prod(shape)
             data = self._bytes(tensor, -(-count * width // 8), f"{dtype}{list(shape)}")
             if data is None:
-                array = _typed(tensor, dtype, count, width)
+                array = typed(tensor, dtype, count, width)
             elif width < 8:
-                array = _unpacked(data, count, width)
+                array = unpacked(data, count, width)
             else:
                 array = data.view(dtype.storage.newbyteorder("<")).astype(dtype.storage, copy=False)
             if dtype is DType.bool and array.view(np.uint8).max(initial=0) > 1:
@@ -335,7 +328,7 @@ class OnnxModel:
 
     def _bytes(self, tensor: Any, size: int, what: str) -> NDArray[np.uint8] | None:
         """Return the bytes of a tensor, `size` of them; None where it has typed data."""
-        fields = [field for field in (*_TYPED, "raw_data") if len(getattr(tensor, field))]
+        fields = [field for field in (*TYPED_FIELDS, "raw_data") if len(getattr(tensor, field))]
         fields += ["external_data"] * (tensor.data_location == 1 or len(tensor.external_data) > 0)
         fields += ["segment"] * tensor.HasField("segment")
         if len(fields) > 1 or "segment" in fields:
@@ -544,123 +537,3 @@ def _tensors(message: Any) -> Iterator[Any]:
             for part in [value] if hasattr(value, "DESCRIPTOR") else value:
                 is_tensor = field.message_type.name == "TensorProto"
                 yield from (part,) if is_tensor else _tensors(part)
-
-
-# -- typed and packed data
-
-
-def _typed(tensor: Any, dtype: DType, count: int, width: int) -> NDArray[Any]:
-    """Return the flat array of typed data, in the storage dtype or as its bits."""
-    storage = dtype.storage
-    field = _FIELDS.get(storage, "int32_data")
-    is_packed = width in (2, 4)  # int32_data then has bytes, each of several elements
-    size = -(-count * width // 8) if is_packed else count * (1 + dtype.is_complex)
-    data = getattr(tensor, field)
-    if len(data) != size:
-        sizes = [
-            f"{len(getattr(tensor, name))} in {name}"
-            for name in _TYPED
-            if len(getattr(tensor, name))
-        ]
-        raise GraphError(
-            f"{dtype}{list(tensor.dims)} has {size} values in {field}",
-            got=sizes[0] if sizes else "no data",
-        )
-    values = np.array(data, _TYPED[field])
-    if dtype.is_complex or values.dtype == storage:
-        return values.view(storage)
-    low, high = -(1 << width - 1), (1 << max(width, 8 if is_packed else 0)) - 1
-    if dtype.is_integer and not is_packed:
-        low, high = int(dtype.min), int(dtype.max)
-    for value in (values.min(initial=0), values.max(initial=0)):
-        if not low <= value <= high:
-            raise GraphError(f"{field} of {dtype} is from {low} to {high}", got=str(value))
-    bits = values.astype(f"u{storage.itemsize}")
-    return _unpacked(bits, count, width) if is_packed else bits
-
-
-_CHUNK = 1 << 18
-"""The number of elements unpacked at a time; it fills whole bytes at each width."""
-
-
-def _unpacked(data: NDArray[np.uint8], count: int, width: int) -> NDArray[np.uint8]:
-    """Return elements of 2, 4 or 6 bits, the first in the low bits, as a byte each."""
-    result = np.empty(count, np.uint8)
-    for first in range(0, count, _CHUNK):
-        size = min(_CHUNK, count - first)
-        chunk = data[first * width // 8 : (first + size) * width // 8 + 1]
-        bits = np.unpackbits(chunk, count=size * width, bitorder="little").reshape(size, width)
-        result[first : first + size] = np.packbits(bits, axis=1, bitorder="little")[:, 0]
-    return result
-
-
-# -- the wire format
-
-
-def _scanned(
-    data: Buffer, at: int, end: int, descriptor: Any, places: dict[bytes, Place], depth: int
-) -> bytes:
-    """Return a message with marks in place of the bytes of large tensors, and add their `places`.
-
-    A mark is 32 bytes that nobody can foresee, so no tensor of the file has them as its own data.
-    All other fields stay as they are.
-    """
-    if not depth:
-        raise ValueError("messages are nested too deeply")
-    parts: list[bytes] = []
-    while at < end:
-        start = at
-        tag, at = _varint(data, at, end)
-        length, wire = 0, tag & 7
-        if wire == _LENGTH:
-            length, at = _varint(data, at, end)
-        elif wire == 0:
-            _, at = _varint(data, at, end)
-        else:
-            length = {1: 8, 5: 4}.get(wire, end)
-        first, at = at, at + length
-        if at > end:
-            raise ValueError(f"the field at byte {start} does not end")
-        field = descriptor.fields_by_number.get(tag >> 3)
-        if wire != _LENGTH or length < LARGE or field is None:
-            parts.append(data[start:at])
-        elif field.name == "raw_data":
-            mark = os.urandom(32)
-            places[mark] = first, length
-            parts.append(_field(tag >> 3, mark))
-        elif field.message_type is None:
-            parts.append(data[start:at])
-        else:
-            inner = _scanned(data, first, at, field.message_type, places, depth - 1)
-            parts.append(_field(tag >> 3, inner))
-    return b"".join(parts)
-
-
-_LENGTH = 2
-"""The wire type of fields with a length."""
-
-
-def _varint(data: Buffer, at: int, end: int) -> Place:
-    """Return the varint at a place, and the place after it."""
-    result = shift = 0
-    while at < end and shift < 64:
-        byte = data[at]
-        result |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return result, at
-    raise ValueError(f"the number at byte {at} does not end")
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Return a field with a length."""
-    return _number(number << 3 | _LENGTH) + _number(len(content)) + content
-
-
-def _number(value: int) -> bytes:
-    """Return a number as a varint."""
-    result = bytearray()
-    while value > 127:
-        result.append(value & 127 | 128)
-        value >>= 7
-    return bytes((*result, value))

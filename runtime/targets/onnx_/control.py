@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from graphir import DType, Graph, GraphError, Symbol, TensorType
 from graphir.ops.dims import Size
-from graphir.runtime.sources.onnx_.calls import BoundNode
+from graphir.runtime.sources.onnx_.bound_node import BoundNode
 from graphir.runtime.targets.emission import lacking
 from graphir.runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype, passing_dtype
 from graphir.runtime.targets.onnx_.functions import compared

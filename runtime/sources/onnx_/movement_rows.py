@@ -12,9 +12,9 @@ from graphir import DType, Graph, Symbol, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
 from graphir.runtime.sources.onnx_.model import LARGEST
-from graphir.runtime.sources.onnx_.rows import NodeCall, axis_of, matrix_shape, row
-from graphir.runtime.sources.onnx_.static import positions
-from graphir.runtime.sources.scattering import flat_scatter
+from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, matrix_shape, row
+from graphir.runtime.sources.onnx_.static_values import positions
+from graphir.runtime.sources.rows import flat_scatter
 
 # -- creation
 
@@ -125,9 +125,7 @@ def _expand(e: NodeCall, x: Any, shape: Any) -> Any:
 
 
 @row("Tile")
-def _tile(e: NodeCall, x: Any, repeats: Any, axis: Any = None) -> Any:
-    if axis is not None:  # before opset 6
-        return None
+def _tile(e: NodeCall, x: Any, repeats: Any) -> Any:
     return e(ops.tile, x, repeats=e.ints(repeats)) if x.rank else x
 
 
@@ -225,7 +223,7 @@ def _pad(
     e: NodeCall, x: Any, pads: Any = None, value: Any = None, axes: Any = None, **attrs: Any
 ) -> Any:
     mode = attrs.get("mode", "constant")
-    sizes = e.ints(attrs.get("paddings", pads))
+    sizes = e.ints(pads)
     number: Any = e.ints(value)[0] if isinstance(value, Symbol) else value or 0.0
     places = [axis_of(axis, x.rank) for axis in e.ints(axes)] or [*range(x.rank)]
     padding, half = [(0, 0)] * x.rank, len(sizes) // 2
@@ -290,7 +288,7 @@ def _gather(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
 
 @row("GatherElements")
 def _gather_elements(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
-    return e.along(x, places, axis_of(axis, x.rank))
+    return e.take(x, places, axis_of(axis, x.rank))
 
 
 @row("GatherND")

@@ -6,28 +6,26 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from heapq import heappop, heappush
 from importlib import import_module
 from math import inf
 from typing import Any
 
 import numpy as np
+from graphir.runtime.sources.onnx_.wire_format import LARGE
 
 from graphir import DType, ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
 from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.library_calls import LibraryCall
 from graphir.runtime.sources.onnx_.model import (
-    LARGE,
     OnnxModel,
-    described,
     domain_of,
     graphs_of,
     text_of,
 )
+from graphir.runtime.sources.onnx_.nodes import result_names
 from graphir.runtime.sources.onnx_.wide_nodes import (
     RANDOM,
     WideNode,
@@ -435,100 +433,3 @@ def _form(schema: Any) -> Any:
         if name != "consumed_inputs"
     }
     return attributes, [each.name for each in schema.inputs], len(schema.outputs)
-
-
-def text_of_points(points: Any) -> tuple[Any, ...]:
-    """Return the text of the numbers of its characters, which are the last axis."""
-    size = points.shape[-1]
-    if not points.size:
-        return (np.full(points.shape[:-1], "", object),)
-    if points.max() > sys.maxunicode:
-        raise ExecutionError("the number of a character is too large", got=str(points.max()))
-    return (np.ascontiguousarray(points).view(f"U{size}")[..., 0].astype(object),)
-
-
-def points_of_text(text: Any) -> tuple[Any, ...]:
-    """Return the numbers of the characters of text, on a last axis."""
-    return (np.asarray(text, "U")[..., None].view(np.uint32),)
-
-
-def outer_names(graphs: Iterable[Any]) -> list[str]:
-    """Return the names of the values that graphs use from outside, in the order of their use."""
-    names: dict[str, None] = {}
-    for graph in graphs:
-        inner = {x.name for x in (*graph.input, *graph.initializer)}
-        inner |= {x.values.name for x in graph.sparse_initializer}
-        for node in graph.node:
-            used = [*node.input, *outer_names(graphs_of(node))]
-            names.update(dict.fromkeys(name for name in used if name and name not in inner))
-            inner.update(node.output)
-        names.update(dict.fromkeys(x.name for x in graph.output if x.name not in inner))
-    return [*names]
-
-
-def result_names(node: Any) -> Sequence[str]:
-    """Return the names of the results of a node that have one."""
-    return [name for name in node.output if name]
-
-
-def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tuple[int, Any]]:
-    """Return nodes with their places from 1 on, each after the nodes whose results it uses.
-
-    The order stays where it can. `is_known` answers for the values from outside, which a later node
-    does not make. Raises GraphError, with a node, for nodes that form a cycle.
-    """
-    order = [*enumerate(nodes, 1)]
-    if _are_in_order(nodes, is_known):
-        return order
-    makers = {name: i for i, node in reversed([*enumerate(nodes)]) for name in node.output if name}
-    needs = [
-        {
-            makers[name]
-            for name in (*node.input, *outer_names(graphs_of(node)))
-            if name in makers and (makers[name] < i or not is_known(text_of(name)))
-        }
-        for i, node in enumerate(nodes)
-    ]
-    ready, users = [], [list[int]() for _ in nodes]
-    counts = [len(each) for each in needs]
-    for i, each in enumerate(needs):
-        for maker in each:
-            users[maker].append(i)
-        if not each:
-            ready.append(i)
-    order = []
-    while ready:  # a heap: the first node that can come next
-        i = heappop(ready)
-        order.append((i + 1, nodes[i]))
-        for user in users[i]:
-            counts[user] -= 1
-            if not counts[user]:
-                heappush(ready, user)
-    if len(order) < len(nodes):
-        _refuse_cycle(nodes, needs, {i for i, count in enumerate(counts) if count})
-    return order
-
-
-def _are_in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> bool:
-    """Whether each node uses values from outside, and results of nodes before it, alone."""
-    results = set[str]()
-    for node in nodes:
-        names = [name for name in node.input if name and name not in results]
-        if node.attribute and (graphs := [*graphs_of(node)]):
-            names += [name for name in outer_names(graphs) if name not in results]
-        if not all(is_known(text_of(name)) for name in names):
-            return False
-        results.update(node.output)
-    return True
-
-
-def _refuse_cycle(nodes: Sequence[Any], needs: Sequence[set[int]], stuck: set[int]) -> None:
-    """Raise the GraphError of a cycle among the nodes that never have all their operands."""
-    path, i = list[int](), min(stuck)
-    while i not in path:
-        path.append(i)
-        i = min(needs[i] & stuck)
-    cycle = path[path.index(i) :][::-1]
-    texts = [described(nodes[i], i + 1) for i in (*cycle, cycle[0])]
-    text = " -> ".join([*texts[:4], "..."] if len(texts) > 5 else texts)
-    raise GraphError("the nodes form a cycle", got=text, context=(texts[0],))

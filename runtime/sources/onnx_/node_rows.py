@@ -1,9 +1,9 @@
-"""The ops of ONNX in terms of graphir's: a row for each, and what all rows use.
+"""The ops of ONNX in terms of graphir's: a row for each (see graphir.runtime.sources.rows).
 
 A row takes the inputs of the node, None for absent ones, and its attributes as keywords, with the
-defaults of the op's schema. It returns the results. It returns None for a node that it does not
-cover: such a node is imported by the function body of its schema, or becomes the op `call`, as do
-all ops without a row. Source: Operators.md and Changelog.md of ONNX 1.23.
+defaults of the op's schema. An op without a row is imported by the function body of its schema, if
+it has one, before it becomes a call. Source: Operators.md, Operators-ml.md and Changelog.md of ONNX
+1.23, from opset 7 on.
 """
 
 from __future__ import annotations
@@ -11,56 +11,54 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from math import inf
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, Graph, GraphError, Op, Origin, Symbol, TensorType, ops
+from graphir import DType, GraphError, Op, Symbol, TensorType, ops
 from graphir.location import INTERMEDIATE
 from graphir.ops.dims import Size
-from graphir.runtime.sources.onnx_.static import StaticValues, positions
-from graphir.runtime.sources.products import product_layout
+from graphir.runtime.sources.onnx_.static_values import positions
+from graphir.runtime.sources.rows import (
+    Attribute,
+    Emitted,
+    OpRows,
+    RowCall,
+    product_layout,
+)
+
+if TYPE_CHECKING:
+    from graphir.runtime.sources.onnx_.source import OnnxImporter
 
 
-class NodeCall:
-    """A node of a model: the name of its op, the version of the op, and the types of its results.
+class NodeCall(RowCall):
+    """A node of a model, with the version of its op: the opset in which this form appeared.
 
-    `version` is the opset in which this form of the op appeared. A type is None where ONNX infers
-    no dtype or no rank. `outer` is the op whose function has the node, or "", and `by_pass` the
-    exporter's pass that has added the node, or "".
+    `importer` adds the graphs that are among the attributes, `outer` is the op whose function has
+    the node, or "", and `by_pass` the exporter's pass that has added the node, or "".
     """
 
-    def __init__(self, graph: Graph, static: StaticValues, op: str, version: int) -> None:
-        self.graph, self.static, self.op, self.version = graph, static, op, version
-        self.types: Sequence[TensorType | None] = ()
-        self.outer = self.by_pass = ""
+    types: Sequence[TensorType | None]
 
-    @property
-    def type(self) -> TensorType:
-        """The type of the first result; GraphError where it is unknown."""
-        if self.types[0] is None:
-            raise GraphError(f"the type of {self.op} is unknown")
-        return self.types[0]
+    def __init__(self, importer: OnnxImporter, op: str, version: int, by_pass: str = "") -> None:
+        super().__init__(importer.graph, op, ())
+        self.importer, self.version, self.by_pass = importer, version, by_pass
+        self.static, self.outer = importer.static, importer.outer_op
 
-    def __call__(self, op: Op, *operands: Any, **attrs: Any) -> Symbol:
+    def __call__(self, op: Op, *operands: Symbol | complex, **attrs: Attribute) -> Symbol:
         """Add an op on symbols and Python numbers, which take the dtype of the first symbol."""
         like = next(x for x in operands if isinstance(x, Symbol))
         args = [x if isinstance(x, Symbol) else self.number(x, like) for x in operands]
         return self.graph.emit(op, tuple(args), attrs)
 
-    def number(self, value: Any, like: Symbol) -> Symbol:
+    def number(self, value: complex, like: Symbol) -> Symbol:
         """Return a 0-d constant of the dtype of `like`, to which the number is rounded."""
         array = np.asarray(value).astype(like.dtype.storage)
         return self.graph.constant_of((like.dtype, array))
 
     def cast(self, x: Symbol, dtype: DType, operand: str = INTERMEDIATE) -> Symbol:
         """Return a symbol in a dtype, for a conversion that the op itself makes."""
-        if x.dtype is dtype:
-            return x
-        result = self.graph.emit(ops.cast, (x,), {"to": dtype})
-        rule, op = self.graph.rules.name, f"onnx.{self.outer or self.op}"
-        result.source = (Origin(operand, op, result.location, rule, x.dtype, dtype),)
-        return result
+        return self.graph.cast_for(x, dtype, operand, f"onnx.{self.outer or self.name}")
 
     def ints(self, x: Symbol | Sequence[int] | None) -> list[Any]:
         """Return the values of an attribute, or of an input; GraphError if they are unknown."""
@@ -68,41 +66,19 @@ class NodeCall:
             return [*(x or ())]
         value = self.static.of(x)
         if value is None:
-            raise GraphError(f"the values of an input of {self.op} are unknown", got=str(x.type))
+            raise GraphError(f"the values of an input of {self.name} are unknown", got=str(x.type))
         flat: list[Any] = value.ravel().tolist()
         return flat
 
-    def shaped(self, x: Symbol, shape: Sequence[Size]) -> Symbol:
-        """Return a symbol reshaped."""
-        return x if x.shape == tuple(shape) else self(ops.reshape, x, shape=tuple(shape))
-
-    def spread(self, x: Symbol, shape: Sequence[Size]) -> Symbol:
-        """Return a symbol broadcast to a shape."""
-        return x if x.shape == tuple(shape) else self(ops.broadcast_to, x, shape=tuple(shape))
-
-    def cut(self, x: Symbol, axis: int, start: Size, stop: Size, step: int = 1) -> Symbol:
-        """Return the slice of a symbol along an axis."""
-        limits: tuple[list[Any], ...] = [0] * x.rank, [*x.shape], [1] * x.rank
-        for limit, number in zip(limits, (start, stop, step), strict=True):
-            limit[axis] = number
-        first, last, by = limits
-        return self(ops.slice, x, start=first, stop=last, step=by)
-
-    def along(self, x: Symbol, places: Symbol, axis: int) -> Symbol:
+    def take(self, x: Symbol, places: Symbol, axis: int) -> Symbol:
         """Return the elements at places along an axis; other axes may be longer than the places."""
         for i, (whole, size) in enumerate(zip(x.shape, places.shape, strict=True)):
             x = x if i == axis or whole == size else self.cut(x, i, 0, size)
         return self(ops.take_along, x, places, axis=axis)
 
-    def constant(self, array: Any) -> Symbol:
-        """Return the constant of an array."""
-        array = np.asarray(array)
-        return self.graph.constant_of((DType.from_numpy(array.dtype), array))
-
     def line(self, size: int, axis: int, rank: int) -> Symbol:
         """Return the constant 0, 1, ... of a rank, along an axis."""
-        shape = [size if i == axis else 1 for i in range(rank)]
-        return self.constant(positions(size).reshape(shape))
+        return self.along(self.constant(positions(size)), axis, rank)
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -111,8 +87,6 @@ def axis_of(axis: int, rank: int) -> int:
         raise GraphError(f"an axis is from {-rank} to {rank - 1}", got=str(axis))
     return axis % rank
 
-
-Row: TypeAlias = Callable[..., Any]
 
 _PLAIN = """
     Abs=abs Acos=acos Acosh=acosh Asin=asin Asinh=asinh Atan=atan Atanh=atanh Ceil=ceil Cos=cos
@@ -125,35 +99,8 @@ _PLAIN = """
     MatMul=matmul Where=where
 """
 
-
-def _plain(op: Op, e: NodeCall, *args: Any, axis: int | None = None, **_: Any) -> Any:
-    """An op on the node's inputs; before opset 7 the second one may align at an axis."""
-    if len(args) == 2 and e.version < 7:
-        args = args[0], _aligned(e, *args, axis)
-    return e(op, *args)
-
-
-def _aligned(e: NodeCall, x: Symbol, y: Symbol, axis: int | None) -> Symbol:
-    if axis is None or axis == -1 or not y.rank:
-        return y
-    return e.shaped(y, (*y.shape, *[1] * (x.rank - axis - y.rank)))
-
-
-ROWS: dict[str, Row] = {
-    name: partial(_plain, ops.find(op))
-    for name, _, op in (each.partition("=") for each in _PLAIN.split())
-}
-"""The rows, by the names of ops."""
-
-
-def row(*names: str) -> Callable[[Row], Row]:
-    """Decorator: make a function the row of ops."""
-
-    def register(function: Row) -> Row:
-        ROWS.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+ROWS = OpRows(_PLAIN)
+row = ROWS.row
 
 
 # -- elementwise
@@ -165,16 +112,13 @@ def _identity(e: NodeCall, x: Any) -> Any:
 
 
 @row("Div")
-def _div(e: NodeCall, x: Any, y: Any, axis: int | None = None, **_: Any) -> Any:
+def _div(e: NodeCall, x: Symbol, y: Symbol) -> Emitted:
     """Integers divide towards 0."""
-    y = _aligned(e, x, y, axis) if e.version < 7 else y
     if not x.dtype.is_integer:
         return e(ops.divide, x, y)
     sizes = [e.static.of(operand) for operand in (x, y)]
-    positive = all(value is not None and _is_natural(value) for value in sizes)
-    if x.dtype.family == "int" and not positive:
-        x = e(ops.subtract, x, e(ops.fmod, x, y))
-    return e(ops.floor_divide, x, y)
+    are_natural = all(value is not None and _is_natural(value) for value in sizes)
+    return e.divide_integers(x, y, are_natural or x.dtype.family != "int")
 
 
 def _is_natural(value: Any) -> bool:
@@ -188,16 +132,15 @@ def _mod(e: NodeCall, x: Any, y: Any, fmod: int) -> Any:
 
 
 @row("Pow")
-def _pow(e: NodeCall, x: Any, y: Any, axis: int | None = None, **_: Any) -> Any:
+def _pow(e: NodeCall, x: Symbol, y: Symbol) -> Emitted:
     """The result has the dtype of the base."""
-    y = _aligned(e, x, y, axis) if e.version < 7 else y
     if x.dtype is y.dtype or x.dtype.is_float:
         return e(ops.pow, x, e.cast(y, x.dtype))
     wide = DType.float64 if y.dtype.is_float else DType.int64
     return e.cast(e(ops.pow, e.cast(x, wide), e.cast(y, wide)), x.dtype)
 
 
-def _folded(op: Op, e: NodeCall, *args: Any, **_: Any) -> Any:
+def _folded(op: Op, e: NodeCall, *args: Any) -> Any:
     return reduce(partial(e, op), args)
 
 
@@ -206,7 +149,7 @@ ROWS["Sum"] = partial(_folded, ops.add)
 
 
 @row("Mean")
-def _mean_of(e: NodeCall, *args: Any, **_: Any) -> Any:
+def _mean_of(e: NodeCall, *args: Any) -> Any:
     return e(ops.divide, _folded(ops.add, e, *args), float(len(args)))
 
 
@@ -222,8 +165,6 @@ def _clip(e: NodeCall, x: Any, low: Any = None, high: Any = None, **bounds: Any)
 def _dropout(e: NodeCall, x: Any, share: Any = None, training: Any = None, **attrs: Any) -> Any:
     rate = share if share is None else e.static.of(share)
     is_training = False if training is None else e.static.of(training)
-    if e.version < 7 and not attrs.get("is_test"):
-        return None
     if is_training is None or (is_training and (rate is None or rate.item())):
         return None
     mask = DType.bool if e.version > 9 else x.dtype
@@ -231,29 +172,27 @@ def _dropout(e: NodeCall, x: Any, share: Any = None, training: Any = None, **att
 
 
 @row("LeakyRelu")
-def _leaky_relu(e: NodeCall, x: Any, alpha: float, **_: Any) -> Any:
+def _leaky_relu(e: NodeCall, x: Any, alpha: float) -> Any:
     return e(ops.where, e(ops.less, x, 0), e(ops.multiply, x, alpha), x)
 
 
 @row("PRelu")
-def _prelu(e: NodeCall, x: Any, slope: Any, **_: Any) -> Any:
-    if e.version < 7 and slope.rank == 1 and x.rank > 1:
-        slope = e.shaped(slope, (*slope.shape, *[1] * (x.rank - 2)))
+def _prelu(e: NodeCall, x: Any, slope: Any) -> Any:
     return e(ops.where, e(ops.less, x, 0), e(ops.multiply, x, slope), x)
 
 
 @row("Elu")
-def _elu(e: NodeCall, x: Any, alpha: float, **_: Any) -> Any:
+def _elu(e: NodeCall, x: Any, alpha: float) -> Any:
     return e(ops.where, e(ops.less, x, 0), e(ops.multiply, e(ops.expm1, x), alpha), x)
 
 
 @row("Selu")
-def _selu(e: NodeCall, x: Any, alpha: float, gamma: float, **_: Any) -> Any:
+def _selu(e: NodeCall, x: Any, alpha: float, gamma: float) -> Any:
     return e(ops.multiply, _elu(e, x, alpha), gamma)
 
 
 @row("HardSigmoid")
-def _hard_sigmoid(e: NodeCall, x: Any, alpha: float, beta: float, **_: Any) -> Any:
+def _hard_sigmoid(e: NodeCall, x: Any, alpha: float, beta: float) -> Any:
     line = e(ops.add, e(ops.multiply, x, alpha), beta)
     return e(ops.clip, line, 0, 1)
 
@@ -285,10 +224,13 @@ def _axes(e: NodeCall, x: Symbol, axes: Any, keepdims: int, noop: int) -> dict[s
     return {"axis": places, "keepdims": bool(keepdims)}
 
 
+Step: TypeAlias = Callable[[NodeCall, Symbol], Symbol]
+
+
 def _reduction(
     op: Op,
-    before: Row | None,
-    after: Row | None,
+    before: Step | None,
+    after: Step | None,
     e: NodeCall,
     x: Any,
     axes: Any = None,
@@ -445,7 +387,7 @@ def _top_k(e: NodeCall, x: Any, k: Any, *, axis: int, largest: int = 1, **_: Any
     axis = axis_of(axis, x.rank)
     order = e(ops.argsort, x, axis=axis, descending=bool(largest), dtype=DType.int64)
     order = e.cut(order, axis, 0, count)
-    return [e.along(x, order, axis), order]
+    return [e.take(x, order, axis), order]
 
 
 # -- contractions
@@ -462,7 +404,6 @@ def _gemm(
     beta: float,
     transA: int,  # noqa: N803 -- names of ONNX
     transB: int,  # noqa: N803
-    **_: Any,
 ) -> Any:
     a = e(ops.transpose, a) if transA else a
     b = e(ops.transpose, b) if transB else b
@@ -494,7 +435,7 @@ def _batch_normalization(
     training_mode: int = 0,
     **attrs: Any,
 ) -> Any:
-    if e.version < 9 and (not attrs.get("spatial", 1) or (e.version < 7 and not attrs["is_test"])):
+    if not attrs.get("spatial", 1):  # before opset 9
         return None
     running: list[Symbol] = []
     if training_mode:
@@ -517,9 +458,7 @@ def _batch_normalization(
 
 
 @row("InstanceNormalization")
-def _instance_normalization(
-    e: NodeCall, x: Any, scale: Any, shift: Any, epsilon: float, **_: Any
-) -> Any:
+def _instance_normalization(e: NodeCall, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     normal = _standardized(e, x, 2, epsilon)[0]
     return _by_channel(e, normal, scale, shift)
 
@@ -588,9 +527,77 @@ def _lp_normalization(e: NodeCall, x: Any, axis: int, p: int) -> Any:
     )
 
 
-def _global_pool(op: Op, e: NodeCall, x: Any, **_: Any) -> Any:
+def _global_pool(op: Op, e: NodeCall, x: Any) -> Any:
     return e(op, x, axis=tuple(range(2, x.rank)), keepdims=True)
 
 
 ROWS["GlobalAveragePool"] = partial(_global_pool, ops.mean)
 ROWS["GlobalMaxPool"] = partial(_global_pool, ops.max)
+
+
+# -- the operator set ai.onnx.ml, which onnxruntime computes in float32, whatever the input
+
+
+def _floats(e: NodeCall, values: Sequence[float]) -> Symbol:
+    return e.constant(np.array(values, np.float32))
+
+
+@row("Scaler")
+def _scaler(e: NodeCall, x: Any, offset: Sequence[float], scale: Sequence[float]) -> Any:
+    centered = e(ops.subtract, e.cast(x, DType.float32), _floats(e, offset))
+    return e(ops.multiply, centered, _floats(e, scale))
+
+
+@row("Normalizer")
+def _normalizer(e: NodeCall, x: Any, norm: str) -> Any:
+    x = e.cast(x, DType.float32)
+    size = e(ops.multiply, x, x) if norm == "L2" else e(ops.abs, x)
+    if norm == "MAX" or x.rank != 2:
+        return None
+    total = e(ops.sum, size, axis=1, keepdims=True)
+    total = e(ops.sqrt, total) if norm == "L2" else total
+    return e(ops.divide, x, e(ops.maximum, total, 1e-30))
+
+
+@row("Imputer")
+def _imputer(e: NodeCall, x: Any, **attrs: Any) -> Any:
+    kind = "float" if x.dtype.is_float else "int64"
+    values, missing = attrs.get(f"imputed_value_{kind}s"), attrs.get(f"replaced_value_{kind}", 0)
+    if not values:
+        return None
+    is_missing = e(ops.is_nan, x) if missing != missing else e(ops.equal, x, missing)
+    imputed = e.constant(np.array(values, x.dtype.storage))
+    return e(ops.where, is_missing, e.spread(imputed, x.shape), x)
+
+
+@row("Binarizer")
+def _binarizer(e: NodeCall, x: Any, threshold: float) -> Any:
+    return e.cast(e(ops.greater, x, threshold), x.dtype)
+
+
+@row("ArrayFeatureExtractor")
+def _array_feature_extractor(e: NodeCall, x: Any, places: Any) -> Any:
+    columns = e(ops.gather, x, e.shaped(places, (places.size,)), axis=x.rank - 1)
+    return columns if x.rank > 1 else e.shaped(columns, (1, places.size))
+
+
+@row("LinearRegressor")
+def _linear_regressor(
+    e: NodeCall,
+    x: Any,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] = (),
+    targets: int = 1,
+    post_transform: str = "NONE",
+) -> Any:
+    if post_transform != "NONE" or x.rank != 2:
+        return None
+    weights = np.array(coefficients, np.float32).reshape(targets, -1).T
+    score = e(ops.matmul, e.cast(x, DType.float32), e.constant(weights))
+    return e(ops.add, score, _floats(e, intercepts)) if intercepts else score
+
+
+@row("ZipMap")
+def _zip_map(e: NodeCall, x: Any, **_: Any) -> Any:
+    """The array itself: the graph has no maps."""
+    return x

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Symbol, TensorType, ops
-from graphir.runtime.sources.onnx_.rows import NodeCall, axis_of
+from graphir.runtime.sources.onnx_.node_rows import ROWS, NodeCall, axis_of
+from graphir.runtime.sources.rows import Emitted
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.onnx_.source import OnnxImporter
-
-Control: TypeAlias = Callable[
-    ["OnnxImporter", NodeCall, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"
-]
 
 _COUNT = TensorType(DType.int64)
 LIMIT = "\0limit"
 """The name of the trip count among the values from outside, which no value of a model has."""
 
 
-def _if(
-    importer: OnnxImporter, e: NodeCall, args: Sequence[Any], attrs: Mapping[str, Any]
-) -> Sequence[Any] | None:
+def _if(e: NodeCall, test: Symbol, *, else_branch: Any, then_branch: Any) -> Emitted:
     """The branch that runs, where the condition is known; else both."""
-    graphs = attrs["else_branch"], attrs["then_branch"]
-    test = e.shaped(args[0], ())
+    importer, graphs = e.importer, (else_branch, then_branch)
+    test = e.shaped(test, ())
     value = e.static.of(test)
     if value is not None:
         return importer.inlined(graphs[int(value)])
@@ -38,11 +33,10 @@ def _if(
 
 
 def _loop(
-    importer: OnnxImporter, e: NodeCall, args: Sequence[Any], attrs: Mapping[str, Any]
-) -> Sequence[Any] | None:
+    e: NodeCall, trips: Symbol | None, test: Symbol | None, *carried: Symbol, body: Any
+) -> Emitted:
     """A scan where the condition stays true; a while loop where no result is stacked."""
-    trips, test, *carried = args
-    body = attrs["body"]
+    importer = e.importer
     trips = None if trips is None else e.shaped(trips, ())
     stacked = len(body.output) - 1 - len(carried)
     start = e.number(0, importer.constant(0, DType.int64))
@@ -99,17 +93,24 @@ def _next(importer: OnnxImporter, count: Symbol) -> Symbol:
 
 
 def _scan(
-    importer: OnnxImporter, e: NodeCall, args: Sequence[Any], attrs: Mapping[str, Any]
-) -> Sequence[Any] | None:
+    e: NodeCall,
+    *args: Symbol,
+    body: Any,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] = (),
+    scan_input_directions: Sequence[int] = (),
+    scan_output_axes: Sequence[int] = (),
+    scan_output_directions: Sequence[int] = (),
+) -> Emitted:
     if e.version < 9:
         return None
-    body, count = attrs["body"], attrs["num_scan_inputs"]
+    importer, count = e.importer, num_scan_inputs
     carried, scanned = args[:-count], args[-count:]
     stacked = len(body.output) - len(carried)
     entering = zip(
         scanned,
-        attrs.get("scan_input_axes") or [0] * count,
-        attrs.get("scan_input_directions") or [0] * count,
+        scan_input_axes or [0] * count,
+        scan_input_directions or [0] * count,
         strict=True,
     )
     rows = [_turned(e, _moved_axis(e, x, axis, 0), reverse) for x, axis, reverse in entering]
@@ -120,8 +121,8 @@ def _scan(
     results = importer.control(ops.control.scan, [*carried, *rows, *outer.values()], settings)
     leaving = zip(
         results[len(carried) :],
-        attrs.get("scan_output_axes") or [0] * stacked,
-        attrs.get("scan_output_directions") or [0] * stacked,
+        scan_output_axes or [0] * stacked,
+        scan_output_directions or [0] * stacked,
         strict=True,
     )
     wholes = [_moved_axis(e, _turned(e, y, reverse), 0, axis) for y, axis, reverse in leaving]
@@ -139,5 +140,7 @@ def _moved_axis(e: NodeCall, x: Symbol, source: int, target: int) -> Symbol:
     return x if source == target else e(ops.permute, x, dims=order)
 
 
-CONTROL: dict[str, Control] = {"If": _if, "Loop": _loop, "Scan": _scan}
-"""The functions of the ops with graphs among their attributes."""
+SUBGRAPHS = {"If": _if, "Loop": _loop, "Scan": _scan}
+"""The rows of the ops with graphs among their attributes."""
+
+ROWS.update(SUBGRAPHS)

@@ -1,66 +1,81 @@
 """The ops of ATen in terms of graphir's: a row for each, by the name without overload.
 
-A row takes the arguments of the op's schema, with symbols for tensors, and returns the results. It
-returns None for arguments that it does not cover: such an op is decomposed by PyTorch, or becomes
-the op `call`, as do all ops without a row. Source: native_functions.yaml of PyTorch 2.13.
+A row takes the arguments of the op's schema, with symbols for tensors (see
+graphir.runtime.sources.rows). PyTorch decomposes an op without a row before the op becomes a call.
+Source: native_functions.yaml of PyTorch 2.13.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from graphir import DType, Graph, Op, Origin, Symbol, TensorType, ops
+from graphir import DType, Graph, Op, Symbol, ops
 from graphir.location import LEGALIZE
 from graphir.promotion.scalars import round_scalar
-from graphir.runtime.sources.products import product_layout
+from graphir.runtime.sources.rows import OpRows, RowCall, product_layout
+from graphir.runtime.sources.torch_.decompositions import name_of
+from graphir.runtime.sources.torch_.tensors import Tensor, Torch, tensors_in, type_of
 
 HALVES = (DType.float16, DType.bfloat16)
 """The dtypes whose elements PyTorch's kernels compute with in float32, the "opmath" dtype."""
 
 
-class RowCall:
-    """A call of an op: its name and overload, and the types of its results.
+class AtenRun(NamedTuple):
+    """An op of ATen that has run: its arguments as symbols and as tensors, and its results."""
 
-    `cast` returns a symbol in a dtype, for a conversion that the op itself makes. `vectors` returns
-    where the kernel computes elements in vectors, which are `wide` if it is compiled for AVX512:
-    everywhere, nowhere, or a mask. `results` are the tensors of the run, and `onednn` returns
-    whether oneDNN computes convolutions of their dtype, or elementwise functions of the operands.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        name: tuple[str, str],
-        types: Sequence[TensorType],
-        cast: Callable[[Symbol, DType], Symbol],
-        results: Sequence[Any],
-        vectors: Callable[[bool], Any],
-        onednn: Callable[[bool], bool],
-    ) -> None:
-        self.graph, self.types, self.cast, self.vectors = graph, types, cast, vectors
-        self.results, self.onednn = results, onednn
-        self.name, self.overload = name
+    torch: Torch
+    op: Torch
+    operands: tuple[Sequence[Any], Mapping[str, Any]]
+    real: tuple[Sequence[Any], Mapping[str, Any]]
+    results: Sequence[Tensor]
 
     @property
-    def type(self) -> TensorType:
-        """The type of the first result."""
-        return self.types[0]
+    def tensors(self) -> list[Tensor]:
+        """The tensors among the arguments."""
+        return tensors_in(self.torch, self.real)
+
+
+class AtenCall(RowCall):
+    """A call of an op of ATen. `convert` returns a symbol in a dtype, with an origin in the op."""
+
+    def __init__(
+        self, graph: Graph, run: AtenRun, convert: Callable[[Symbol, DType, str], Symbol]
+    ) -> None:
+        super().__init__(graph, name_of(run.op), [type_of(x) for x in run.results])
+        self.overload: str = run.op._overloadname
+        self._run, self._convert = run, convert
 
     def __call__(self, op: Op, *operands: Any, **attrs: Any) -> Symbol:
         """Add an op on symbols and Python numbers to the graph."""
         return self.graph.apply(op, operands, attrs)
 
-    def shaped(self, x: Symbol, shape: Sequence[Any]) -> Symbol:
-        """Return a symbol reshaped."""
-        return x if x.shape == tuple(shape) else self(ops.reshape, x, shape=tuple(shape))
+    def cast(self, x: Symbol, to: DType) -> Symbol:
+        """Return a symbol in a dtype, for a conversion that the op itself makes."""
+        return self._convert(x, to, f"torch.{self.name}")
 
-    def spread(self, x: Symbol, shape: Sequence[Any]) -> Symbol:
-        """Return a symbol broadcast to a shape."""
-        return x if x.shape == tuple(shape) else self(ops.broadcast_to, x, shape=tuple(shape))
+    @property
+    def results(self) -> Sequence[Tensor]:
+        """The tensors of the run."""
+        return self._run.results
+
+    def vectors(self, wide: bool) -> bool | NDArray[np.bool_]:
+        """Return where the kernel computes in vectors, `wide` if it is compiled for AVX512.
+
+        That is everywhere, nowhere, or a mask.
+        """
+        has_avx512 = wide and self._run.torch.backends.cpu.get_cpu_capability() == "AVX512"
+        return vector_places(self.results[0], self._run.tensors, 512 if has_avx512 else 256)
+
+    def onednn(self, is_elementwise: bool) -> bool:
+        """Return whether oneDNN computes convolutions, or elementwise functions of the operands."""
+        operands = self._run.tensors if is_elementwise else ()
+        are_dense = all(x.is_contiguous() and x.numel() > 1 for x in operands)
+        return are_dense and _has_onednn(self._run.torch, self.results[0].dtype)
 
     @property
     def is_half(self) -> bool:
@@ -108,16 +123,11 @@ class RowCall:
         where = self.vectors(wide) if self.type.dtype.is_float else True
         if isinstance(where, bool):
             return vector() if where else element()
-        mask = self.graph.constant_of((DType.bool, where))
-        return self(ops.where, mask, vector(), element())
+        return self(ops.where, self.constant(where), vector(), element())
 
     def inside(self, x: Symbol, to: DType, operand: str = "x") -> Symbol:
         """Return a cast inside of a kernel, such as `legalize` inserts."""
-        if x.dtype is to:
-            return x
-        result = self.graph.emit(ops.cast, (x,), {"to": to})
-        result.source = (Origin(operand, self.name, result.location, LEGALIZE, x.dtype, to),)
-        return result
+        return self.graph.cast_for(x, to, operand, self.name, LEGALIZE)
 
     def multiply_add(self, left: Symbol, right: Symbol, addend: Symbol) -> Symbol:
         """Return left * right + addend of float32, fused.
@@ -129,21 +139,17 @@ class RowCall:
         exact = self(ops.add, self(ops.multiply, left, right), addend)
         return self.inside(exact, DType.float32)
 
-    def places(self, places: Any) -> Symbol:
+    def places(self, places: ArrayLike) -> Symbol:
         """Return a constant of indices."""
-        return self.graph.constant_of((DType.int64, np.array(places, np.int64, order="C")))
+        return self.constant(np.array(places, np.int64), DType.int64)
 
 
-Row: TypeAlias = Callable[..., Any]
-
-_UNARY = """
+_PLAIN = """
     abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor log log10 log1p log2
-    neg=negative reciprocal relu round sigmoid sin sinh sqrt tan tanh trunc silu square
+    neg=negative relu sigmoid sin sinh sqrt tan tanh trunc silu square
     isnan=is_nan isinf=is_inf signbit logical_not bitwise_not=bitwise_invert deg2rad positive
     real imag _conj=conj _conj_physical=conj conj_physical=conj _neg_view=negative
     resolve_conj=positive
-"""
-_BINARY = """
     fmod atan2 eq=equal ne=not_equal lt=less
     le=less_equal gt=greater ge=greater_equal logical_and logical_or logical_xor bitwise_and
     bitwise_or bitwise_xor and=bitwise_and or=bitwise_or xor=bitwise_xor hypot logaddexp copysign
@@ -151,27 +157,47 @@ _BINARY = """
     lshift=left_shift rshift=right_shift complex=as_complex
 """
 
+_WITHOUT_EFFECT = frozenset(
+    ("layout", "device", "pin_memory", "memory_format", "non_blocking", "implicit", "generator")
+)
+"""The arguments of ops that change no values."""
 
-def _plain(op: Op, count: int, e: RowCall, *args: Any) -> Any:
-    return e(op, *args) if len(args) == count else None
-
-
-ROWS: dict[str, Row] = {
-    name: partial(_plain, ops.find(op or name), count)
-    for count, names in ((1, _UNARY), (2, _BINARY))
-    for name, _, op in (each.partition("=") for each in names.split())
-}
-"""The rows, by the names of ops."""
+ROWS = OpRows(_PLAIN, _WITHOUT_EFFECT)
+row = ROWS.row
 
 
-def row(*names: str) -> Callable[[Row], Row]:
-    """Decorator: make a function the row of ops."""
+def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
+    """Return where a kernel computes in vectors of `bits`: True, False, or a mask.
 
-    def register(function: Row) -> Row:
-        ROWS.update(dict.fromkeys(names, function))
-        return function
+    Operands of another dtype than the result's are converted before. The loop runs along the inner
+    axes over which no operand jumps, two vectors at a time.
+    Source: vectorized_loop of aten/src/ATen/native/cpu/Loops.h. Loops of several threads, which
+    split results of more than 32,768 elements, have more ends.
+    """
+    shape: Sequence[int] = result.shape
+    width: int = 2 * bits // (8 * result.element_size())
+    strides = [x.expand(shape).stride() for x in operands if x.dim()]
+    order = sorted(range(len(shape)), key=lambda axis: [x[axis] for x in strides], reverse=True)
+    if not strides or any(x[order[-1]] not in (0, 1) for x in strides):
+        return False
+    size = 1
+    for axis in reversed(order):
+        if any(x[axis] != x[order[-1]] * size for x in strides):
+            break
+        size *= shape[axis]
+    end = size - size % width
+    if end in (0, size):
+        return bool(end)
+    mask = np.arange(int(np.prod(shape))) % size < end
+    return mask.reshape([shape[axis] for axis in order]).transpose(np.argsort(order))
 
-    return register
+
+def _has_onednn(torch: Any, dtype: Any) -> bool:
+    """Whether oneDNN computes functions of a dtype on this processor."""
+    kinds = {torch.bfloat16: "bf16", torch.float16: "fp16"}
+    if dtype not in kinds or not torch.backends.mkldnn.is_available():
+        return torch.backends.mkldnn.is_available()
+    return getattr(torch.ops.mkldnn, f"_is_mkldnn_{kinds[dtype]}_supported")()
 
 
 def sizes(x: Symbol) -> tuple[int, ...]:
@@ -183,19 +209,19 @@ def sizes(x: Symbol) -> tuple[int, ...]:
 
 
 @row("sign", "sgn", "heaviside")
-def _sign(e: RowCall, x: Any, *values: Any) -> Any:
+def _sign(e: AtenCall, x: Any, *values: Any) -> Any:
     """Return the sign or the step function: of NaN it is 0."""
     result = e(ops.heaviside if values else ops.sign, x, *values)
     return e(ops.where, e(ops.is_nan, x), 0, result) if x.dtype.is_float else result
 
 
 @row("where")
-def _where(e: RowCall, condition: Any, *cases: Any) -> Any:
+def _where(e: AtenCall, condition: Any, *cases: Any) -> Any:
     return e(ops.where, condition, *cases) if cases else None
 
 
 @row("clamp", "clamp_min")
-def _clamp(e: RowCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
+def _clamp(e: AtenCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
     low, high = bounds.get("min", low), bounds.get("max", high)
     if e.type.dtype.is_float:  # beside a bound of 0, -0.0 stays
         if _is_zero(low):
@@ -214,29 +240,29 @@ def _is_zero(bound: Any) -> bool:
 
 
 @row("exp2")
-def _exp2(e: RowCall, x: Any) -> Any:
+def _exp2(e: AtenCall, x: Any) -> Any:
     return e(ops.pow, 2.0, x)
 
 
 @row("view_as_real")
-def _view_as_real(e: RowCall, x: Any) -> Any:
+def _view_as_real(e: AtenCall, x: Any) -> Any:
     return e(ops.stack, e(ops.real, x), e(ops.imag, x), axis=x.rank)
 
 
 @row("view_as_complex")
-def _view_as_complex(e: RowCall, x: Any) -> Any:
-    parts = [e.shaped(_cut(e, x, x.rank - 1, i, i + 1), x.shape[:-1]) for i in (0, 1)]
+def _view_as_complex(e: AtenCall, x: Any) -> Any:
+    parts = [e.shaped(e.cut(x, x.rank - 1, i, i + 1), x.shape[:-1]) for i in (0, 1)]
     return e(ops.as_complex, *parts)
 
 
 @row("polar")
-def _polar(e: RowCall, size: Any, angle: Any) -> Any:
+def _polar(e: AtenCall, size: Any, angle: Any) -> Any:
     parts = (e(ops.multiply, size, e(op, angle)) for op in (ops.cos, ops.sin))
     return e(ops.as_complex, *parts)
 
 
 @row("angle")
-def _angle(e: RowCall, x: Any) -> Any:
+def _angle(e: AtenCall, x: Any) -> Any:
     if x.dtype.is_complex:
         return e(ops.atan2, e(ops.imag, x), e(ops.real, x))
     x = e.cast(x, e.type.dtype)
@@ -245,7 +271,7 @@ def _angle(e: RowCall, x: Any) -> Any:
 
 
 @row("_trilinear")
-def _trilinear(e: RowCall, x: Any, y: Any, z: Any, *settings: Any) -> Any:
+def _trilinear(e: AtenCall, x: Any, y: Any, z: Any, *settings: Any) -> Any:
     operands = [x, y, z]
     for i, dims in enumerate(settings[:3]):
         for dim in dims:
@@ -256,14 +282,14 @@ def _trilinear(e: RowCall, x: Any, y: Any, z: Any, *settings: Any) -> Any:
 
 @row("clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "contiguous", "lift")
 @row("resolve_neg")
-def _same(e: RowCall, x: Any) -> Any:
+def _same(e: AtenCall, x: Any) -> Any:
     return x
 
 
 # -- creation
 
 
-def _fill(value: Any, e: RowCall, *args: Any, **keywords: Any) -> Any:
+def _fill(value: Any, e: AtenCall, *args: Any, **keywords: Any) -> Any:
     """A fill: the value is an argument's place, or itself in a tuple."""
     number = args[value] if isinstance(value, int) else value[0]
     if isinstance(number, Symbol):
@@ -283,7 +309,7 @@ ROWS["new_full"] = partial(_fill, 2)
 
 
 @row("arange")
-def _arange(e: RowCall, *limits: Any, dtype: Any = None) -> Any:
+def _arange(e: AtenCall, *limits: Any, dtype: Any = None) -> Any:
     start, _, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
     if isinstance(start, float) or isinstance(step, float):
         return None
@@ -291,7 +317,7 @@ def _arange(e: RowCall, *limits: Any, dtype: Any = None) -> Any:
 
 
 @row("copy")
-def _copy(e: RowCall, x: Any, y: Any, *_: Any) -> Any:
+def _copy(e: AtenCall, x: Any, y: Any, *_: Any) -> Any:
     return e.spread(e.cast(y, x.dtype), x.shape)
 
 
@@ -304,7 +330,7 @@ def axes_of(x: Symbol, dim: Any) -> tuple[int, ...]:
     return tuple(axis % max(x.rank, 1) for axis in dims) or tuple(range(x.rank))
 
 
-def _reduction(op: Op, e: RowCall, x: Any, dim: Any = None, keepdim: bool = False, **more: Any):
+def _reduction(op: Op, e: AtenCall, x: Any, dim: Any = None, keepdim: bool = False, **more: Any):
     attrs: dict[str, Any] = {}
     if more.pop("dtype", None) is not None and x.dtype is not e.type.dtype:
         x = e.cast(x, e.type.dtype)
@@ -319,7 +345,7 @@ for _name in ("sum", "prod", "mean", "amax", "amin", "any", "all"):
     ROWS[_name] = partial(_reduction, ops.find({"amax": "max", "amin": "min"}.get(_name, _name)))
 
 
-def _spread_of(op: Op, e: RowCall, x: Any, dim: Any = None, *args: Any, **keywords: Any) -> Any:
+def _spread_of(op: Op, e: AtenCall, x: Any, dim: Any = None, *args: Any, **keywords: Any) -> Any:
     """Var and std: the correction is `unbiased` in older overloads."""
     if isinstance(dim, bool):
         dim, args = None, (dim, *args)
@@ -335,7 +361,9 @@ def _spread_of(op: Op, e: RowCall, x: Any, dim: Any = None, *args: Any, **keywor
 ROWS["var"], ROWS["std"] = partial(_spread_of, ops.var), partial(_spread_of, ops.std)
 
 
-def _extreme(op: Op, locate: Op, e: RowCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def _extreme(
+    op: Op, locate: Op, e: AtenCall, x: Any, dim: Any = None, keepdim: bool = False
+) -> Any:
     if isinstance(dim, Symbol):
         return e(ops.maximum if op is ops.max else ops.minimum, x, dim)
     if dim is None or not x.rank:
@@ -348,14 +376,14 @@ ROWS["max"] = partial(_extreme, ops.max, ops.argmax)
 ROWS["min"] = partial(_extreme, ops.min, ops.argmin)
 
 
-def _locator(op: Op, e: RowCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def _locator(op: Op, e: AtenCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return e(op, x, axis=dim, keepdims=keepdim) if x.rank else None
 
 
 ROWS["argmax"], ROWS["argmin"] = partial(_locator, ops.argmax), partial(_locator, ops.argmin)
 
 
-def _cumulative(op: Op, e: RowCall, x: Any, dim: int, *, dtype: Any = None) -> Any:
+def _cumulative(op: Op, e: AtenCall, x: Any, dim: int, *, dtype: Any = None) -> Any:
     if dtype is not None:
         x = e.cast(x, e.type.dtype)
     result = e(op, x, axis=dim, dtype=e.type.dtype)
@@ -368,7 +396,7 @@ ROWS["cumsum"] = partial(_cumulative, ops.cumulative_sum)
 ROWS["cumprod"] = partial(_cumulative, ops.cumulative_prod)
 
 
-def _softmax(op: Op, e: RowCall, x: Any, dim: int, half_to_float: bool = False) -> Any:
+def _softmax(op: Op, e: AtenCall, x: Any, dim: int, half_to_float: bool = False) -> Any:
     return e(op, e.cast(x, e.type.dtype) if half_to_float else x, axis=dim)
 
 
@@ -377,7 +405,7 @@ ROWS["_log_softmax"] = partial(_softmax, ops.logsoftmax)
 
 
 @row("sort")
-def _sort(e: RowCall, x: Any, *args: Any, **keywords: Any) -> Any:
+def _sort(e: AtenCall, x: Any, *args: Any, **keywords: Any) -> Any:
     stable_first = "stable" in e.overload and args and not isinstance(args[0], int)
     args = args[1:] if stable_first or (args and isinstance(args[0], bool)) else args
     dim = args[0] if args else keywords.get("dim", -1)
@@ -387,20 +415,20 @@ def _sort(e: RowCall, x: Any, *args: Any, **keywords: Any) -> Any:
 
 
 @row("topk")
-def _topk(e: RowCall, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:
+def _topk(e: AtenCall, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:
     if not x.rank:
         return None
     axis: int = dim % x.rank
     order = e(ops.argsort, x, axis=axis, descending=largest)
-    order = _cut(e, order, axis, 0, k)
+    order = e.cut(order, axis, 0, k)
     return [e(ops.take_along, x, order, axis=axis), order]
 
 
 @row("native_layer_norm")
-def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
+def _layer_norm(e: AtenCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     if len(shape) != 1:
         return None
-    wide = e.wide(x) if e.is_half else e.cast(x, e.types[1].dtype)
+    wide = e.wide(x) if e.is_half else e.cast(x, e.result_type(1).dtype)
     mean = e(ops.mean, wide, axis=(-1,), keepdims=True)
     variance = e(ops.var, wide, axis=(-1,), keepdims=True)
     rstd = e(ops.rsqrt, e(ops.add, variance, epsilon))
@@ -410,7 +438,7 @@ def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon:
         for op, operand in ((ops.multiply, weight), (ops.add, bias)):
             if operand is not None:
                 result = e(op, result, e.inside(operand, DType.float32))
-        moments = [e.inside(x, e.types[1].dtype, "result") for x in (mean, rstd)]
+        moments = [e.inside(x, e.result_type(1).dtype, "result") for x in (mean, rstd)]
         return [e.narrow(result), *moments]
     if weight is not None and bias is not None:
         result = e(ops.layer_norm, x, weight, bias, epsilon=epsilon)
@@ -423,7 +451,7 @@ def _layer_norm(e: RowCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon:
 
 @row("native_group_norm")
 def _group_norm(
-    e: RowCall,
+    e: AtenCall,
     x: Any,
     weight: Any,
     bias: Any,
@@ -458,7 +486,7 @@ def _group_norm(
             shift = e.multiply_add(e(ops.negative, scale), mean, addend)
         result = e.multiply_add(by_group, scale, shift)
     result = e.shaped(result, e.type.shape)
-    moments = [e.inside(e.shaped(y, (count, groups)), e.types[1].dtype) for y in (mean, rstd)]
+    moments = [e.inside(e.shaped(y, (count, groups)), e.result_type(1).dtype) for y in (mean, rstd)]
     return [e.narrow(result) if e.is_half else result, *moments]
 
 
@@ -466,12 +494,12 @@ def _group_norm(
 
 
 @row("mm", "bmm", "mv", "dot", "matmul")
-def _matmul(e: RowCall, a: Any, b: Any) -> Any:
+def _matmul(e: AtenCall, a: Any, b: Any) -> Any:
     return e(ops.matmul, a, b, layout=product_layout(a, b))
 
 
 @row("addmm", "baddbmm", "addmv")
-def _addmm(e: RowCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def _addmm(e: AtenCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """The product of halves is rounded once, with the sum."""
     x, a, b = (e.wide(operand) if e.is_half else operand for operand in (x, a, b))
     product = _matmul(e, a, b)
@@ -485,31 +513,23 @@ def _addmm(e: RowCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1)
 
 @row("view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "_reshape_alias", "flatten")
 @row("squeeze_", "unsafe_view")
-def _reshape(e: RowCall, x: Any, *_: Any) -> Any:
+def _reshape(e: AtenCall, x: Any, *_: Any) -> Any:
     return None if e.overload == "dtype" else e.shaped(x, e.type.shape)
 
 
 @row("permute")
-def _permute(e: RowCall, x: Any, dims: Any) -> Any:
+def _permute(e: AtenCall, x: Any, dims: Any) -> Any:
     return e(ops.permute, x, dims=[dim % x.rank for dim in dims])
 
 
 @row("transpose")
-def _transpose(e: RowCall, x: Any, first: int, second: int) -> Any:
+def _transpose(e: AtenCall, x: Any, first: int, second: int) -> Any:
     return e(ops.transpose, x, axis1=first, axis2=second) if x.rank else x
 
 
 @row("expand")
-def _expand(e: RowCall, x: Any, *_: Any) -> Any:
+def _expand(e: AtenCall, x: Any, *_: Any) -> Any:
     return e.spread(x, e.type.shape)
-
-
-def _cut(e: RowCall, x: Symbol, axis: int, start: int, stop: int, step: int = 1) -> Symbol:
-    first, last, by = [0] * x.rank, [*sizes(x)], [1] * x.rank
-    if (start, stop, step) == (0, last[axis], 1):
-        return x
-    first[axis], last[axis], by[axis] = start, stop, step
-    return e(ops.slice, x, start=first, stop=last, step=by)
 
 
 def _limits(size: int, start: Any, stop: Any, step: int = 1) -> tuple[int, int, int]:
@@ -517,21 +537,21 @@ def _limits(size: int, start: Any, stop: Any, step: int = 1) -> tuple[int, int, 
 
 
 @row("slice")
-def _slice(e: RowCall, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1):
+def _slice(e: AtenCall, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1):
     axis: int = dim % x.rank
     first, last, _ = _limits(sizes(x)[axis], start, end)
-    return _cut(e, x, axis, first, max(first, last), step)
+    return e.cut(x, axis, first, max(first, last), step)
 
 
 @row("select")
-def _select(e: RowCall, x: Any, dim: int, index: int) -> Any:
+def _select(e: AtenCall, x: Any, dim: int, index: int) -> Any:
     axis: int = dim % x.rank
     place = index % sizes(x)[axis]
-    return e.shaped(_cut(e, x, axis, place, place + 1), e.type.shape)
+    return e.shaped(e.cut(x, axis, place, place + 1), e.type.shape)
 
 
 @row("slice_scatter")
-def _slice_scatter(e: RowCall, x: Any, y: Any, dim: int = 0, start: Any = None, *args: Any) -> Any:
+def _slice_scatter(e: AtenCall, x: Any, y: Any, dim: int = 0, start: Any = None, *args: Any) -> Any:
     end: Any
     step: Any
     end, step = (*args, *(None, 1)[len(args) :])
@@ -541,7 +561,7 @@ def _slice_scatter(e: RowCall, x: Any, y: Any, dim: int = 0, start: Any = None, 
     return e(ops.slice_update, x, e.cast(y, x.dtype), start=first, stop=last, step=by)
 
 
-def _concat(op: Op, e: RowCall, tensors: Any, dim: int = 0) -> Any:
+def _concat(op: Op, e: AtenCall, tensors: Any, dim: int = 0) -> Any:
     parts = [x for x in tensors if op is ops.stack or x.rank > 1 or x.shape != (0,)]
     return e(op, *parts, axis=dim)
 
@@ -551,12 +571,12 @@ ROWS["concat"] = ROWS["cat"]
 
 
 @row("flip")
-def _flip(e: RowCall, x: Any, dims: Any) -> Any:
+def _flip(e: AtenCall, x: Any, dims: Any) -> Any:
     return e(ops.flip, x, axis=tuple(dims)) if x.rank and dims else x
 
 
 @row("roll")
-def _roll(e: RowCall, x: Any, shifts: Any, dims: Any = ()) -> Any:
+def _roll(e: AtenCall, x: Any, shifts: Any, dims: Any = ()) -> Any:
     if not dims:
         flat = e.shaped(x, (int(np.prod(sizes(x))),))
         return e.shaped(e(ops.roll, flat, shift=shifts[0], axis=0), x.shape)
@@ -566,95 +586,8 @@ def _roll(e: RowCall, x: Any, shifts: Any, dims: Any = ()) -> Any:
 
 
 @row("constant_pad_nd")
-def _pad(e: RowCall, x: Any, pad: Any, value: Any = 0) -> Any:
+def _pad(e: AtenCall, x: Any, pad: Any, value: Any = 0) -> Any:
     if any(p < 0 for p in pad):
         return None
     pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)][::-1]
     return e(ops.pad, x, padding=[(0, 0)] * (x.rank - len(pairs)) + pairs, value=value)
-
-
-# -- indexing
-
-
-@row("_pack_padded_sequence")
-def _pack(e: RowCall, x: Any, lengths: Any, batch_first: bool) -> Any:
-    """The steps of the sequences that have not ended, one after another.
-
-    The lengths depend on no input (see the recorder).
-    """
-    counts = e.results[1].tolist()
-    sequence, step = (sizes(x)[1], 1) if batch_first else (1, sizes(x)[1])
-    places = [i * sequence + t * step for t, count in enumerate(counts) for i in range(count)]
-    flat = e.shaped(x, (sizes(x)[0] * sizes(x)[1], *sizes(x)[2:]))
-    batch_sizes = e.places(counts)
-    return [e(ops.gather, flat, e.places(places), axis=0), batch_sizes]
-
-
-@row("gather")
-def _gather(e: RowCall, x: Any, dim: int, index: Any, **_: Any) -> Any:
-    return e(ops.take_along, _like(e, x, index, dim), index, axis=dim) if x.rank else None
-
-
-def _like(e: RowCall, x: Symbol, index: Symbol, dim: int) -> Symbol:
-    """Return x cut to the sizes of an index, but along an axis."""
-    for axis, size in enumerate(sizes(index)):
-        x = x if axis == dim % x.rank else _cut(e, x, axis, 0, size)
-    return x
-
-
-def cut_like(e: RowCall, x: Symbol, index: Symbol) -> Symbol:
-    """Return x cut to the sizes of an index."""
-    for axis, size in enumerate(sizes(index)):
-        x = _cut(e, x, axis, 0, size)
-    return x
-
-
-@row("scatter")
-def _scatter(e: RowCall, x: Any, dim: int, index: Any, value: Any, **more: Any) -> Any:
-    if more or not x.rank or _like(e, x, index, dim) is not x:
-        return None
-    if isinstance(value, Symbol):
-        updates = cut_like(e, value, index)
-    else:
-        updates = e.graph.full(value, index.shape, x.dtype)
-    return e(ops.scatter, x, updates, index, axis=dim)
-
-
-def indexed_axis(
-    e: RowCall, x: Symbol, indices: Sequence[Any]
-) -> tuple[Symbol, int, Symbol] | None:
-    """Return an array, an axis and one index along it for integer indices on adjacent axes."""
-    axes = [axis for axis, index in enumerate(indices) if index is not None]
-    tensors = [index for index in indices if index is not None]
-    if not axes or axes != [*range(axes[0], axes[0] + len(axes))]:
-        return None
-    if any(not index.dtype.is_integer or index.dtype is DType.uint8 for index in tensors):
-        return None
-    if len(axes) == 1:
-        return x, axes[0], e.cast(tensors[0], DType.int64)
-    places: Any = None
-    for axis, index in zip(axes, tensors, strict=True):
-        index, size = e.cast(index, DType.int64), sizes(x)[axis]
-        index = e(ops.where, e(ops.less, index, 0), e(ops.add, index, size), index)
-        places = index if places is None else e(ops.add, e(ops.multiply, places, size), index)
-    whole = int(np.prod([sizes(x)[axis] for axis in axes]))
-    shape = (*sizes(x)[: axes[0]], whole, *sizes(x)[axes[-1] + 1 :])
-    return e.shaped(x, shape), axes[0], places
-
-
-@row("index", "_unsafe_index")
-def _index_get(e: RowCall, x: Any, indices: Any) -> Any:
-    parts = indexed_axis(e, x, indices)
-    return None if parts is None else e(ops.gather, parts[0], parts[2], axis=parts[1])
-
-
-@row("index_put", "_unsafe_index_put")
-def _index_put(e: RowCall, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    mask = indices[0]
-    if len(indices) == 1 and mask.dtype is DType.bool and not values.rank and not accumulate:
-        mask = e.shaped(mask, (*sizes(mask), *[1] * (x.rank - mask.rank)))
-        return e(ops.where, mask, values, x)
-    parts = None if accumulate else indexed_axis(e, x, indices)
-    if parts is None:
-        return None
-    return e.shaped(e(ops.index_update, parts[0], values, parts[2], axis=parts[1]), x.shape)

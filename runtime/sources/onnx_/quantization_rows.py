@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphir import DType, GraphError, Origin, Symbol, ops
+from graphir import DType, GraphError, Symbol, ops
 from graphir.location import EXPORTER
-from graphir.runtime.sources.onnx_.rows import NodeCall, axis_of, row
+from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, row
 
 
 @row("Cast", "CastLike")
@@ -18,10 +18,9 @@ def _cast(e: NodeCall, x: Any, *_: Any, saturate: int = 1, round_mode: str = "up
     x = _saturating(e, x, to) if saturate else x
     if e.outer:
         return e.cast(x, to)
-    result = e.graph.emit(ops.cast, (x,), {"to": to})
-    if e.by_pass:
-        result.source = (Origin("x", e.by_pass, result.location, EXPORTER, x.dtype, to),)
-    return result
+    if e.by_pass and x.dtype is not to:
+        return e.graph.cast_for(x, to, "x", e.by_pass, EXPORTER)
+    return e.graph.emit(ops.cast, (x,), {"to": to})
 
 
 def _specials(dtype: DType) -> str:

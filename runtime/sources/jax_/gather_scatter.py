@@ -10,24 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphir import DType, Op, Symbol, ops
-from graphir.runtime.sources.jax_.rows import Equation, Row, known_shape
+from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, known_shape, row
+from graphir.runtime.sources.rows import Attribute, Emitted
 
 
-def _dynamic_slice(e: Equation) -> Any:
-    x, *starts = e.args
-    for axis, (start, size) in enumerate(zip(starts, e.params["slice_sizes"], strict=True)):
+@row("dynamic_slice")
+def _dynamic_slice(e: Equation, x: Symbol, *starts: Symbol, slice_sizes: Sequence[int]) -> Emitted:
+    for axis, (start, size) in enumerate(zip(starts, slice_sizes, strict=True)):
         if size < known_shape(x)[axis]:
-            x = e.emit(ops.gather, x, _window(e, start, known_shape(x)[axis], size), axis=axis)
+            x = e(ops.gather, x, _window(e, start, known_shape(x)[axis], size), axis=axis)
     return x
 
 
-def _dynamic_update_slice(e: Equation) -> Any:
-    x, updates, *starts = e.args
+@row("dynamic_update_slice")
+def _dynamic_update_slice(e: Equation, x: Symbol, updates: Symbol, *starts: Symbol) -> Emitted:
     pairs = enumerate(zip(known_shape(x), known_shape(updates), strict=True))
     axes = [axis for axis, (whole, size) in pairs if size < whole]
     if len(axes) < 2:
@@ -35,58 +37,76 @@ def _dynamic_update_slice(e: Equation) -> Any:
         if not x.rank or known_shape(updates) == known_shape(x):
             return updates
         places = _window(e, starts[axis], known_shape(x)[axis], known_shape(updates)[axis])
-        return e.emit(ops.index_update, x, updates, places, axis=axis)
+        return e(ops.index_update, x, updates, places, axis=axis)
     columns = [
-        _along(e, _window(e, start, whole, size), axis, x.rank)
+        e.along(_window(e, start, whole, size), axis, x.rank)
         for axis, (start, whole, size) in enumerate(
             zip(starts, known_shape(x), known_shape(updates), strict=True)
         )
     ]
     places = _flat(e, columns, known_shape(x), known_shape(updates))
-    return e.emit(ops.index_update, x, updates, places, axis=None)
+    return e(ops.index_update, x, updates, places, axis=None)
 
 
-def _gather(e: Equation) -> Any:
-    (x, indices), numbers = e.args, e.params["dimension_numbers"]
+@row("gather")
+def _gather(
+    e: Equation,
+    x: Symbol,
+    indices: Symbol,
+    *,
+    dimension_numbers: Attribute,
+    slice_sizes: Sequence[int],
+    mode: Attribute,
+    fill_value: Attribute = None,
+) -> Emitted:
+    numbers = dimension_numbers
     if 0 in known_shape(x) or 0 in known_shape(e.type):
         return None
     windows = _Windows(
-        tuple(e.params["slice_sizes"]),
+        tuple(slice_sizes),
         (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims),
         numbers.start_index_map,
         numbers.operand_batching_dims,
         numbers.start_indices_batching_dims,
         numbers.offset_dims,
     )
-    mode = e.params["mode"].name
     starts = windows.starts(e, indices)
     whole_rows = [k for k, size in enumerate(windows.sizes) if size < known_shape(x)[k]]
     is_take = len(whole_rows) == 1 and whole_rows == [*windows.start_map] == [*windows.lacking_axes]
-    if is_take and mode != "FILL_OR_DROP":
+    if is_take and mode.name != "FILL_OR_DROP":
         (axis,) = whole_rows
-        result = e.emit(
-            ops.gather, x, _clamped(e, starts[axis], known_shape(x)[axis] - 1), axis=axis
-        )
-        return e.emit(ops.permute, result, dims=windows.order(axis, indices.rank - 1, x.rank))
+        result = e(ops.gather, x, _clamped(e, starts[axis], known_shape(x)[axis] - 1), axis=axis)
+        return e(ops.permute, result, dims=windows.order(axis, indices.rank - 1, x.rank))
     columns, inside = windows.columns(e, x, starts, e.type.rank)
-    flat = e.emit(ops.reshape, x, shape=(prod(known_shape(x)),))
-    result = e.emit(
-        ops.gather, flat, _flat(e, columns, known_shape(x), known_shape(e.type)), axis=0
-    )
-    if mode == "FILL_OR_DROP":
-        fill = e.number(_fill(e), e.type)
+    flat = e(ops.reshape, x, shape=(prod(known_shape(x)),))
+    result = e(ops.gather, flat, _flat(e, columns, known_shape(x), known_shape(e.type)), axis=0)
+    if mode.name == "FILL_OR_DROP":
+        fill = e.number(_fill(e.type.dtype, fill_value), e.type)
         for verdict in inside:
-            result = e.emit(ops.where, verdict, result, fill)
+            result = e(ops.where, verdict, result, fill)
     return result
 
 
-def _scatter(op: Op, e: Equation, negates: bool = False) -> Any:
+def _scatter(
+    op: Op,
+    negates: bool,
+    e: Equation,
+    x: Symbol,
+    indices: Symbol,
+    updates: Symbol,
+    *,
+    dimension_numbers: Attribute,
+    mode: Attribute,
+    update_jaxpr: Attribute = None,
+) -> Emitted:
     """Update, or add to, windows of an operand; XLA applies one window after another.
 
     Updates beyond the operand go to an element behind its last, which is dropped.
     """
-    (x, indices, updates), numbers = e.args, e.params["dimension_numbers"]
+    numbers = dimension_numbers
     lacking_axes = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    if op is ops.index_update and update_jaxpr is not None:
+        return None  # of an addition it is what the name of the primitive says
     if 0 in known_shape(x) or 0 in known_shape(updates) or not x.rank:
         return None
     sizes = [1] * x.rank
@@ -103,22 +123,20 @@ def _scatter(op: Op, e: Equation, negates: bool = False) -> Any:
     )
     columns, inside = windows.columns(e, x, windows.starts(e, indices), updates.rank)
     places, size = _flat(e, columns, known_shape(x), known_shape(updates)), prod(known_shape(x))
-    if e.params["mode"].name == "FILL_OR_DROP":
+    if mode.name == "FILL_OR_DROP":
         for verdict in inside:
-            places = e.emit(ops.where, verdict, places, e.number(size, places))
-    flat = e.emit(ops.reshape, x, shape=(size,))
-    behind = e.emit(ops.slice, flat, start=(0,), stop=(1,), step=(1,))
-    longer = e.emit(ops.concat, flat, behind, axis=0)
-    if op is ops.index_add:
-        e.params.read.add("update_jaxpr")  # which is what the name of the primitive says
-    updates = e.emit(ops.negative, updates) if negates else updates
+            places = e(ops.where, verdict, places, e.number(size, places))
+    flat = e(ops.reshape, x, shape=(size,))
+    behind = e(ops.slice, flat, start=(0,), stop=(1,), step=(1,))
+    longer = e(ops.concat, flat, behind, axis=0)
+    updates = e(ops.negative, updates) if negates else updates
     order = [axis for axis in range(updates.rank) if axis not in windows.offsets]
     order += windows.offsets
     if order != sorted(order) and any(sizes[axis] > 1 for axis in windows.start_map):
-        updates, places = (e.emit(ops.permute, each, dims=order) for each in (updates, places))
-    updated_array = e.emit(op, longer, updates, places, axis=None)
-    result = e.emit(ops.slice, updated_array, start=(0,), stop=(size,), step=(1,))
-    return e.emit(ops.reshape, result, shape=known_shape(x))
+        updates, places = (e(ops.permute, each, dims=order) for each in (updates, places))
+    updated_array = e(op, longer, updates, places, axis=None)
+    result = e(ops.slice, updated_array, start=(0,), stop=(size,), step=(1,))
+    return e(ops.reshape, result, shape=known_shape(x))
 
 
 class _Windows(NamedTuple):
@@ -140,25 +158,21 @@ class _Windows(NamedTuple):
         """Return the starts of the windows by the operand's axes, with the indices' shape."""
         shape, last = known_shape(indices)[:-1], indices.rank - 1
         signed = (
-            indices
-            if indices.dtype.family == "int"
-            else e.emit(ops.cast, indices, to=_places_dtype(e))
+            indices if indices.dtype.family == "int" else e(ops.cast, indices, to=_places_dtype(e))
         )
         starts: dict[int, Symbol] = {}
         for i, axis in enumerate(self.start_map):
-            part = e.emit(
+            part = e(
                 ops.slice,
                 signed,
                 start=(0,) * last + (i,),
                 stop=(*shape, i + 1),
                 step=(1,) * (last + 1),
             )
-            starts[axis] = e.emit(ops.reshape, part, shape=shape)
+            starts[axis] = e(ops.reshape, part, shape=shape)
         for axis, place in zip(self.batch, self.batch_of_indices, strict=True):
             places = _counting(e, shape[place], signed.dtype)
-            starts[axis] = e.emit(
-                ops.broadcast_to, _along(e, places, place, len(shape)), shape=shape
-            )
+            starts[axis] = e(ops.broadcast_to, e.along(places, place, len(shape)), shape=shape)
         return starts
 
     def columns(
@@ -177,14 +191,13 @@ class _Windows(NamedTuple):
             column: Symbol | None = None
             if start is not None:
                 clamped = _clamped(e, start, whole - size)
-                inside.append(_spread(e, e.emit(ops.equal, clamped, start), batch_axes, rank))
+                inside.append(_spread(e, e(ops.equal, clamped, start), batch_axes, rank))
                 column = _spread(e, clamped, batch_axes, rank)
             if k in window_axes:
                 dtype = _places_dtype(e) if start is None else start.dtype
-                steps = _along(
-                    e, _counting(e, size, dtype), self.offsets[window_axes.index(k)], rank
-                )
-                column = steps if column is None else e.emit(ops.add, column, steps)
+                axis = self.offsets[window_axes.index(k)]
+                steps = e.along(_counting(e, size, dtype), axis, rank)
+                column = steps if column is None else e(ops.add, column, steps)
             assert column is not None  # an axis outside of the window has a start
             columns.append(column)
         return columns, inside
@@ -201,49 +214,44 @@ def _places_dtype(e: Equation) -> DType:
     return DType.int64 if e.graph.rules.base_name == "jax" else DType.int32
 
 
-def _counting(e: Equation, size: Any, dtype: DType) -> Symbol:
-    return e.emit(ops.range, dtype=dtype, start=0, step=1, size=size)
+def _counting(e: Equation, size: int, dtype: DType) -> Symbol:
+    return e(ops.range, dtype=dtype, start=0, step=1, size=size)
 
 
 def _clamped(e: Equation, start: Symbol, most: int) -> Symbol:
-    return e.emit(ops.clip, start, e.number(0, start), e.number(most, start))
+    return e(ops.clip, start, e.number(0, start), e.number(most, start))
 
 
 def _window(e: Equation, start: Symbol, whole: int, size: int) -> Symbol:
     """Return the places of a window along an axis of `whole` elements, which it does not leave."""
     if start.dtype.family != "int":
-        start = e.emit(ops.cast, start, to=_places_dtype(e))
-    return e.emit(ops.add, _clamped(e, start, whole - size), _counting(e, size, start.dtype))
-
-
-def _along(e: Equation, vector: Symbol, axis: int, rank: int) -> Symbol:
-    """Return a vector as an array of a rank, along an axis."""
-    shape = [vector.shape[0] if i == axis else 1 for i in range(rank)]
-    return e.emit(ops.reshape, vector, shape=shape)
+        start = e(ops.cast, start, to=_places_dtype(e))
+    return e(ops.add, _clamped(e, start, whole - size), _counting(e, size, start.dtype))
 
 
 def _spread(e: Equation, x: Symbol, axes: Sequence[int], rank: int) -> Symbol:
     """Return an array with its axes at `axes` of an array of a rank."""
     sizes = dict(zip(axes, known_shape(x), strict=True))
-    return e.emit(ops.reshape, x, shape=[sizes.get(i, 1) for i in range(rank)])
+    return e(ops.reshape, x, shape=[sizes.get(i, 1) for i in range(rank)])
 
 
-def _flat(e: Equation, columns: Sequence[Symbol], shape: Sequence[Any], to: Any) -> Symbol:
+def _flat(
+    e: Equation, columns: Sequence[Symbol], shape: Sequence[int], to: Sequence[int]
+) -> Symbol:
     """Return the places in a flattened array of a shape, for places along each axis."""
     dtype = _places_dtype(e)
     places: Symbol | None = None
     for axis, column in enumerate(columns):
         stride = prod(shape[axis + 1 :])
-        part = column if column.dtype is dtype else e.emit(ops.cast, column, to=dtype)
-        part = e.emit(ops.multiply, part, e.number(stride, part)) if stride != 1 else part
-        places = part if places is None else e.emit(ops.add, places, part)
+        part = column if column.dtype is dtype else e(ops.cast, column, to=dtype)
+        part = e(ops.multiply, part, e.number(stride, part)) if stride != 1 else part
+        places = part if places is None else e(ops.add, places, part)
     assert places is not None
-    return e.emit(ops.broadcast_to, places, shape=to)
+    return e(ops.broadcast_to, places, shape=to)
 
 
-def _fill(e: Equation) -> Any:
+def _fill(dtype: DType, value: ArrayLike | None) -> complex:
     """Return what a gather gives beyond the operand: NaN, the least int, the greatest uint."""
-    value, dtype = e.params["fill_value"], e.type.dtype
     if value is not None:
         return np.asarray(value).item()
     if dtype.family == "int":
@@ -251,12 +259,9 @@ def _fill(e: Equation) -> Any:
     return dtype.max if dtype.family == "uint" else True if dtype is DType.bool else float("nan")
 
 
-INDEXING: dict[str, Row] = {
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "gather": _gather,
-    "scatter": partial(_scatter, ops.index_update),
-    "scatter-add": partial(_scatter, ops.index_add),
-    "scatter-sub": partial(_scatter, ops.index_add, negates=True),
-}
-"""The rows, by the names of primitives."""
+for _name, _op, _negates in (
+    ("scatter", ops.index_update, False),
+    ("scatter-add", ops.index_add, False),
+    ("scatter-sub", ops.index_add, True),
+):
+    ROWS[_name] = partial(_scatter, _op, _negates)

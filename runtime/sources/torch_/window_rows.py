@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from graphir.runtime.sources.torch_.elementwise import ROWS
-from graphir.runtime.sources.torch_.rows import RowCall, row, sizes
-
-__all__ = ["ROWS"]
+from graphir.runtime.sources.torch_.aten_rows import AtenCall, row, sizes
 
 
 class _Windows:
@@ -54,7 +51,7 @@ class _Windows:
         self.valid = np.broadcast_to(valid, (*out, *kernel)).reshape(shape)
         self.places = np.broadcast_to(places, (*out, *kernel)).reshape(shape)
 
-    def read(self, e: RowCall, x: Symbol, fill: float) -> Symbol:
+    def read(self, e: AtenCall, x: Symbol, fill: float) -> Symbol:
         """Return the windows of an array as two axes: places of the result, elements."""
         flat = e.shaped(x, (*sizes(x)[: -self.rank], self.size))
         places = self.places
@@ -77,7 +74,7 @@ class _Convolution:
     """
 
     def __init__(
-        self, e: RowCall, x: Symbol, shape: Sequence[int], kernel: Sequence[int], *steps: Any
+        self, e: AtenCall, x: Symbol, shape: Sequence[int], kernel: Sequence[int], *steps: Any
     ) -> None:
         self.e, (*spans, transposed, self.groups) = e, steps
         rank = len(kernel)
@@ -126,7 +123,7 @@ class _Convolution:
 
 
 @row("convolution", "_convolution", "convolution_overrideable")
-def _convolution(e: RowCall, x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
+def _convolution(e: AtenCall, x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
     """The product of halves is rounded once, with the bias.
 
     Without oneDNN, PyTorch adds the bias of a transposed one afterwards, and what overlaps in the
@@ -150,7 +147,7 @@ def _convolution(e: RowCall, x: Any, weight: Any, bias: Any, *settings: Any) -> 
 
 @row("convolution_backward")
 def _convolution_backward(
-    e: RowCall, gradient: Any, x: Any, weight: Any, bias_sizes: Any, *settings: Any
+    e: AtenCall, gradient: Any, x: Any, weight: Any, bias_sizes: Any, *settings: Any
 ) -> Any:
     stride, padding, dilation, transposed, _, groups, mask = settings
     if transposed or x.rank < 3:
@@ -168,13 +165,13 @@ def _convolution_backward(
     return results
 
 
-def sizes_of(e: RowCall) -> tuple[int, ...]:
+def sizes_of(e: AtenCall) -> tuple[int, ...]:
     """Return the shape of the first result."""
     return tuple(int(size) for size in e.type.shape)  # pyright: ignore[reportArgumentType]
 
 
 @row("max_pool2d_with_indices", "max_pool3d_with_indices")
-def _max_pool(e: RowCall, x: Any, kernel: Any, stride: Any = (), *settings: Any) -> Any:
+def _max_pool(e: AtenCall, x: Any, kernel: Any, stride: Any = (), *settings: Any) -> Any:
     """The places of equal values are those of the first."""
     if not x.dtype.is_float:
         return None
@@ -189,7 +186,7 @@ def _max_pool(e: RowCall, x: Any, kernel: Any, stride: Any = (), *settings: Any)
 
 
 @row("avg_pool2d", "avg_pool3d", "avg_pool1d")
-def _avg_pool(e: RowCall, x: Any, kernel: Any, stride: Any = (), *settings: Any) -> Any:
+def _avg_pool(e: AtenCall, x: Any, kernel: Any, stride: Any = (), *settings: Any) -> Any:
     padding, ceil, with_padding, divisor = (*settings, *(0, False, True, None)[len(settings) :])
     if ceil:
         return None
@@ -204,7 +201,7 @@ def _avg_pool(e: RowCall, x: Any, kernel: Any, stride: Any = (), *settings: Any)
 
 
 def _pooling_windows(
-    e: RowCall, x: Symbol, kernel: Any, stride: Any, padding: Any, dilation: Any
+    e: AtenCall, x: Symbol, kernel: Any, stride: Any, padding: Any, dilation: Any
 ) -> _Windows:
     rank = len(kernel)
     steps = [_per_axis(step, rank) for step in (stride or kernel, padding, dilation)]

@@ -1,4 +1,4 @@
-"""Types that are no fixpoint: a second trace of a jitted function, and a loop that JAX refuses.
+"""Control flow of JAX: its rows, and types that are no fixpoint of a loop or jitted function.
 
 A value is weak when a Python number starts it, and strong after it met an array. If the value
 enters the same jitted function before and after, JAX traces and compiles the function twice; if it
@@ -18,6 +18,8 @@ from graphir import DType, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.escape import printable
 from graphir.passes import cast_report
 from graphir.passes.analysis.expressions import expression, statement
+from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, array_type
+from graphir.runtime.sources.rows import Attribute, Emitted
 
 
 class _Call(NamedTuple):
@@ -179,7 +181,7 @@ def refused_loop(error: TypeError) -> RefusedLoop | None:
         return None
     local, kind = frames[-2][0].f_locals, frames[-2][0].f_code.co_name
     outer = [(frame.f_code, offset) for frame, offset in reversed(frames[:-2])]
-    names = _LOOPS.get(kind)
+    names = _LOCALS.get(kind)
     if names is None or any(name not in local for name in names):  # another version of JAX
         return None
     body, constants, carries, function = (local[name] for name in names)
@@ -189,9 +191,95 @@ def refused_loop(error: TypeError) -> RefusedLoop | None:
     return RefusedLoop(kind, body, constants, texts, outer)
 
 
-_LOOPS = {
+_LOCALS = {
     "scan": ("jaxpr", "consts", "init_avals", "f"),
     "while_loop": ("body_jaxpr", "body_consts", "init_aval", "body_fun"),
 }
 """The local variables of the functions of JAX: the body, its constants, its carries, the function.
 """
+
+
+# -- rows
+
+
+def _cond(e: Equation, *args: Symbol, branches: Sequence[Attribute]) -> Emitted:
+    inner = [x.type for x in args[1:]]
+    order = range(len(inner))
+    bodies = tuple(e.importer.body(branch, inner, order) for branch in branches)
+    return e.importer.control(ops.control.cond, args, {"branches": bodies})
+
+
+def _while(
+    e: Equation,
+    *args: Symbol,
+    cond_jaxpr: Attribute,
+    body_jaxpr: Attribute,
+    cond_nconsts: int,
+    body_nconsts: int,
+) -> Emitted:
+    """JAX's operands are constants of the condition, constants of the body, carries."""
+    importer, first, last = e.importer, cond_nconsts, cond_nconsts + body_nconsts
+    carries = len(args) - last
+    carry_types = _carry_types(body_jaxpr, body_nconsts, carries)
+    operands = [*importer.conformed_all(args[last:], carry_types), *args[:last]]
+    inner = [*carry_types, *(x.type for x in args[:last])]
+    places = range(carries), range(carries, carries + first), range(carries + first, len(args))
+    order = [*places[1], *places[0]]
+    guard = (cond_jaxpr, order) if cond_jaxpr.out_avals[0].shape else None  # of the vmap of a loop
+    if guard is not None and any(type(type_) is not TensorType for type_ in e.types):
+        return None
+    condition = importer.body(cond_jaxpr, inner, order, is_test=True)
+    body = importer.body(body_jaxpr, inner, [*places[2], *places[0]], carry_types, guard)
+    return importer.control(
+        ops.control.while_loop, operands, {"condition": condition, "body": body}
+    )
+
+
+def _scan(
+    e: Equation,
+    *args: Symbol,
+    jaxpr: Attribute,
+    length: int,
+    reverse: bool,
+    num_consts: int = 0,
+    num_carry: int = 0,
+    ft_in: Attribute = None,
+    ft_out: Attribute = None,
+) -> Emitted:
+    """JAX's operands are constants, carries, what is scanned; since 0.11 trees of them say which.
+
+    `ft_out` has the carries and the results of the rounds, as the jaxpr has.
+    """
+    importer, constants, carries = e.importer, num_consts, num_carry
+    if ft_in is not None:
+        constants, carries, _ = (len([*part]) for part in ft_in.unpack())
+    inner = [array_type(variable.aval) for variable in jaxpr.jaxpr.invars]
+    carry_types = inner[constants : constants + carries]
+    started = importer.conformed_all(args[constants : constants + carries], carry_types)
+    operands = [*started, *args[constants + carries :], *args[:constants]]
+    order = [*range(len(args) - constants, len(args)), *range(len(args) - constants)]
+    attrs = {
+        "body": importer.body(jaxpr, [*inner[constants:], *inner[:constants]], order, carry_types),
+        "carries": carries,
+        "scanned": len(args) - constants - carries,
+        "length": length,
+        "reverse": reverse,
+    }
+    return importer.control(ops.control.scan, operands, attrs)
+
+
+def _carry_types(jaxpr: Any, constants: int, carries: int) -> list[TensorType]:
+    """Return the types in which a body takes its carries.
+
+    JAX types them by the values before the first round, which it makes strong where only the body
+    does. The results of the loop may be weak where the body takes strong carries.
+    """
+    variables = jaxpr.jaxpr.invars[constants : constants + carries]
+    return [array_type(variable.aval) for variable in variables]
+
+
+LOOPS = frozenset(("cond", "while", "scan"))
+"""The primitives of control flow. Their rows take typed keys, which are arrays of their data."""
+
+ROWS.update(cond=_cond, scan=_scan)
+ROWS["while"] = _while
