@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
+
+from numpy.typing import NDArray
+
+from graphir.ir.graph_state import Provenance
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
 
 
 class GraphFacade:
-    """The serialization and display methods of a graph.
+    """The serialization and display methods of a graph, and what it says of its program.
 
-    Each method imports its implementation when it is called.
+    Serialization and display import their implementation when they are called.
     """
+
+    provenance: Provenance
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences of a source about the program that it made the graph of."""
+        return self.provenance.notes
+
+    @property
+    def defaults(self) -> Mapping[str, NDArray[Any]]:
+        """The values of inputs that a run may omit, by name."""
+        return self.provenance.defaults
+
+    def describe(self, **facts: Any) -> None:
+        """State facts of the program of the graph: fields of Provenance, such as `notes`."""
+        self.provenance = replace(self.provenance, **facts)
 
     def __str__(self) -> str:
         from graphir.text.printer import graph_text

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from graphir.ir.graph_state import Provenance, TraceState
 from graphir.promotion import rules
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
-
-_CACHES = ("in_place_sites", "_memo")
 
 
 def state_of(graph: Graph) -> dict[str, Any]:
@@ -26,15 +25,19 @@ def state_of(graph: Graph) -> dict[str, Any]:
         "inputs": [symbol.index for symbol in graph.inputs],
         "outputs": [symbol.index for symbol in graph.outputs],
     }
-    caches: dict[str, Any] = {name: {} for name in _CACHES}
-    state = {**graph.__dict__, **caches, **places, "rules": graph.rules.name}
-    del state["builder"]
+    state = {**graph.__dict__, **places, "_memo": {}, "rules": graph.rules.name}
+    del state["builder"], state["trace_state"]
     return state
 
 
 def restore(graph: Graph, state: dict[str, Any]) -> None:
     """Fill an empty graph from a state that `state_of` returned."""
-    graph.rules = rules(state["rules"])
+    graph.rules, graph.trace_state = rules(state["rules"]), TraceState()
+    if "provenance" not in state:  # of a pickle before graphir 0.2
+        facts = {
+            name: state.pop(name) for name in ("library", "file", "notes", "unseen", "defaults")
+        }
+        state["provenance"] = Provenance(**facts)
     graph.__dict__.update({name: state[name] for name in state if name != "rules"}, symbols=[])
     at: Callable[[int], Symbol] = graph.symbols.__getitem__
     for op, places, attrs, type_, source in state["symbols"]:

@@ -153,18 +153,14 @@ def audit_recorded(
         rebuilt = retyped(graph, as_dtype)
         recorded = graph = rebuilt.graph
         outputs, beyond = None, beyond.retyped(rebuilt.twins, DType(as_dtype))
-    extended_graph = graph.like()
-    extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs
-    extended_graph.input_names, extended_graph.outputs = (
-        graph.input_names,
-        (*graph.outputs, *beyond.symbols()),
-    )
+    extended_graph = graph.with_outputs((*graph.outputs, *beyond.symbols()))
     report, count = report_with_kernels(extended_graph), len(graph.outputs)
     beyond = beyond.remap(report.explicit.outputs[count:])
     report.arguments, report.step_results = beyond.arguments, beyond.step_results
     report.output_names = tuple(name for name, _ in names)
     report.output_rounds = tuple(rounds for _, rounds in names)
-    report.graph, report.explicit.outputs = recorded, report.explicit.outputs[:count]
+    report.graph = recorded
+    report.explicit.set_interface(outputs=report.explicit.outputs[:count])
     arrays, sizes = bind(report.explicit, inputs, {})
     subject = Subject(report, arrays, sizes, beyond)
     return _audited(subject, blame, progress, memory, outputs)

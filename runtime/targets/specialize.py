@@ -56,6 +56,4 @@ def bind_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         is_tuple = isinstance(symbol.type, TupleType)
         type_ = TupleType(types) if is_tuple else types[0]
         rewriter.copy(symbol, with_bodies(attrs, bodies) if bodies else attrs, type_)
-    new = rewriter.finish()
-    new.out_types = None
-    return new
+    return rewriter.finish().promise(None)

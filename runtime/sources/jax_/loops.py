@@ -134,15 +134,13 @@ class RefusedLoop(NamedTuple):
         `values` are the inputs of the body.
         """
         start, sentences = len(self.constants), list[str]()
-        outputs = graph.outputs
-        for name, carry, result in zip(self.names, values[start:], outputs, strict=False):
+        for name, carry, result in zip(self.names, values[start:], graph.outputs, strict=False):
             if carry.dtype is result.dtype:
                 continue
-            graph.outputs = (result,)
             change = change_of(graph, [carry], result, carry.dtype)
             text = f"{name} is {carry.dtype} before a round and {result.dtype} after it"
             if not carry.dtype.weak:
-                report = cast_report(graph)
+                report = cast_report(graph.with_outputs([result]))
                 text = "; ".join([text, *report.sentences])
                 change = None if report.sentences else change
             if change is not None:
@@ -151,7 +149,6 @@ class RefusedLoop(NamedTuple):
                 initial = self._initial(location)
                 text += f"; start {name}{initial} with {_zero(result.dtype)}"
             sentences.append(text)
-        graph.outputs = outputs
         problem = "a carry changes its dtype; " + "; ".join(sentences)
         return GraphError(problem).at(location, self.kind)
 

@@ -74,7 +74,6 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     with note_draws(omitted.append), folding.watched(_makers(jax)):
         jaxpr = _traced(jax, _arrays_of(jax, function, omitted), args, keywords)
     graph = Graph(name, rules=_rules(jax))
-    graph.library = "jax"
     values = [
         Value(graph.input(array_type(variable.aval), name=name))
         for name, variable in zip(_input_names(jaxpr), jaxpr.jaxpr.invars, strict=True)
@@ -82,8 +81,8 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     importer = Importer(graph, Sites(jax), jax)
     graph.output(*importer.closed(jaxpr, values, None))
     cut = _cut_arguments(jax, jaxpr, jax.tree.leaves((args, keywords)), graph.input_names)
-    graph.notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
-    graph.unseen = folding.unseen(graph, function)
+    notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
+    graph.describe(library="jax", notes=notes, unseen=folding.unseen(graph, function))
     return graph
 
 

@@ -76,14 +76,14 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     proto = onnx_model.proto.graph
     with onnx_model.place():
         graph = Graph(identifier(text_of(proto.name) or "model"), rules="explicit")
-        graph.library, graph.file = "onnx", onnx_model.file
+        graph.describe(library="onnx", file=onnx_model.file)
         onnx_model.require_bounded()
         importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         add_inputs(importer, proto, sizes)
         importer.add_nodes(proto.node)
         graph.output(*[output_symbol(importer, info) for info in proto.output])
     graph = dead_code(graph)
-    graph.notes = [*dict.fromkeys(importer.notes)]  # a body may be imported twice
+    graph.describe(notes=[*dict.fromkeys(importer.notes)])  # a body may be imported twice
     return graph
 
 

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import Graph, GraphError, GraphirError, Symbol, ops, rules
 from graphir.gc_pause import uncollected
@@ -122,9 +123,10 @@ class TorchRecorder:
     def __init__(self, torch: Any, name: str) -> None:
         self.torch = torch
         self.graph = Graph(identifier(name), rules=rules("torch").of_release(torch.__version__))
-        self.graph.library = "torch"
+        self.graph.describe(library="torch")
         self.sites = TorchSites(torch)
         self.tensors = Tensors(self.graph, self._unmet)
+        self._defaults: dict[str, NDArray[Any]] = {}
         self._names: dict[int, tuple[str, Any]] = {}  # parameters, by their ids
         self.ops = OpSymbols(torch, self.graph, self.sites, self.tensors, self._note)
         self._notes: dict[str, None] = {}
@@ -207,7 +209,7 @@ class TorchRecorder:
         layer = name.rpartition(".")[0].replace(".", "/")
         with self.graph.at(self.sites.location(layer)):
             symbol = self.graph.input(type_of(tensor), name=self._free(prefix + name))
-        self.graph.defaults[self.graph.input_names[-1]] = array_of(self.torch, tensor)
+        self._defaults[self.graph.input_names[-1]] = array_of(self.torch, tensor)
         return symbol
 
     def _free(self, name: str) -> str:
@@ -285,6 +287,18 @@ class TorchRecorder:
             self.graph.output(*[self._read(leaf) for leaf in leaves])
         except GraphirError as error:  # after the program: its last line that computes
             raise error.at(last, "return") from None
+        self._note_hidden_writes()
+        self._note_sizes()
+        graph = dead_code(self.graph)
+        graph.describe(
+            notes=[*self._notes],
+            unseen=self._folding.unseen(graph, function),
+            defaults=self._defaults,
+        )
+        return graph
+
+    def _note_hidden_writes(self) -> None:
+        """Note the arguments and parameters whose written values are no outputs."""
         outputs = {output.index for output in self.graph.outputs}
         hidden = [x for x in self._writes.values() if self.tensors[x].index not in outputs]
         if hidden:
@@ -292,11 +306,6 @@ class TorchRecorder:
             more = f" and {len(names) - 3} others" if len(names) > 3 else ""
             text = f"the values written to {', '.join(names[:3])}{more} are no outputs of the graph"
             self._notes[f"{text}; return them to see their casts"] = None
-        self._note_sizes()
-        graph = dead_code(self.graph)
-        graph.notes = [*self._notes]
-        graph.unseen = self._folding.unseen(graph, function)
-        return graph
 
     def _note_sizes(self) -> None:
         """Note the sizes that depend on values, of calls without users: no run checks them."""

@@ -57,8 +57,7 @@ def _whole(task: Any, operands: Sequence[Any], symbol: Symbol, sizes: Mapping[st
 
 def _alone(symbol: Symbol, parts: Sequence[Symbol]) -> Graph:
     """Return the graph of an op of control flow alone, whose outputs are the parts."""
-    new = symbol.graph.like()
-    new.name, new.out_types = symbol.op.name, None
+    new = symbol.graph.like(name=symbol.op.name, keeps_types=False)
     operands: list[Symbol] = []
     for arg in symbol.args:
         with new.at(arg.location):

@@ -223,9 +223,8 @@ class _Extract:
     """A builder of a graph from symbols of another graph; labels are the dims of its inputs."""
 
     def __init__(self, results: Sequence[Symbol]) -> None:
-        self.new = results[0].graph.like()
-        self.new.name = "-".join(dict.fromkeys(symbol.op.name for symbol in results[-3:]))
-        self.new.out_types = None
+        name = "-".join(dict.fromkeys(symbol.op.name for symbol in results[-3:]))
+        self.new = results[0].graph.like(name=name, keeps_types=False)
         self.operands: list[tuple[Symbol, Labels]] = []
 
     def input(self, symbol: Symbol, labels: Labels) -> Symbol:
@@ -234,8 +233,8 @@ class _Extract:
         type_ = TensorType(symbol.dtype, dims)
         attrs = {"dtype": type_.dtype, "shape": type_.shape}
         symbol_new = self.new.append(ops.input, (), attrs, type_, symbol.location)
-        self.new.input_names.append(f"x{len(self.operands)}")
-        self.new.inputs.append(symbol_new)
+        names = [*self.new.input_names, f"x{len(self.operands)}"]
+        self.new.set_interface([*self.new.inputs, symbol_new], names)
         self.operands.append((symbol, labels))
         return symbol_new
 
@@ -248,8 +247,7 @@ class _Extract:
 
     def finished(self, outputs: Sequence[Symbol]) -> Graph:
         """Set the outputs of the new graph, and return it."""
-        self.new.outputs = tuple(outputs)
-        return self.new
+        return self.new.set_interface(outputs=outputs)
 
 
 def operands_of(symbol: Symbol, inside: set[Symbol]) -> list[Symbol]:
