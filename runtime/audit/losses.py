@@ -552,7 +552,12 @@ def _error_bits(target: DType) -> float:
 def _relative_errors(exact: Floats, actual: Floats) -> Floats:
     """Return the relative error of each element; infinite without an exact value that is finite."""
     with np.errstate(all="ignore"):
-        errors = np.asarray(np.abs(actual - exact) / np.abs(exact))
+        errors = np.asarray(actual - exact)
+        if np.iscomplexobj(errors):
+            errors = np.abs(errors) / np.abs(exact)
+        else:
+            errors /= exact
+            np.abs(errors, out=errors)
         if is_finite(errors):
             return errors
         errors = np.where(exact == 0, np.where(actual == exact, 0.0, np.inf), errors)
