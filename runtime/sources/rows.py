@@ -24,6 +24,9 @@ from graphir.ir.graph import Attempt
 from graphir.ops.dims import Size
 from graphir.semantics.products import Layout, layout_of, uses_blas
 
+SymbolOrNone: TypeAlias = "Symbol | None"
+"""An operand that may be absent."""
+
 Emitted: TypeAlias = "Symbol | Sequence[Symbol | None] | None"
 """The results of a row; None for a form of the op that it does not cover."""
 

@@ -14,13 +14,13 @@ from graphir.ops.shape_rules import broadcast_shapes
 from graphir.runtime.sources.onnx_.model import LARGEST
 from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, matrix_shape, row
 from graphir.runtime.sources.onnx_.static_values import positions
-from graphir.runtime.sources.rows import flat_scatter
+from graphir.runtime.sources.rows import Attribute, Emitted, SymbolOrNone, flat_scatter
 
 # -- creation
 
 
 @row("Shape")
-def _shape(e: NodeCall, x: Any, start: int = 0, end: int | None = None) -> Any:
+def _shape(e: NodeCall, x: Symbol, start: int = 0, end: int | None = None) -> Emitted:
     sizes = e(ops.shape_of, x, dtype=DType.int64)
     first, last, _ = slice(start, end).indices(x.rank)
     if (first, last) == (0, x.rank):
@@ -29,25 +29,25 @@ def _shape(e: NodeCall, x: Any, start: int = 0, end: int | None = None) -> Any:
 
 
 @row("Size")
-def _size(e: NodeCall, x: Any) -> Any:
+def _size(e: NodeCall, x: Symbol) -> Emitted:
     return e(ops.prod, e(ops.shape_of, x, dtype=DType.int64), axis=(0,), dtype=DType.int64)
 
 
 @row("ConstantOfShape")
-def _constant_of_shape(e: NodeCall, shape: Any, value: Any = None) -> Any:
+def _constant_of_shape(e: NodeCall, shape: Symbol, value: SymbolOrNone = None) -> Emitted:
     number = e.constant(np.zeros(1, np.float32)) if value is None else value
     return e.spread(e.shaped(number, ()), e.ints(shape))
 
 
 @row("EyeLike")
-def _eye_like(e: NodeCall, x: Any, k: int, **_: Any) -> Any:
+def _eye_like(e: NodeCall, x: Symbol, k: int, **_: Attribute) -> Emitted:
     rows, columns = x.shape
     attrs = {"dtype": e.type.dtype, "rows": rows, "columns": columns, "offset": k}
     return e.graph.emit(ops.eye, (), attrs)
 
 
 @row("Range")
-def _range(e: NodeCall, start: Any, limit: Any, delta: Any, **_: Any) -> Any:
+def _range(e: NodeCall, start: Symbol, limit: Symbol, delta: Symbol, **_: Attribute) -> Emitted:
     first, last, step = (e.ints(x)[0] for x in (start, limit, delta))
     if isinstance(first, Dim) or isinstance(step, Dim):
         return None
@@ -62,7 +62,7 @@ def _range(e: NodeCall, start: Any, limit: Any, delta: Any, **_: Any) -> Any:
 
 
 @row("OneHot")
-def _one_hot(e: NodeCall, places: Any, depth: Any, values: Any, axis: int) -> Any:
+def _one_hot(e: NodeCall, places: Symbol, depth: Symbol, values: Symbol, axis: int) -> Emitted:
     count = int(e.ints(depth)[0])
     axis = axis_of(axis, places.rank + 1)
     index = e.cast(places, DType.int64)
@@ -78,7 +78,9 @@ def _one_hot(e: NodeCall, places: Any, depth: Any, values: Any, axis: int) -> An
 
 
 @row("Reshape")
-def _reshape(e: NodeCall, x: Any, shape: Any, *, allowzero: int = 0, **_: Any) -> Any:
+def _reshape(
+    e: NodeCall, x: Symbol, shape: Symbol, *, allowzero: int = 0, **_: Attribute
+) -> Emitted:
     sizes = e.ints(shape)
     if not allowzero:
         sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
@@ -88,12 +90,12 @@ def _reshape(e: NodeCall, x: Any, shape: Any, *, allowzero: int = 0, **_: Any) -
 
 
 @row("Flatten")
-def _flatten(e: NodeCall, x: Any, axis: int) -> Any:
+def _flatten(e: NodeCall, x: Symbol, axis: int) -> Emitted:
     return e.shaped(x, matrix_shape(x, axis))
 
 
 @row("Squeeze")
-def _squeeze(e: NodeCall, x: Any, axes: Any = None) -> Any:
+def _squeeze(e: NodeCall, x: Symbol, axes: SymbolOrNone = None) -> Emitted:
     places = [axis_of(axis, x.rank) for axis in e.ints(axes)]
     if axes is None:
         if any(not isinstance(size, int) for size in x.shape):
@@ -105,7 +107,7 @@ def _squeeze(e: NodeCall, x: Any, axes: Any = None) -> Any:
 
 
 @row("Unsqueeze")
-def _unsqueeze(e: NodeCall, x: Any, axes: Any) -> Any:
+def _unsqueeze(e: NodeCall, x: Symbol, axes: Symbol) -> Emitted:
     places = e.ints(axes)
     rank = x.rank + len(places)
     for axis in sorted(axis_of(axis, rank) for axis in places):
@@ -114,28 +116,30 @@ def _unsqueeze(e: NodeCall, x: Any, axes: Any) -> Any:
 
 
 @row("Transpose")
-def _transpose(e: NodeCall, x: Any, perm: Sequence[int] | None = None) -> Any:
+def _transpose(e: NodeCall, x: Symbol, perm: Sequence[int] | None = None) -> Emitted:
     dims = [*range(x.rank)][::-1] if perm is None else [*perm]
     return e(ops.permute, x, dims=dims)
 
 
 @row("Expand")
-def _expand(e: NodeCall, x: Any, shape: Any) -> Any:
+def _expand(e: NodeCall, x: Symbol, shape: Symbol) -> Emitted:
     return e.spread(x, broadcast_shapes((x.shape, tuple(e.ints(shape)))))
 
 
 @row("Tile")
-def _tile(e: NodeCall, x: Any, repeats: Any) -> Any:
+def _tile(e: NodeCall, x: Symbol, repeats: Symbol) -> Emitted:
     return e(ops.tile, x, repeats=e.ints(repeats)) if x.rank else x
 
 
 @row("Concat")
-def _concat(e: NodeCall, *args: Any, axis: int = 1) -> Any:
+def _concat(e: NodeCall, *args: Symbol, axis: int = 1) -> Emitted:
     return e(ops.concat, *args, axis=axis)
 
 
 @row("Split")
-def _split(e: NodeCall, x: Any, split: Any = None, *, axis: int = 0, **attrs: Any) -> Any:
+def _split(
+    e: NodeCall, x: Symbol, split: SymbolOrNone = None, *, axis: int = 0, **attrs: Attribute
+) -> Emitted:
     axis = axis_of(axis, x.rank)
     parts = e.ints(split)
     if not parts:
@@ -151,12 +155,12 @@ def _split(e: NodeCall, x: Any, split: Any = None, *, axis: int = 0, **attrs: An
 @row("Slice")
 def _slice(
     e: NodeCall,
-    x: Any,
-    starts: Any,
-    ends: Any,
-    axes: Any = None,
-    steps: Any = None,
-) -> Any:
+    x: Symbol,
+    starts: Symbol,
+    ends: Symbol,
+    axes: SymbolOrNone = None,
+    steps: SymbolOrNone = None,
+) -> Emitted:
     """A slice; one with a negative step is a slice of the flipped array."""
     first, last = e.ints(starts), e.ints(ends)
     places = e.ints(axes) or range(len(first))
@@ -220,8 +224,13 @@ def _end(stop: int, step: int) -> int | None:
 
 @row("Pad")
 def _pad(
-    e: NodeCall, x: Any, pads: Any = None, value: Any = None, axes: Any = None, **attrs: Any
-) -> Any:
+    e: NodeCall,
+    x: Symbol,
+    pads: SymbolOrNone = None,
+    value: SymbolOrNone = None,
+    axes: SymbolOrNone = None,
+    **attrs: Attribute,
+) -> Emitted:
     mode = attrs.get("mode", "constant")
     sizes = e.ints(pads)
     number: Any = e.ints(value)[0] if isinstance(value, Symbol) else value or 0.0
@@ -247,7 +256,7 @@ def _pad(
 
 
 @row("DepthToSpace")
-def _depth_to_space(e: NodeCall, x: Any, blocksize: int, mode: str = "DCR") -> Any:
+def _depth_to_space(e: NodeCall, x: Symbol, blocksize: int, mode: str = "DCR") -> Emitted:
     n, c, h, w = x.shape
     inner = c // blocksize**2
     if mode == "DCR":
@@ -259,7 +268,7 @@ def _depth_to_space(e: NodeCall, x: Any, blocksize: int, mode: str = "DCR") -> A
 
 
 @row("SpaceToDepth")
-def _space_to_depth(e: NodeCall, x: Any, blocksize: int, mode: str = "DCR") -> Any:
+def _space_to_depth(e: NodeCall, x: Symbol, blocksize: int, mode: str = "DCR") -> Emitted:
     if mode != "DCR":
         return None
     n, c, h, w = x.shape
@@ -269,7 +278,7 @@ def _space_to_depth(e: NodeCall, x: Any, blocksize: int, mode: str = "DCR") -> A
 
 
 @row("Trilu")
-def _trilu(e: NodeCall, x: Any, k: Any = None, upper: int = 1) -> Any:
+def _trilu(e: NodeCall, x: Symbol, k: SymbolOrNone = None, upper: int = 1) -> Emitted:
     offset, keep = (e.ints(k)[0] if k is not None else 0), np.triu if upper else np.tril
     rows, columns = x.shape[-2:]
     if not (isinstance(rows, int) and isinstance(columns, int)) or rows * columns > LARGEST:
@@ -282,17 +291,17 @@ def _trilu(e: NodeCall, x: Any, k: Any = None, upper: int = 1) -> Any:
 
 
 @row("Gather")
-def _gather(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
+def _gather(e: NodeCall, x: Symbol, places: Symbol, axis: int) -> Emitted:
     return e(ops.gather, x, places, axis=axis)
 
 
 @row("GatherElements")
-def _gather_elements(e: NodeCall, x: Any, places: Any, axis: int) -> Any:
+def _gather_elements(e: NodeCall, x: Symbol, places: Symbol, axis: int) -> Emitted:
     return e.take(x, places, axis_of(axis, x.rank))
 
 
 @row("GatherND")
-def _gather_nd(e: NodeCall, x: Any, places: Any, batch_dims: int = 0) -> Any:
+def _gather_nd(e: NodeCall, x: Symbol, places: Symbol, batch_dims: int = 0) -> Emitted:
     if batch_dims or not all(isinstance(size, int) for size in x.shape):
         return None
     flat, shape = _flattened(e, x, places)
@@ -317,7 +326,9 @@ def _flattened(e: NodeCall, x: Symbol, places: Symbol) -> tuple[Symbol, Symbol]:
 
 
 @row("ScatterND")
-def _scatter_nd(e: NodeCall, x: Any, places: Any, updates: Any, reduction: str = "none") -> Any:
+def _scatter_nd(
+    e: NodeCall, x: Symbol, places: Symbol, updates: Symbol, reduction: str = "none"
+) -> Emitted:
     op = _SCATTERS.get(reduction)
     if op is None or not all(isinstance(size, int) for size in x.shape):
         return None
@@ -327,8 +338,8 @@ def _scatter_nd(e: NodeCall, x: Any, places: Any, updates: Any, reduction: str =
 
 @row("ScatterElements", "Scatter")
 def _scatter_elements(
-    e: NodeCall, x: Any, places: Any, updates: Any, axis: int, reduction: str = "none"
-) -> Any:
+    e: NodeCall, x: Symbol, places: Symbol, updates: Symbol, axis: int, reduction: str = "none"
+) -> Emitted:
     axis = axis_of(axis, x.rank)
     sizes = [*zip(x.shape, places.shape, strict=True)]
     if reduction == "add" and all(isinstance(a, int) and isinstance(b, int) for a, b in sizes):

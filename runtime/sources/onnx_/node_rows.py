@@ -24,6 +24,7 @@ from graphir.runtime.sources.rows import (
     Emitted,
     OpRows,
     RowCall,
+    SymbolOrNone,
     product_layout,
 )
 
@@ -107,7 +108,7 @@ row = ROWS.row
 
 
 @row("Identity")
-def _identity(e: NodeCall, x: Any) -> Any:
+def _identity(e: NodeCall, x: Symbol) -> Emitted:
     return x
 
 
@@ -127,7 +128,7 @@ def _is_natural(value: Any) -> bool:
 
 
 @row("Mod")
-def _mod(e: NodeCall, x: Any, y: Any, fmod: int) -> Any:
+def _mod(e: NodeCall, x: Symbol, y: Symbol, fmod: int) -> Emitted:
     return e(ops.fmod if fmod else ops.remainder, x, y)
 
 
@@ -140,7 +141,7 @@ def _pow(e: NodeCall, x: Symbol, y: Symbol) -> Emitted:
     return e.cast(e(ops.pow, e.cast(x, wide), e.cast(y, wide)), x.dtype)
 
 
-def _folded(op: Op, e: NodeCall, *args: Any) -> Any:
+def _folded(op: Op, e: NodeCall, *args: Symbol) -> Symbol:
     return reduce(partial(e, op), args)
 
 
@@ -149,12 +150,14 @@ ROWS["Sum"] = partial(_folded, ops.add)
 
 
 @row("Mean")
-def _mean_of(e: NodeCall, *args: Any) -> Any:
+def _mean_of(e: NodeCall, *args: Symbol) -> Emitted:
     return e(ops.divide, _folded(ops.add, e, *args), float(len(args)))
 
 
 @row("Clip")
-def _clip(e: NodeCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
+def _clip(
+    e: NodeCall, x: Symbol, low: SymbolOrNone = None, high: SymbolOrNone = None, **bounds: Attribute
+) -> Emitted:
     low, high = bounds.get("min", low), bounds.get("max", high)
     if low is not None:
         x = e(ops.maximum, x, low)
@@ -162,7 +165,13 @@ def _clip(e: NodeCall, x: Any, low: Any = None, high: Any = None, **bounds: Any)
 
 
 @row("Dropout")
-def _dropout(e: NodeCall, x: Any, share: Any = None, training: Any = None, **attrs: Any) -> Any:
+def _dropout(
+    e: NodeCall,
+    x: Symbol,
+    share: SymbolOrNone = None,
+    training: SymbolOrNone = None,
+    **attrs: Attribute,
+) -> Emitted:
     rate = share if share is None else e.static.of(share)
     is_training = False if training is None else e.static.of(training)
     if is_training is None or (is_training and (rate is None or rate.item())):
@@ -172,52 +181,52 @@ def _dropout(e: NodeCall, x: Any, share: Any = None, training: Any = None, **att
 
 
 @row("LeakyRelu")
-def _leaky_relu(e: NodeCall, x: Any, alpha: float) -> Any:
+def _leaky_relu(e: NodeCall, x: Symbol, alpha: float) -> Emitted:
     return e(ops.where, e(ops.less, x, 0), e(ops.multiply, x, alpha), x)
 
 
 @row("PRelu")
-def _prelu(e: NodeCall, x: Any, slope: Any) -> Any:
+def _prelu(e: NodeCall, x: Symbol, slope: Symbol) -> Emitted:
     return e(ops.where, e(ops.less, x, 0), e(ops.multiply, x, slope), x)
 
 
 @row("Elu")
-def _elu(e: NodeCall, x: Any, alpha: float) -> Any:
+def _elu(e: NodeCall, x: Symbol, alpha: float) -> Symbol:
     return e(ops.where, e(ops.less, x, 0), e(ops.multiply, e(ops.expm1, x), alpha), x)
 
 
 @row("Selu")
-def _selu(e: NodeCall, x: Any, alpha: float, gamma: float) -> Any:
+def _selu(e: NodeCall, x: Symbol, alpha: float, gamma: float) -> Emitted:
     return e(ops.multiply, _elu(e, x, alpha), gamma)
 
 
 @row("HardSigmoid")
-def _hard_sigmoid(e: NodeCall, x: Any, alpha: float, beta: float) -> Any:
+def _hard_sigmoid(e: NodeCall, x: Symbol, alpha: float, beta: float) -> Emitted:
     line = e(ops.add, e(ops.multiply, x, alpha), beta)
     return e(ops.clip, line, 0, 1)
 
 
 @row("Gelu")
-def _gelu(e: NodeCall, x: Any, approximate: str) -> Any:
+def _gelu(e: NodeCall, x: Symbol, approximate: str) -> Emitted:
     return e(ops.gelu, x, approximate=approximate)
 
 
 @row("IsInf")
-def _is_inf(e: NodeCall, x: Any, detect_negative: int, detect_positive: int) -> Any:
+def _is_inf(e: NodeCall, x: Symbol, detect_negative: int, detect_positive: int) -> Emitted:
     if detect_negative and detect_positive:
         return e(ops.is_inf, x)
     return e(ops.equal, x, inf if detect_positive else -inf if detect_negative else np.nan)
 
 
 @row("BitShift")
-def _bit_shift(e: NodeCall, x: Any, y: Any, direction: str) -> Any:
+def _bit_shift(e: NodeCall, x: Symbol, y: Symbol, direction: str) -> Emitted:
     return e(ops.left_shift if direction == "LEFT" else ops.right_shift, x, y)
 
 
 # -- reductions
 
 
-def _axes(e: NodeCall, x: Symbol, axes: Any, keepdims: int, noop: int) -> dict[str, Any]:
+def _axes(e: NodeCall, x: Symbol, axes: SymbolOrNone, keepdims: int, noop: int) -> dict[str, Any]:
     places = tuple(axis_of(axis, x.rank) for axis in e.ints(axes))
     if not places and not noop:
         places = tuple(range(x.rank))
@@ -232,12 +241,12 @@ def _reduction(
     before: Step | None,
     after: Step | None,
     e: NodeCall,
-    x: Any,
-    axes: Any = None,
+    x: Symbol,
+    axes: SymbolOrNone = None,
     *,
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
-) -> Any:
+) -> Emitted:
     """A reduction of `before(x)`, then `after`; the greatest of an empty row is -inf."""
     places = _axes(e, x, axes, keepdims, noop_with_empty_axes)
     dtype = x.dtype
@@ -301,19 +310,19 @@ for _name, _op, _before, _after in (
 @row("ReduceLogSumExp")
 def _log_sum_exp(
     e: NodeCall,
-    x: Any,
-    axes: Any = None,
+    x: Symbol,
+    axes: SymbolOrNone = None,
     *,
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
-) -> Any:
+) -> Emitted:
     """Log(sum(exp(x - max))) + max, which does not overflow."""
     places = _axes(e, x, axes, 1, noop_with_empty_axes)
     dtype, shape = x.dtype, e.type.shape
     if not x.rank or not places["axis"]:
         return x
     x = _in_float(e, x)
-    if any(x.shape[axis] == 0 for axis in places["axis"]):
+    if 0 in [x.shape[axis] for axis in cast("Sequence[int]", places["axis"])]:
         return e.cast(e.spread(e.number(-inf, x), shape), dtype)
     most = e(ops.max, _never_empty(e, ops.max, x, places["axis"]), **places)
     most = e(ops.where, e(ops.is_finite, most), most, e.number(0, most))
@@ -322,8 +331,8 @@ def _log_sum_exp(
 
 
 def _locator(
-    op: Op, e: NodeCall, x: Any, axis: int, keepdims: int, select_last_index: int = 0
-) -> Any:
+    op: Op, e: NodeCall, x: Symbol, axis: int, keepdims: int, select_last_index: int = 0
+) -> Emitted:
     axis = axis_of(axis, x.rank)
     if not select_last_index:
         return e(op, x, axis=axis, keepdims=bool(keepdims), dtype=DType.int64)
@@ -337,7 +346,9 @@ def _locator(
 ROWS["ArgMax"], ROWS["ArgMin"] = partial(_locator, ops.argmax), partial(_locator, ops.argmin)
 
 
-def _cumulative(op: Op, e: NodeCall, x: Any, axis: Any, exclusive: int, reverse: int) -> Any:
+def _cumulative(
+    op: Op, e: NodeCall, x: Symbol, axis: Symbol, exclusive: int, reverse: int
+) -> Emitted:
     place = axis_of(e.ints(axis)[0], x.rank)
     x = e(ops.flip, x, axis=(place,)) if reverse else x
     if exclusive:
@@ -352,7 +363,7 @@ ROWS["CumSum"] = partial(_cumulative, ops.cumulative_sum)
 ROWS["CumProd"] = partial(_cumulative, ops.cumulative_prod)
 
 
-def _rowwise(op: Op, e: NodeCall, x: Any, axis: int) -> Any:
+def _rowwise(op: Op, e: NodeCall, x: Symbol, axis: int) -> Emitted:
     """Softmax along an axis; before opset 13, of the matrix whose rows are the axes before it."""
     if e.version >= 13:
         return e(op, x, axis=axis)
@@ -372,7 +383,7 @@ ROWS["LogSoftmax"] = partial(_rowwise, ops.logsoftmax)
 
 
 @row("Hardmax")
-def _hardmax(e: NodeCall, x: Any, axis: int) -> Any:
+def _hardmax(e: NodeCall, x: Symbol, axis: int) -> Emitted:
     matrix = x if e.version >= 13 else e.shaped(x, matrix_shape(x, axis))
     axis = axis_of(axis, x.rank) if e.version >= 13 else 1
     size = cast("Any", matrix.shape[axis])
@@ -382,7 +393,9 @@ def _hardmax(e: NodeCall, x: Any, axis: int) -> Any:
 
 
 @row("TopK")
-def _top_k(e: NodeCall, x: Any, k: Any, *, axis: int, largest: int = 1, **_: Any) -> Any:
+def _top_k(
+    e: NodeCall, x: Symbol, k: Symbol | int, *, axis: int, largest: int = 1, **_: Attribute
+) -> Emitted:
     count = e.ints(k)[0] if isinstance(k, Symbol) else k
     axis = axis_of(axis, x.rank)
     order = e(ops.argsort, x, axis=axis, descending=bool(largest), dtype=DType.int64)
@@ -396,15 +409,15 @@ def _top_k(e: NodeCall, x: Any, k: Any, *, axis: int, largest: int = 1, **_: Any
 @row("Gemm")
 def _gemm(
     e: NodeCall,
-    a: Any,
-    b: Any,
-    c: Any = None,
+    a: Symbol,
+    b: Symbol,
+    c: SymbolOrNone = None,
     *,
     alpha: float,
     beta: float,
     transA: int,  # noqa: N803 -- names of ONNX
     transB: int,  # noqa: N803
-) -> Any:
+) -> Emitted:
     a = e(ops.transpose, a) if transA else a
     b = e(ops.transpose, b) if transB else b
     product = e(ops.matmul, a, b, layout=product_layout(a, b))
@@ -415,7 +428,7 @@ def _gemm(
 
 
 @row("Einsum")
-def _einsum(e: NodeCall, *args: Any, equation: str) -> Any:
+def _einsum(e: NodeCall, *args: Symbol, equation: str) -> Emitted:
     return np.einsum(equation, *args)
 
 
@@ -425,16 +438,16 @@ def _einsum(e: NodeCall, *args: Any, equation: str) -> Any:
 @row("BatchNormalization")
 def _batch_normalization(
     e: NodeCall,
-    x: Any,
-    scale: Any,
-    shift: Any,
-    mean: Any,
-    variance: Any,
+    x: Symbol,
+    scale: Symbol,
+    shift: Symbol,
+    mean: Symbol,
+    variance: Symbol,
     epsilon: float,
     momentum: float,
     training_mode: int = 0,
-    **attrs: Any,
-) -> Any:
+    **attrs: Attribute,
+) -> Emitted:
     if not attrs.get("spatial", 1):  # before opset 9
         return None
     running: list[Symbol] = []
@@ -458,15 +471,23 @@ def _batch_normalization(
 
 
 @row("InstanceNormalization")
-def _instance_normalization(e: NodeCall, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+def _instance_normalization(
+    e: NodeCall, x: Symbol, scale: Symbol, shift: Symbol, epsilon: float
+) -> Emitted:
     normal = _standardized(e, x, 2, epsilon)[0]
     return _by_channel(e, normal, scale, shift)
 
 
 @row("GroupNormalization")
 def _group_normalization(
-    e: NodeCall, x: Any, scale: Any, shift: Any, epsilon: float, num_groups: int, **attrs: Any
-) -> Any:
+    e: NodeCall,
+    x: Symbol,
+    scale: Symbol,
+    shift: Symbol,
+    epsilon: float,
+    num_groups: int,
+    **attrs: Attribute,
+) -> Emitted:
     if attrs.get("stash_type") != 1:
         return None
     n, channels, *sizes = x.shape
@@ -478,14 +499,14 @@ def _group_normalization(
 @row("LayerNormalization")
 def _layer_normalization(
     e: NodeCall,
-    x: Any,
-    scale: Any,
-    shift: Any = None,
+    x: Symbol,
+    scale: Symbol,
+    shift: SymbolOrNone = None,
     *,
     axis: int,
     epsilon: float,
     stash_type: int,
-) -> Any:
+) -> Emitted:
     if stash_type != 1:
         return None
     wide = e.cast(x, DType.float32)
@@ -495,7 +516,7 @@ def _layer_normalization(
     return [result, mean, e(ops.reciprocal, deviation)]
 
 
-def _standardized(e: NodeCall, x: Any, first: int, epsilon: float) -> list[Symbol]:
+def _standardized(e: NodeCall, x: Symbol, first: int, epsilon: float) -> list[Symbol]:
     """Return values less their mean, over their deviation, by the axes from `first` on; and both.
 
     The bodies of the schemas subtract squares, which leaves nothing of a small variance.
@@ -506,7 +527,7 @@ def _standardized(e: NodeCall, x: Any, first: int, epsilon: float) -> list[Symbo
     return [e(ops.divide, e(ops.subtract, x, mean), deviation), mean, deviation]
 
 
-def _by_channel(e: NodeCall, x: Any, scale: Any, shift: Any) -> Symbol:
+def _by_channel(e: NodeCall, x: Symbol, scale: Symbol, shift: Symbol) -> Symbol:
     """Return values scaled and shifted by the numbers of their channels, which are axis 1."""
     column = (-1, *[1] * (x.rank - 2))
     scale, shift = (e(ops.reshape, p, shape=column) for p in (scale, shift))
@@ -514,7 +535,7 @@ def _by_channel(e: NodeCall, x: Any, scale: Any, shift: Any) -> Symbol:
 
 
 @row("LpNormalization")
-def _lp_normalization(e: NodeCall, x: Any, axis: int, p: int) -> Any:
+def _lp_normalization(e: NodeCall, x: Symbol, axis: int, p: int) -> Emitted:
     place, square = (axis_of(axis, x.rank),), e(ops.square if p == 2 else ops.abs, x)
     norm = e(ops.sum, square, axis=place, keepdims=True, dtype=x.dtype)
     norm = e(ops.sqrt, norm) if p == 2 else norm
@@ -527,7 +548,7 @@ def _lp_normalization(e: NodeCall, x: Any, axis: int, p: int) -> Any:
     )
 
 
-def _global_pool(op: Op, e: NodeCall, x: Any) -> Any:
+def _global_pool(op: Op, e: NodeCall, x: Symbol) -> Emitted:
     return e(op, x, axis=tuple(range(2, x.rank)), keepdims=True)
 
 
@@ -543,13 +564,13 @@ def _floats(e: NodeCall, values: Sequence[float]) -> Symbol:
 
 
 @row("Scaler")
-def _scaler(e: NodeCall, x: Any, offset: Sequence[float], scale: Sequence[float]) -> Any:
+def _scaler(e: NodeCall, x: Symbol, offset: Sequence[float], scale: Sequence[float]) -> Emitted:
     centered = e(ops.subtract, e.cast(x, DType.float32), _floats(e, offset))
     return e(ops.multiply, centered, _floats(e, scale))
 
 
 @row("Normalizer")
-def _normalizer(e: NodeCall, x: Any, norm: str) -> Any:
+def _normalizer(e: NodeCall, x: Symbol, norm: str) -> Emitted:
     x = e.cast(x, DType.float32)
     size = e(ops.multiply, x, x) if norm == "L2" else e(ops.abs, x)
     if norm == "MAX" or x.rank != 2:
@@ -560,7 +581,7 @@ def _normalizer(e: NodeCall, x: Any, norm: str) -> Any:
 
 
 @row("Imputer")
-def _imputer(e: NodeCall, x: Any, **attrs: Any) -> Any:
+def _imputer(e: NodeCall, x: Symbol, **attrs: Attribute) -> Emitted:
     kind = "float" if x.dtype.is_float else "int64"
     values, missing = attrs.get(f"imputed_value_{kind}s"), attrs.get(f"replaced_value_{kind}", 0)
     if not values:
@@ -571,12 +592,12 @@ def _imputer(e: NodeCall, x: Any, **attrs: Any) -> Any:
 
 
 @row("Binarizer")
-def _binarizer(e: NodeCall, x: Any, threshold: float) -> Any:
+def _binarizer(e: NodeCall, x: Symbol, threshold: float) -> Emitted:
     return e.cast(e(ops.greater, x, threshold), x.dtype)
 
 
 @row("ArrayFeatureExtractor")
-def _array_feature_extractor(e: NodeCall, x: Any, places: Any) -> Any:
+def _array_feature_extractor(e: NodeCall, x: Symbol, places: Symbol) -> Emitted:
     columns = e(ops.gather, x, e.shaped(places, (places.size,)), axis=x.rank - 1)
     return columns if x.rank > 1 else e.shaped(columns, (1, places.size))
 
@@ -584,12 +605,12 @@ def _array_feature_extractor(e: NodeCall, x: Any, places: Any) -> Any:
 @row("LinearRegressor")
 def _linear_regressor(
     e: NodeCall,
-    x: Any,
+    x: Symbol,
     coefficients: Sequence[float],
     intercepts: Sequence[float] = (),
     targets: int = 1,
     post_transform: str = "NONE",
-) -> Any:
+) -> Emitted:
     if post_transform != "NONE" or x.rank != 2:
         return None
     weights = np.array(coefficients, np.float32).reshape(targets, -1).T
@@ -598,6 +619,6 @@ def _linear_regressor(
 
 
 @row("ZipMap")
-def _zip_map(e: NodeCall, x: Any, **_: Any) -> Any:
+def _zip_map(e: NodeCall, x: Symbol, **_: Attribute) -> Emitted:
     """The array itself: the graph has no maps."""
     return x

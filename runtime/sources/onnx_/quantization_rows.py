@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from graphir import DType, GraphError, Symbol, ops
 from graphir.location import EXPORTER
 from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, row
+from graphir.runtime.sources.rows import Attribute, Emitted, SymbolOrNone
 
 
 @row("Cast", "CastLike")
-def _cast(e: NodeCall, x: Any, *_: Any, saturate: int = 1, round_mode: str = "up", **__: Any):
+def _cast(
+    e: NodeCall, x: Symbol, *_: Symbol, saturate: int = 1, round_mode: str = "up", **__: Attribute
+) -> Emitted:
     """A cast; the conversion to float8_e8m0fnu rounds up by default, which no cast does."""
     to = e.type.dtype
     if _specials(to) == "scale" and round_mode != "nearest":
@@ -49,16 +50,16 @@ def _parameter(e: NodeCall, p: Symbol, x: Symbol, axis: int, block: int) -> Symb
 @row("QuantizeLinear")
 def _quantize(
     e: NodeCall,
-    x: Any,
-    scale: Any,
-    zero: Any = None,
+    x: Symbol,
+    scale: Symbol,
+    zero: SymbolOrNone = None,
     *,
     axis: int = 1,
     block_size: int = 0,
     saturate: int = 1,
     precision: int = 0,
-    **_: Any,
-) -> Any:
+    **_: Attribute,
+) -> Emitted:
     """Round(x / scale) + zero in the range of the result; floats are rounded by the cast alone."""
     to = e.type.dtype
     if precision or _specials(to) == "scale":
@@ -82,7 +83,7 @@ def _requantize(e: NodeCall, x: Symbol, zero: Symbol | None, to: DType) -> Symbo
 
 
 @row("DynamicQuantizeLinear")
-def _quantize_dynamically(e: NodeCall, x: Symbol) -> Any:
+def _quantize_dynamically(e: NodeCall, x: Symbol) -> Emitted:
     """The function of the standard, whose extremes 0 is one of: the padding of x that may be empty.
 
     The results are x in uint8, the scale and the zero point.
@@ -103,14 +104,14 @@ def _quantize_dynamically(e: NodeCall, x: Symbol) -> Any:
 @row("DequantizeLinear")
 def _dequantize(
     e: NodeCall,
-    x: Any,
-    scale: Any,
-    zero: Any = None,
+    x: Symbol,
+    scale: Symbol,
+    zero: SymbolOrNone = None,
     *,
     axis: int = 1,
     block_size: int = 0,
-    **_: Any,
-) -> Any:
+    **_: Attribute,
+) -> Emitted:
     scale = _parameter(e, scale, x, axis, block_size)
     if scale.dtype.narrow:
         raise GraphError("the scale has no arithmetic", got=str(scale.type))
@@ -133,12 +134,24 @@ def _centred(e: NodeCall, x: Symbol, zero: Symbol | None, axis: int) -> Symbol:
 
 
 @row("MatMulInteger")
-def _matmul_integer(e: NodeCall, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+def _matmul_integer(
+    e: NodeCall, a: Symbol, b: Symbol, a_zero: SymbolOrNone = None, b_zero: SymbolOrNone = None
+) -> Emitted:
     return e(ops.matmul, _centred(e, a, a_zero, -2), _centred(e, b, b_zero, -1))
 
 
 @row("QLinearMatMul")
-def _qlinear_matmul(e: NodeCall, a: Any, p: Any, az: Any, b: Any, q: Any, bz: Any, r: Any, yz: Any):
+def _qlinear_matmul(
+    e: NodeCall,
+    a: Symbol,
+    p: Symbol,
+    az: Symbol,
+    b: Symbol,
+    q: Symbol,
+    bz: Symbol,
+    r: Symbol,
+    yz: Symbol,
+) -> Emitted:
     """A product of quantized matrices; p, q and r are the scales."""
     if any(scale.rank and scale.shape != (1,) for scale in (p, q, r)):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 from graphir import DType, Graph, Op, Symbol, ops
 from graphir.location import LEGALIZE
 from graphir.promotion.scalars import round_scalar
-from graphir.runtime.sources.rows import OpRows, RowCall, product_layout
+from graphir.runtime.sources.rows import (
+    Attribute,
+    Emitted,
+    OpRows,
+    RowCall,
+    product_layout,
+)
 from graphir.runtime.sources.torch_.decompositions import name_of
 from graphir.runtime.sources.torch_.tensors import Tensor, Torch, tensors_in, type_of
+
+Operand: TypeAlias = Any
+"""A symbol, or a Python number, of an argument that PyTorch takes as either."""
+
+Axes: TypeAlias = "int | Sequence[int] | None"
 
 HALVES = (DType.float16, DType.bfloat16)
 """The dtypes whose elements PyTorch's kernels compute with in float32, the "opmath" dtype."""
@@ -50,7 +61,7 @@ class AtenCall(RowCall):
         self.overload: str = run.op._overloadname
         self._run, self._convert = run, convert
 
-    def __call__(self, op: Op, *operands: Any, **attrs: Any) -> Symbol:
+    def __call__(self, op: Op, *operands: Operand, **attrs: Attribute) -> Symbol:
         """Add an op on symbols and Python numbers to the graph."""
         return self.graph.apply(op, operands, attrs)
 
@@ -82,7 +93,7 @@ class AtenCall(RowCall):
         """Whether the first result is of 16 bits, and PyTorch's kernel computes in 32."""
         return self.type.dtype in HALVES
 
-    def wide(self, x: Any) -> Any:
+    def wide(self, x: Operand) -> Any:
         """Return an operand of a kernel of halves in the dtype in which the kernel computes.
 
         A tensor of another dtype than a half enters such a kernel converted to the result's dtype,
@@ -92,19 +103,19 @@ class AtenCall(RowCall):
             return x
         return self.inside(self.cast(x, self.type.dtype), DType.float32)
 
-    def scalar(self, x: Any) -> Any:
+    def scalar(self, x: Operand) -> Any:
         """Return a number, or a tensor without axes, in float32 without a rounding to a half."""
         if not isinstance(x, Symbol) or x.dtype is self.type.dtype:
             return self.wide(x)
         return self.cast(x, DType.float32)
 
-    def operand(self, x: Any) -> Symbol:
+    def operand(self, x: Operand) -> Symbol:
         """Return an operand in the dtype of the result."""
         if isinstance(x, Symbol):
             return self.cast(x, self.type.dtype)
         return self.graph.scalar(self.half_number(x), self.type.dtype)
 
-    def half_number(self, number: Any) -> Any:
+    def half_number(self, number: complex) -> complex:
         """Return a Python number as the result's dtype holds it."""
         return round_scalar(number, self.type.dtype)
 
@@ -166,7 +177,9 @@ ROWS = OpRows(_PLAIN, _WITHOUT_EFFECT)
 row = ROWS.row
 
 
-def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
+def vector_places(
+    result: Tensor, operands: Sequence[Tensor], bits: int
+) -> bool | NDArray[np.bool_]:
     """Return where a kernel computes in vectors of `bits`: True, False, or a mask.
 
     Operands of another dtype than the result's are converted before. The loop runs along the inner
@@ -192,7 +205,7 @@ def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
     return mask.reshape([shape[axis] for axis in order]).transpose(np.argsort(order))
 
 
-def _has_onednn(torch: Any, dtype: Any) -> bool:
+def _has_onednn(torch: Torch, dtype: Torch) -> bool:
     """Whether oneDNN computes functions of a dtype on this processor."""
     kinds = {torch.bfloat16: "bf16", torch.float16: "fp16"}
     if dtype not in kinds or not torch.backends.mkldnn.is_available():
@@ -209,19 +222,21 @@ def sizes(x: Symbol) -> tuple[int, ...]:
 
 
 @row("sign", "sgn", "heaviside")
-def _sign(e: AtenCall, x: Any, *values: Any) -> Any:
+def _sign(e: AtenCall, x: Symbol, *values: Attribute) -> Emitted:
     """Return the sign or the step function: of NaN it is 0."""
     result = e(ops.heaviside if values else ops.sign, x, *values)
     return e(ops.where, e(ops.is_nan, x), 0, result) if x.dtype.is_float else result
 
 
 @row("where")
-def _where(e: AtenCall, condition: Any, *cases: Any) -> Any:
+def _where(e: AtenCall, condition: Symbol, *cases: Attribute) -> Emitted:
     return e(ops.where, condition, *cases) if cases else None
 
 
 @row("clamp", "clamp_min")
-def _clamp(e: AtenCall, x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
+def _clamp(
+    e: AtenCall, x: Symbol, low: Operand = None, high: Operand = None, **bounds: Attribute
+) -> Emitted:
     low, high = bounds.get("min", low), bounds.get("max", high)
     if e.type.dtype.is_float:  # beside a bound of 0, -0.0 stays
         if _is_zero(low):
@@ -235,34 +250,34 @@ def _clamp(e: AtenCall, x: Any, low: Any = None, high: Any = None, **bounds: Any
     return x if high is None else e(ops.minimum, x, high)
 
 
-def _is_zero(bound: Any) -> bool:
+def _is_zero(bound: Operand) -> bool:
     return not isinstance(bound, Symbol) and bound == 0
 
 
 @row("exp2")
-def _exp2(e: AtenCall, x: Any) -> Any:
+def _exp2(e: AtenCall, x: Symbol) -> Emitted:
     return e(ops.pow, 2.0, x)
 
 
 @row("view_as_real")
-def _view_as_real(e: AtenCall, x: Any) -> Any:
+def _view_as_real(e: AtenCall, x: Symbol) -> Emitted:
     return e(ops.stack, e(ops.real, x), e(ops.imag, x), axis=x.rank)
 
 
 @row("view_as_complex")
-def _view_as_complex(e: AtenCall, x: Any) -> Any:
+def _view_as_complex(e: AtenCall, x: Symbol) -> Emitted:
     parts = [e.shaped(e.cut(x, x.rank - 1, i, i + 1), x.shape[:-1]) for i in (0, 1)]
     return e(ops.as_complex, *parts)
 
 
 @row("polar")
-def _polar(e: AtenCall, size: Any, angle: Any) -> Any:
+def _polar(e: AtenCall, size: Symbol, angle: Symbol) -> Emitted:
     parts = (e(ops.multiply, size, e(op, angle)) for op in (ops.cos, ops.sin))
     return e(ops.as_complex, *parts)
 
 
 @row("angle")
-def _angle(e: AtenCall, x: Any) -> Any:
+def _angle(e: AtenCall, x: Symbol) -> Emitted:
     if x.dtype.is_complex:
         return e(ops.atan2, e(ops.imag, x), e(ops.real, x))
     x = e.cast(x, e.type.dtype)
@@ -271,7 +286,7 @@ def _angle(e: AtenCall, x: Any) -> Any:
 
 
 @row("_trilinear")
-def _trilinear(e: AtenCall, x: Any, y: Any, z: Any, *settings: Any) -> Any:
+def _trilinear(e: AtenCall, x: Symbol, y: Operand, z: Operand, *settings: Attribute) -> Emitted:
     operands = [x, y, z]
     for i, dims in enumerate(settings[:3]):
         for dim in dims:
@@ -282,14 +297,14 @@ def _trilinear(e: AtenCall, x: Any, y: Any, z: Any, *settings: Any) -> Any:
 
 @row("clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "contiguous", "lift")
 @row("resolve_neg")
-def _same(e: AtenCall, x: Any) -> Any:
+def _same(e: AtenCall, x: Symbol) -> Emitted:
     return x
 
 
 # -- creation
 
 
-def _fill(value: Any, e: AtenCall, *args: Any, **keywords: Any) -> Any:
+def _fill(value: Operand, e: AtenCall, *args: Attribute, **keywords: Attribute) -> Emitted:
     """A fill: the value is an argument's place, or itself in a tuple."""
     number = args[value] if isinstance(value, int) else value[0]
     if isinstance(number, Symbol):
@@ -309,7 +324,7 @@ ROWS["new_full"] = partial(_fill, 2)
 
 
 @row("arange")
-def _arange(e: AtenCall, *limits: Any, dtype: Any = None) -> Any:
+def _arange(e: AtenCall, *limits: Attribute, dtype: Operand = None) -> Emitted:
     start, _, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
     if isinstance(start, float) or isinstance(step, float):
         return None
@@ -317,7 +332,7 @@ def _arange(e: AtenCall, *limits: Any, dtype: Any = None) -> Any:
 
 
 @row("copy")
-def _copy(e: AtenCall, x: Any, y: Any, *_: Any) -> Any:
+def _copy(e: AtenCall, x: Symbol, y: Operand, *_: Attribute) -> Emitted:
     return e.spread(e.cast(y, x.dtype), x.shape)
 
 
@@ -330,7 +345,9 @@ def axes_of(x: Symbol, dim: Any) -> tuple[int, ...]:
     return tuple(axis % max(x.rank, 1) for axis in dims) or tuple(range(x.rank))
 
 
-def _reduction(op: Op, e: AtenCall, x: Any, dim: Any = None, keepdim: bool = False, **more: Any):
+def _reduction(
+    op: Op, e: AtenCall, x: Symbol, dim: Axes = None, keepdim: bool = False, **more: Attribute
+) -> Emitted:
     attrs: dict[str, Any] = {}
     if more.pop("dtype", None) is not None and x.dtype is not e.type.dtype:
         x = e.cast(x, e.type.dtype)
@@ -345,7 +362,9 @@ for _name in ("sum", "prod", "mean", "amax", "amin", "any", "all"):
     ROWS[_name] = partial(_reduction, ops.find({"amax": "max", "amin": "min"}.get(_name, _name)))
 
 
-def _spread_of(op: Op, e: AtenCall, x: Any, dim: Any = None, *args: Any, **keywords: Any) -> Any:
+def _spread_of(
+    op: Op, e: AtenCall, x: Symbol, dim: Axes = None, *args: Attribute, **keywords: Attribute
+) -> Emitted:
     """Var and std: the correction is `unbiased` in older overloads."""
     if isinstance(dim, bool):
         dim, args = None, (dim, *args)
@@ -362,8 +381,8 @@ ROWS["var"], ROWS["std"] = partial(_spread_of, ops.var), partial(_spread_of, ops
 
 
 def _extreme(
-    op: Op, locate: Op, e: AtenCall, x: Any, dim: Any = None, keepdim: bool = False
-) -> Any:
+    op: Op, locate: Op, e: AtenCall, x: Symbol, dim: Axes = None, keepdim: bool = False
+) -> Emitted:
     if isinstance(dim, Symbol):
         return e(ops.maximum if op is ops.max else ops.minimum, x, dim)
     if dim is None or not x.rank:
@@ -376,14 +395,14 @@ ROWS["max"] = partial(_extreme, ops.max, ops.argmax)
 ROWS["min"] = partial(_extreme, ops.min, ops.argmin)
 
 
-def _locator(op: Op, e: AtenCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def _locator(op: Op, e: AtenCall, x: Symbol, dim: Axes = None, keepdim: bool = False) -> Emitted:
     return e(op, x, axis=dim, keepdims=keepdim) if x.rank else None
 
 
 ROWS["argmax"], ROWS["argmin"] = partial(_locator, ops.argmax), partial(_locator, ops.argmin)
 
 
-def _cumulative(op: Op, e: AtenCall, x: Any, dim: int, *, dtype: Any = None) -> Any:
+def _cumulative(op: Op, e: AtenCall, x: Symbol, dim: int, *, dtype: Operand = None) -> Emitted:
     if dtype is not None:
         x = e.cast(x, e.type.dtype)
     result = e(op, x, axis=dim, dtype=e.type.dtype)
@@ -396,7 +415,7 @@ ROWS["cumsum"] = partial(_cumulative, ops.cumulative_sum)
 ROWS["cumprod"] = partial(_cumulative, ops.cumulative_prod)
 
 
-def _softmax(op: Op, e: AtenCall, x: Any, dim: int, half_to_float: bool = False) -> Any:
+def _softmax(op: Op, e: AtenCall, x: Symbol, dim: int, half_to_float: bool = False) -> Emitted:
     return e(op, e.cast(x, e.type.dtype) if half_to_float else x, axis=dim)
 
 
@@ -405,7 +424,7 @@ ROWS["_log_softmax"] = partial(_softmax, ops.logsoftmax)
 
 
 @row("sort")
-def _sort(e: AtenCall, x: Any, *args: Any, **keywords: Any) -> Any:
+def _sort(e: AtenCall, x: Symbol, *args: Attribute, **keywords: Attribute) -> Emitted:
     stable_first = "stable" in e.overload and args and not isinstance(args[0], int)
     args = args[1:] if stable_first or (args and isinstance(args[0], bool)) else args
     dim = args[0] if args else keywords.get("dim", -1)
@@ -415,7 +434,9 @@ def _sort(e: AtenCall, x: Any, *args: Any, **keywords: Any) -> Any:
 
 
 @row("topk")
-def _topk(e: AtenCall, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:
+def _topk(
+    e: AtenCall, x: Symbol, k: int, dim: int = -1, largest: bool = True, *_: Attribute
+) -> Emitted:
     if not x.rank:
         return None
     axis: int = dim % x.rank
@@ -425,7 +446,9 @@ def _topk(e: AtenCall, x: Any, k: int, dim: int = -1, largest: bool = True, *_: 
 
 
 @row("native_layer_norm")
-def _layer_norm(e: AtenCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
+def _layer_norm(
+    e: AtenCall, x: Symbol, shape: Operand, weight: Symbol, bias: Operand, epsilon: float
+) -> Emitted:
     if len(shape) != 1:
         return None
     wide = e.wide(x) if e.is_half else e.cast(x, e.result_type(1).dtype)
@@ -452,15 +475,15 @@ def _layer_norm(e: AtenCall, x: Any, shape: Any, weight: Any, bias: Any, epsilon
 @row("native_group_norm")
 def _group_norm(
     e: AtenCall,
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: Symbol,
+    weight: Symbol,
+    bias: Operand,
     count: int,
     channels: int,
     size: int,
     groups: int,
     epsilon: float,
-) -> Any:
+) -> Emitted:
     """The norm in the steps of PyTorch's kernel, so that equal elements leave its roundings.
 
     Source: aten/src/ATen/native/cpu/group_norm_kernel.cpp, whose sums of a product are fused.
@@ -494,12 +517,14 @@ def _group_norm(
 
 
 @row("mm", "bmm", "mv", "dot", "matmul")
-def _matmul(e: AtenCall, a: Any, b: Any) -> Any:
+def _matmul(e: AtenCall, a: Symbol, b: Symbol) -> Emitted:
     return e(ops.matmul, a, b, layout=product_layout(a, b))
 
 
 @row("addmm", "baddbmm", "addmv")
-def _addmm(e: AtenCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def _addmm(
+    e: AtenCall, x: Symbol, a: Symbol, b: Symbol, *, beta: Operand = 1, alpha: Operand = 1
+) -> Emitted:
     """The product of halves is rounded once, with the sum."""
     x, a, b = (e.wide(operand) if e.is_half else operand for operand in (x, a, b))
     product = _matmul(e, a, b)
@@ -513,22 +538,22 @@ def _addmm(e: AtenCall, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1
 
 @row("view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "_reshape_alias", "flatten")
 @row("squeeze_", "unsafe_view")
-def _reshape(e: AtenCall, x: Any, *_: Any) -> Any:
+def _reshape(e: AtenCall, x: Symbol, *_: Attribute) -> Emitted:
     return None if e.overload == "dtype" else e.shaped(x, e.type.shape)
 
 
 @row("permute")
-def _permute(e: AtenCall, x: Any, dims: Any) -> Any:
+def _permute(e: AtenCall, x: Symbol, dims: Axes) -> Emitted:
     return e(ops.permute, x, dims=[dim % x.rank for dim in dims])
 
 
 @row("transpose")
-def _transpose(e: AtenCall, x: Any, first: int, second: int) -> Any:
+def _transpose(e: AtenCall, x: Symbol, first: int, second: int) -> Emitted:
     return e(ops.transpose, x, axis1=first, axis2=second) if x.rank else x
 
 
 @row("expand")
-def _expand(e: AtenCall, x: Any, *_: Any) -> Any:
+def _expand(e: AtenCall, x: Symbol, *_: Attribute) -> Emitted:
     return e.spread(x, e.type.shape)
 
 
@@ -537,21 +562,25 @@ def _limits(size: int, start: Any, stop: Any, step: int = 1) -> tuple[int, int, 
 
 
 @row("slice")
-def _slice(e: AtenCall, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1):
+def _slice(
+    e: AtenCall, x: Symbol, dim: int = 0, start: Operand = None, end: Operand = None, step: int = 1
+) -> Emitted:
     axis: int = dim % x.rank
     first, last, _ = _limits(sizes(x)[axis], start, end)
     return e.cut(x, axis, first, max(first, last), step)
 
 
 @row("select")
-def _select(e: AtenCall, x: Any, dim: int, index: int) -> Any:
+def _select(e: AtenCall, x: Symbol, dim: int, index: int) -> Emitted:
     axis: int = dim % x.rank
     place = index % sizes(x)[axis]
     return e.shaped(e.cut(x, axis, place, place + 1), e.type.shape)
 
 
 @row("slice_scatter")
-def _slice_scatter(e: AtenCall, x: Any, y: Any, dim: int = 0, start: Any = None, *args: Any) -> Any:
+def _slice_scatter(
+    e: AtenCall, x: Symbol, y: Operand, dim: int = 0, start: Operand = None, *args: Attribute
+) -> Emitted:
     end: Any
     step: Any
     end, step = (*args, *(None, 1)[len(args) :])
@@ -561,7 +590,7 @@ def _slice_scatter(e: AtenCall, x: Any, y: Any, dim: int = 0, start: Any = None,
     return e(ops.slice_update, x, e.cast(y, x.dtype), start=first, stop=last, step=by)
 
 
-def _concat(op: Op, e: AtenCall, tensors: Any, dim: int = 0) -> Any:
+def _concat(op: Op, e: AtenCall, tensors: Operand, dim: int = 0) -> Emitted:
     parts = [x for x in tensors if op is ops.stack or x.rank > 1 or x.shape != (0,)]
     return e(op, *parts, axis=dim)
 
@@ -571,12 +600,12 @@ ROWS["concat"] = ROWS["cat"]
 
 
 @row("flip")
-def _flip(e: AtenCall, x: Any, dims: Any) -> Any:
+def _flip(e: AtenCall, x: Symbol, dims: Axes) -> Emitted:
     return e(ops.flip, x, axis=tuple(dims)) if x.rank and dims else x
 
 
 @row("roll")
-def _roll(e: AtenCall, x: Any, shifts: Any, dims: Any = ()) -> Any:
+def _roll(e: AtenCall, x: Symbol, shifts: Operand, dims: Axes = ()) -> Emitted:
     if not dims:
         flat = e.shaped(x, (int(np.prod(sizes(x))),))
         return e.shaped(e(ops.roll, flat, shift=shifts[0], axis=0), x.shape)
@@ -586,7 +615,7 @@ def _roll(e: AtenCall, x: Any, shifts: Any, dims: Any = ()) -> Any:
 
 
 @row("constant_pad_nd")
-def _pad(e: AtenCall, x: Any, pad: Any, value: Any = 0) -> Any:
+def _pad(e: AtenCall, x: Symbol, pad: Operand, value: Operand = 0) -> Emitted:
     if any(p < 0 for p in pad):
         return None
     pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)][::-1]

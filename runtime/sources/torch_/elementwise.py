@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Op, Symbol, ops
-from graphir.runtime.sources.torch_.aten_rows import ROWS, AtenCall, row, sizes
+from graphir.runtime.sources.rows import Emitted
+from graphir.runtime.sources.torch_.aten_rows import ROWS, AtenCall, Operand, row, sizes
 
 
 def _is_scalar(x: Any) -> bool:
     return not isinstance(x, Symbol) or not x.rank
 
 
-def _beside_scalar(op: Op, e: AtenCall, x: Any, y: Any) -> Any:
+def _beside_scalar(op: Op, e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """An op whose kernel of halves keeps a second operand without axes in float32.
 
     Measured: * / // and trunc division; the first operand, and those of other ops, are halves.
@@ -34,7 +35,7 @@ def _beside_scalar(op: Op, e: AtenCall, x: Any, y: Any) -> Any:
 ROWS["mul"] = partial(_beside_scalar, ops.multiply)
 
 
-def _add_multiple(op: Op, e: AtenCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+def _add_multiple(op: Op, e: AtenCall, x: Symbol, y: Operand, alpha: Operand = 1) -> Emitted:
     """Add and subtract, of y * alpha: a fused multiply-add of float32.
 
     Of halves, alpha is one, and elements outside of vectors round the product.
@@ -64,12 +65,12 @@ ROWS["add"], ROWS["sub"] = partial(_add_multiple, ops.add), partial(_add_multipl
 
 
 @row("rsub")
-def _rsub(e: AtenCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+def _rsub(e: AtenCall, x: Symbol, y: Operand, alpha: Operand = 1) -> Emitted:
     return _add_multiple(ops.subtract, e, y, x, alpha)
 
 
 @row("addcmul")
-def _addcmul(e: AtenCall, x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
+def _addcmul(e: AtenCall, x: Symbol, y: Operand, z: Operand, *, value: Operand = 1) -> Emitted:
     """X + value * y * z, where y * value is float32, and the rest a fused multiply-add."""
     if not _is_fused(e):
         return None
@@ -88,19 +89,19 @@ def _multiply_add(e: AtenCall, left: Symbol, right: Symbol, addend: Symbol) -> S
 
 
 @row("addcdiv")
-def _addcdiv(e: AtenCall, x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
+def _addcdiv(e: AtenCall, x: Symbol, y: Operand, z: Operand, *, value: Operand = 1) -> Emitted:
     if not e.is_half:
         return None
     x, y, z = (e.wide(operand) for operand in (x, y, z))
     return e.narrow(e(ops.add, x, e(ops.divide, e(ops.multiply, y, value), z)))
 
 
-def _float32(e: AtenCall, number: Any) -> Symbol:
+def _float32(e: AtenCall, number: Operand) -> Symbol:
     return e.graph.scalar(float(number), DType.float32)
 
 
 @row("lerp")
-def _lerp(e: AtenCall, x: Any, y: Any, weight: Any) -> Any:
+def _lerp(e: AtenCall, x: Symbol, y: Operand, weight: Symbol) -> Emitted:
     """The interpolation from the nearer end, by a fused multiply-add."""
     if not _is_fused(e) or isinstance(weight, complex):
         return None
@@ -118,7 +119,7 @@ def _lerp(e: AtenCall, x: Any, y: Any, weight: Any) -> Any:
 
 
 @row("pow")
-def _pow(e: AtenCall, x: Any, y: Any) -> Any:
+def _pow(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """Some powers are roots and products: those of bfloat16 round after each product."""
     dtype = e.type.dtype
     if dtype.is_integer and isinstance(y, Symbol):
@@ -145,7 +146,7 @@ def _pow(e: AtenCall, x: Any, y: Any) -> Any:
     return e(ops.pow, x, y)
 
 
-def _complex_pow(e: AtenCall, x: Any, y: Any) -> Any:
+def _complex_pow(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The exponential of y * log(x), as PyTorch computes powers of tensors; 0 ** 0 is NaN there."""
     if not isinstance(x, Symbol) and x == 1:
         return e.graph.full(1, e.type.shape, e.type.dtype)
@@ -166,7 +167,7 @@ def _integer_pow(e: AtenCall, x: Symbol, y: Symbol) -> Symbol:
     return e(ops.where, e(ops.less, y, 0), inverse, power)
 
 
-def _greater_or_less(op: Op, e: AtenCall, x: Any, y: Any) -> Any:
+def _greater_or_less(op: Op, e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The maximum or minimum; of zeros of both signs, vectors take y, and other elements x."""
     if not e.type.dtype.is_float:
         return e(op, x, y)
@@ -180,20 +181,20 @@ ROWS["minimum"] = partial(_greater_or_less, ops.minimum)
 
 
 @row("reciprocal")
-def _reciprocal(e: AtenCall, x: Any) -> Any:
+def _reciprocal(e: AtenCall, x: Symbol) -> Emitted:
     """1 / x, which of a complex 0 is infinity and NaN."""
     return e(ops.divide, 1.0, x) if e.type.dtype.is_complex else e(ops.reciprocal, x)
 
 
 @row("rsqrt")
-def _rsqrt(e: AtenCall, x: Any, wide: bool = False) -> Any:
+def _rsqrt(e: AtenCall, x: Symbol, wide: bool = False) -> Emitted:
     if e.type.dtype.is_complex:
         return e(ops.divide, 1.0, e(ops.sqrt, x))
     return e.by_place(lambda: e(ops.rsqrt, x), lambda: e(ops.reciprocal, e(ops.sqrt, x)), wide)
 
 
 @row("remainder")
-def _remainder(e: AtenCall, x: Any, y: Any) -> Any:
+def _remainder(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The remainder that has the sign of y; a remainder of 0 has that of x."""
     result = e(ops.remainder, x, y)
     if not e.type.dtype.is_float:
@@ -208,7 +209,7 @@ def _remainder(e: AtenCall, x: Any, y: Any) -> Any:
 
 
 @row("floor_divide")
-def _floor_divide(e: AtenCall, x: Any, y: Any) -> Any:
+def _floor_divide(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The floor of a quotient; of halves, every step of a kernel without a scalar is rounded."""
     if not e.is_half or _is_scalar(y):
         return _beside_scalar(ops.floor_divide, e, x, y)
@@ -228,7 +229,7 @@ def _floor_divide(e: AtenCall, x: Any, y: Any) -> Any:
 
 
 @row("div")
-def _div(e: AtenCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
+def _div(e: AtenCall, x: Symbol, y: Operand, rounding_mode: str | None = None) -> Emitted:
     if rounding_mode is None:
         return _beside_scalar(ops.divide, e, x, y)
     if rounding_mode == "floor":
@@ -240,7 +241,7 @@ def _div(e: AtenCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     return e(ops.trunc, e(ops.divide, x, y))
 
 
-def _times_log(log: Op, e: AtenCall, x: Any, y: Any) -> Any:
+def _times_log(log: Op, e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """X * log(y), which is 0 where x is 0 and y no NaN; of halves, the logarithm is a half."""
     x, y = (e.operand(z) for z in (x, y))
     product = e(ops.multiply, x, e(log, y))
@@ -253,7 +254,7 @@ ROWS["special_xlog1py"] = partial(_times_log, ops.log1p)
 
 
 @row("special_entr")
-def _entr(e: AtenCall, x: Any) -> Any:
+def _entr(e: AtenCall, x: Symbol) -> Emitted:
     """The entropy -x * log(x): of halves, the logarithm is a half."""
     x = e.operand(x)
     product = e(ops.multiply, e(ops.negative, x), e(ops.log, x))
@@ -262,7 +263,7 @@ def _entr(e: AtenCall, x: Any) -> Any:
 
 
 @row("round")
-def _round(e: AtenCall, x: Any, *, decimals: int = 0) -> Any:
+def _round(e: AtenCall, x: Symbol, *, decimals: int = 0) -> Emitted:
     if not decimals or x.dtype.is_integer:
         return e(ops.round, x)
     wide = e.wide(x) if e.is_half else x
@@ -281,12 +282,14 @@ def _reduction_of(e: AtenCall, losses: Symbol, reduction: int) -> Symbol:
 
 
 @row("mse_loss")
-def _mse_loss(e: AtenCall, x: Any, y: Any, reduction: int = 1) -> Any:
+def _mse_loss(e: AtenCall, x: Symbol, y: Operand, reduction: int = 1) -> Emitted:
     span = e(ops.subtract, e.operand(x), e.operand(y))
     return _reduction_of(e, e(ops.multiply, span, span), reduction)
 
 
-def _near_and_far(steps: DType, e: AtenCall, x: Any, y: Any, reduction: int, bound: Any) -> Any:
+def _near_and_far(
+    steps: DType, e: AtenCall, x: Symbol, y: Operand, reduction: int, bound: Operand
+) -> Emitted:
     """The losses that are squares below a bound: one dtype of halves rounds their steps."""
     x, y = e.operand(x), e.operand(y)
     has_steps = e.type.dtype is steps
@@ -307,12 +310,16 @@ def _near_and_far(steps: DType, e: AtenCall, x: Any, y: Any, reduction: int, bou
 
 
 @row("huber_loss")
-def _huber_loss(e: AtenCall, x: Any, y: Any, reduction: int = 1, delta: float = 1.0) -> Any:
+def _huber_loss(
+    e: AtenCall, x: Symbol, y: Operand, reduction: int = 1, delta: float = 1.0
+) -> Emitted:
     return _near_and_far(DType.bfloat16, e, x, y, reduction, delta)
 
 
 @row("smooth_l1_loss")
-def _smooth_l1_loss(e: AtenCall, x: Any, y: Any, reduction: int = 1, beta: float = 1.0) -> Any:
+def _smooth_l1_loss(
+    e: AtenCall, x: Symbol, y: Operand, reduction: int = 1, beta: float = 1.0
+) -> Emitted:
     return _near_and_far(DType.float16, e, x, y, reduction, beta) if beta else None
 
 
@@ -322,7 +329,7 @@ def _by_float64(e: AtenCall, op: Op, x: Symbol) -> Symbol:
 
 
 @row("erf")
-def _erf(e: AtenCall, x: Any) -> Any:
+def _erf(e: AtenCall, x: Symbol) -> Emitted:
     return e.narrow(_approximate_erf(e, e.wide(e.operand(x)))) if e.is_half else e(ops.erf, x)
 
 
@@ -342,7 +349,7 @@ def _approximate_erf(e: AtenCall, x: Symbol) -> Symbol:
     return e(ops.copysign, e.multiply_add(tail, series, unity), x)
 
 
-def _logistic(op: Op, e: AtenCall, x: Any) -> Any:
+def _logistic(op: Op, e: AtenCall, x: Symbol) -> Emitted:
     """The sigmoid or SiLU, of halves as 1 / (1 + exp(-x)) and x / (1 + exp(-x))."""
     if not e.is_half:
         return e(op, e.operand(x))
@@ -355,7 +362,7 @@ ROWS["sigmoid"], ROWS["silu"] = partial(_logistic, ops.sigmoid), partial(_logist
 
 
 @row("gelu")
-def _gelu(e: AtenCall, x: Any, approximate: str = "none") -> Any:
+def _gelu(e: AtenCall, x: Symbol, approximate: str = "none") -> Emitted:
     """The Gaussian error linear unit; of halves in the steps of PyTorch's kernels.
 
     oneDNN multiplies before it halves, so that large numbers overflow. It gives NaN for infinities,
@@ -380,7 +387,7 @@ def _gelu(e: AtenCall, x: Any, approximate: str = "none") -> Any:
 
 
 @row("logaddexp2")
-def _logaddexp2(e: AtenCall, x: Any, y: Any) -> Any:
+def _logaddexp2(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The base-2 logarithm of the sum of powers; of halves, rounded once."""
     if not e.is_half:
         return None
@@ -393,7 +400,7 @@ def _logaddexp2(e: AtenCall, x: Any, y: Any) -> Any:
 
 
 @row("logit")
-def _logit(e: AtenCall, x: Any, eps: float | None = None) -> Any:
+def _logit(e: AtenCall, x: Symbol, eps: float | None = None) -> Emitted:
     x = e.operand(x)
     if eps is not None:
         x = e(ops.clip, x, eps, 1 - eps)
@@ -401,7 +408,7 @@ def _logit(e: AtenCall, x: Any, eps: float | None = None) -> Any:
 
 
 @row("softshrink")
-def _softshrink(e: AtenCall, x: Any, lambd: Any = 0.5) -> Any:
+def _softshrink(e: AtenCall, x: Symbol, lambd: Operand = 0.5) -> Emitted:
     wide = e.wide(x) if e.is_half else x
     if e.is_half and e.graph.rules.name != "torch@2.13":  # since 2.14 the bound is a half
         lambd = float(np.asarray(lambd).astype(x.dtype.storage))

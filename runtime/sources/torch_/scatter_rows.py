@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from graphir.runtime.sources.rows import flat_scatter
-from graphir.runtime.sources.torch_.aten_rows import AtenCall, row, sizes
+from graphir.runtime.sources.rows import Attribute, Emitted, flat_scatter
+from graphir.runtime.sources.torch_.aten_rows import AtenCall, Operand, row, sizes
 
 MOST = 1 << 24
 """The most comparisons of an update with a place, times the elements of each."""
@@ -28,7 +28,7 @@ _REDUCTIONS = {
 
 
 @row("_pack_padded_sequence")
-def _pack(e: AtenCall, x: Any, lengths: Any, batch_first: bool) -> Any:
+def _pack(e: AtenCall, x: Symbol, lengths: Operand, batch_first: bool) -> Emitted:
     """The steps of the sequences that have not ended, one after another.
 
     The lengths depend on no input (see the recorder).
@@ -42,7 +42,7 @@ def _pack(e: AtenCall, x: Any, lengths: Any, batch_first: bool) -> Any:
 
 
 @row("gather")
-def _gather(e: AtenCall, x: Any, dim: int, index: Any, **_: Any) -> Any:
+def _gather(e: AtenCall, x: Symbol, dim: int, index: Symbol, **_: Attribute) -> Emitted:
     return e(ops.take_along, _like(e, x, index, dim), index, axis=dim) if x.rank else None
 
 
@@ -61,7 +61,9 @@ def _cut_like(e: AtenCall, x: Symbol, index: Symbol) -> Symbol:
 
 
 @row("scatter")
-def _scatter(e: AtenCall, x: Any, dim: int, index: Any, value: Any, **more: Any) -> Any:
+def _scatter(
+    e: AtenCall, x: Symbol, dim: int, index: Symbol, value: Operand, **more: Attribute
+) -> Emitted:
     if more or not x.rank or _like(e, x, index, dim) is not x:
         return None
     if isinstance(value, Symbol):
@@ -94,7 +96,7 @@ def _indexed_axis(
 
 
 @row("index", "_unsafe_index")
-def _index_get(e: AtenCall, x: Any, indices: Any) -> Any:
+def _index_get(e: AtenCall, x: Symbol, indices: Operand) -> Emitted:
     parts = _indexed_axis(e, x, indices)
     return None if parts is None else e(ops.gather, parts[0], parts[2], axis=parts[1])
 
@@ -125,7 +127,7 @@ def _reduced(
 
 
 def _added(
-    e: AtenCall, x: Symbol, updates: Any, places: Symbol, axis: int | None, once: bool
+    e: AtenCall, x: Symbol, updates: Symbol, places: Symbol, axis: int | None, once: bool
 ) -> Symbol:
     """Return x with updates added at places, one after another; of halves, rounded `once`."""
     if once and e.is_half:
@@ -152,14 +154,20 @@ def _sums(
 
 
 @row("scatter_add")
-def _scatter_add(e: AtenCall, x: Any, dim: int, index: Any, updates: Any) -> Any:
+def _scatter_add(e: AtenCall, x: Symbol, dim: int, index: Symbol, updates: Symbol) -> Emitted:
     return _scatter_reduce(e, x, dim, index, updates, "sum")
 
 
 @row("scatter_reduce")
 def _scatter_reduce(
-    e: AtenCall, x: Any, dim: int, index: Any, updates: Any, way: str, include_self: bool = True
-) -> Any:
+    e: AtenCall,
+    x: Symbol,
+    dim: int,
+    index: Symbol,
+    updates: Symbol,
+    way: str,
+    include_self: bool = True,
+) -> Emitted:
     if not x.rank or not index.rank:
         return None
     axis: int = dim % x.rank
@@ -169,7 +177,9 @@ def _scatter_reduce(
 
 
 @row("index_add")
-def _index_add(e: AtenCall, x: Any, dim: int, index: Any, updates: Any, *, alpha: Any = 1) -> Any:
+def _index_add(
+    e: AtenCall, x: Symbol, dim: int, index: Symbol, updates: Symbol, *, alpha: Operand = 1
+) -> Emitted:
     """PyTorch rounds each sum, unless it fuses the product by alpha, as it does of several axes.
 
     It rounds once the sums of halves along the first or last of several axes, by int64 (2.13).
@@ -185,8 +195,13 @@ def _index_add(e: AtenCall, x: Any, dim: int, index: Any, updates: Any, *, alpha
 
 @row("index_put", "_unsafe_index_put", "_index_put_impl")
 def _index_put(
-    e: AtenCall, x: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
-) -> Any:
+    e: AtenCall,
+    x: Symbol,
+    indices: Operand,
+    values: Operand,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> Emitted:
     """On several threads PyTorch adds float32 in any order; otherwise one after another."""
     mask = indices[0]
     if len(indices) == 1 and mask.dtype is DType.bool and not values.rank and not accumulate:
@@ -201,8 +216,8 @@ def _index_put(
 
 @row("embedding_dense_backward")
 def _embedding_backward(
-    e: AtenCall, grad: Any, indices: Any, count: int, padding_index: int, by_frequency: bool
-) -> Any:
+    e: AtenCall, grad: Symbol, indices: Symbol, count: int, padding_index: int, by_frequency: bool
+) -> Emitted:
     if by_frequency:
         return None
     width = sizes(grad)[-1]

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from graphir.runtime.sources.torch_.aten_rows import AtenCall, row, sizes
+from graphir.runtime.sources.rows import Attribute, Emitted
+from graphir.runtime.sources.torch_.aten_rows import AtenCall, Operand, row, sizes
 
 
 class _Windows:
@@ -123,7 +124,9 @@ class _Convolution:
 
 
 @row("convolution", "_convolution", "convolution_overrideable")
-def _convolution(e: AtenCall, x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
+def _convolution(
+    e: AtenCall, x: Symbol, weight: Symbol, bias: Operand, *settings: Attribute
+) -> Emitted:
     """The product of halves is rounded once, with the bias.
 
     Without oneDNN, PyTorch adds the bias of a transposed one afterwards, and what overlaps in the
@@ -147,8 +150,13 @@ def _convolution(e: AtenCall, x: Any, weight: Any, bias: Any, *settings: Any) ->
 
 @row("convolution_backward")
 def _convolution_backward(
-    e: AtenCall, gradient: Any, x: Any, weight: Any, bias_sizes: Any, *settings: Any
-) -> Any:
+    e: AtenCall,
+    gradient: Symbol,
+    x: Symbol,
+    weight: Symbol,
+    bias_sizes: Operand,
+    *settings: Attribute,
+) -> Emitted:
     stride, padding, dilation, transposed, _, groups, mask = settings
     if transposed or x.rank < 3:
         return None
@@ -171,7 +179,9 @@ def sizes_of(e: AtenCall) -> tuple[int, ...]:
 
 
 @row("max_pool2d_with_indices", "max_pool3d_with_indices")
-def _max_pool(e: AtenCall, x: Any, kernel: Any, stride: Any = (), *settings: Any) -> Any:
+def _max_pool(
+    e: AtenCall, x: Symbol, kernel: Operand, stride: Operand = (), *settings: Attribute
+) -> Emitted:
     """The places of equal values are those of the first."""
     if not x.dtype.is_float:
         return None
@@ -186,7 +196,9 @@ def _max_pool(e: AtenCall, x: Any, kernel: Any, stride: Any = (), *settings: Any
 
 
 @row("avg_pool2d", "avg_pool3d", "avg_pool1d")
-def _avg_pool(e: AtenCall, x: Any, kernel: Any, stride: Any = (), *settings: Any) -> Any:
+def _avg_pool(
+    e: AtenCall, x: Symbol, kernel: Operand, stride: Operand = (), *settings: Attribute
+) -> Emitted:
     padding, ceil, with_padding, divisor = (*settings, *(0, False, True, None)[len(settings) :])
     if ceil:
         return None
@@ -201,7 +213,7 @@ def _avg_pool(e: AtenCall, x: Any, kernel: Any, stride: Any = (), *settings: Any
 
 
 def _pooling_windows(
-    e: AtenCall, x: Symbol, kernel: Any, stride: Any, padding: Any, dilation: Any
+    e: AtenCall, x: Symbol, kernel: Operand, stride: Operand, padding: Operand, dilation: Operand
 ) -> _Windows:
     rank = len(kernel)
     steps = [_per_axis(step, rank) for step in (stride or kernel, padding, dilation)]

@@ -18,9 +18,8 @@ from graphir.ops.dims import Size
 from graphir.runtime.sources.onnx_.bound_node import BoundNode
 from graphir.runtime.targets.emission import lacking
 from graphir.runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype, passing_dtype
-from graphir.runtime.targets.onnx_.functions import compared
 from graphir.runtime.targets.onnx_.movement import reversed_along, with_shape
-from graphir.runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.targets.onnx_.values import OnnxValue, compared
 
 Values: TypeAlias = list[OnnxValue]
 

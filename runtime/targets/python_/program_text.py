@@ -1,11 +1,19 @@
-"""The Python target: a lowered graph as a NumPy function, in source that runs without graphir."""
+"""The Python target: a lowered graph as a NumPy function, in source that runs without graphir.
+
+Control flow becomes statements, with the graphs in place, as blocks of lines. Identifiers resemble
+the names of the graph, and are distinct under Python's comparison.
+"""
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import re
+import unicodedata
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
+from typing import NamedTuple, TypeAlias
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.location import Location
@@ -14,6 +22,7 @@ from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
 from graphir.runtime.binding import numpy_name
 from graphir.runtime.targets.emission import (
+    Names,
     bindings,
     emitter,
     lacking,
@@ -22,11 +31,159 @@ from graphir.runtime.targets.emission import (
     require_numpy_functions,
     unbound,
 )
-from graphir.runtime.targets.python_.control import STATEMENTS, Block, ControlLine
-from graphir.runtime.targets.python_.excerpts import excerpt
-from graphir.runtime.targets.python_.names import Identifiers, dim_text
-from graphir.runtime.targets.python_.ops import COMPOSITES, PYTHON, Line
-from graphir.runtime.targets.python_.values import cast_expression, word
+from graphir.runtime.targets.python_.excerpts import defined, excerpt
+from graphir.runtime.targets.python_.expressions import (
+    COMPOSITES,
+    PYTHON,
+    Line,
+    cast_expression,
+    word,
+)
+
+_RESERVED_WORDS = frozenset(
+    {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "np", "ml_dtypes", "base64"}
+)
+
+
+class Identifiers:
+    """A source of identifiers that resemble the names of a graph and are unique in a module.
+
+    Python compares identifiers in the normal form NFKC. All identifiers here are in NFKC, so
+    distinct texts are distinct identifiers. An identifier is never a keyword, a builtin, a dunder
+    name, or a name that the module copies or imports.
+    """
+
+    def __init__(self) -> None:
+        self._names = Names({*_RESERVED_WORDS, *defined()})
+
+    def new(self, base: str) -> str:
+        """Return a unique identifier: the name itself if valid and free, else a similar name."""
+        return self._names.new(identifier(base))
+
+
+def identifier(base: str) -> str:
+    """Return a valid identifier similar to a name, in NFKC even with a number appended."""
+    text = unicodedata.normalize("NFKC", base)
+    text = "".join(c if f"_{c}".isidentifier() else "_" for c in text) or "graph"
+    text = text if text.isidentifier() else f"_{text}"
+    if not (text.isidentifier() and unicodedata.is_normalized("NFKC", f"{text}_2")):
+        text = "".join(c if c.isascii() else "_" for c in text)
+    dunder = text.startswith("__") and text.endswith("__")
+    return f"_{text.strip('_')}_" if dunder else text
+
+
+def dim_text(dim: Dim, names: Mapping[str, str]) -> str:
+    """Return the expression of a dim, with the identifiers of its names from `names`."""
+    text = ""
+    for atoms, coefficient in dim.terms:
+        factors = [
+            names[atom]
+            if isinstance(atom, str)
+            else f"(({dim_text(atom.dividend, names)})//{atom.divisor})"
+            for atom in atoms
+        ]
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        sign = "-" if coefficient < 0 else "+" if text else ""
+        text += sign + "*".join(factors)
+    return text
+
+
+class Block(NamedTuple):
+    """The lines that compute a graph, and the expressions of its outputs."""
+
+    lines: list[str]
+    outputs: list[str]
+
+
+class ControlLine(NamedTuple):
+    """An op of control flow to write.
+
+    `results` are the names for its results. `block` writes a graph on operands, and `name` returns
+    a unique name.
+    """
+
+    line: Line
+    results: Sequence[str]
+    block: Callable[[Graph, Sequence[str]], Block]
+    name: Callable[[str], str]
+
+
+Statements: TypeAlias = Callable[[ControlLine], Iterator[str]]
+
+
+def _cond(control: ControlLine) -> Iterator[str]:
+    """Write if, elif and else; the comparisons clamp the index."""
+    line = control.line
+    dtype = line.symbol.args[0].dtype
+    branches: Sequence[Graph] = line.symbol.attrs["branches"]
+    branches = branches[:2] if dtype is DType.bool else branches
+    index = f"int({line[0]})" if dtype.narrow else line[0]
+    for place, branch in enumerate(branches):
+        test = f"{index} == {place}"
+        if not place:
+            test = f"not {index}" if dtype is DType.bool else f"{index} <= 0"
+        lines = _assigned(control, control.block(branch, line.args[1:]))
+        if len(branches) == 1:
+            yield from lines
+            return
+        last = place == len(branches) - 1
+        yield "else:" if last else f"{'elif' if place else 'if'} {test}:"
+        yield from _indented(lines)
+
+
+def _while_loop(control: ControlLine) -> Iterator[str]:
+    line, results = control.line, control.results
+    initial, captured = line.args[: len(results)], line.args[len(results) :]
+    yield _assignment(results, initial)
+    test = control.block(line.symbol.attrs["condition"], [*results, *captured])
+    (verdict,) = test.outputs
+    before = test.lines
+    if len(before) == 1 and before[0].startswith(f"{verdict} = "):
+        before, verdict = [], before[0].removeprefix(f"{verdict} = ")
+    yield f"while {verdict}:" if not before else "while True:"
+    if before:
+        yield from _indented([*before, f"if not {verdict}:", "    break"])
+    body = control.block(line.symbol.attrs["body"], [*results, *captured])
+    yield from _indented(_assigned(control, body))
+
+
+def _scan(control: ControlLine) -> Iterator[str]:
+    line, attrs = control.line, control.line.symbol.attrs
+    carries, ends = attrs["carries"], attrs["carries"] + attrs["scanned"]
+    scanned, captured = line.args[carries:ends], line.args[ends:]
+    values, stacked = control.results[:carries], control.results[carries:]
+    if values:
+        yield _assignment(values, line.args[:carries])
+    for name, type_ in zip(stacked, line.symbol.type.parts[carries:], strict=True):
+        yield f"{name} = np.empty({line.tuple(type_.shape)}, {numpy_name(type_.dtype)})"
+    place = control.name("i")
+    places = f"range({f'len({scanned[0]})' if scanned else line['length']})"
+    yield f"for {place} in {f'reversed({places})' if attrs['reverse'] else places}:"
+    rows = [control.name("row") for _ in scanned]
+    lines, outputs = control.block(attrs["body"], [*values, *rows, *captured])
+    yield from _indented(f"{row} = {x}[{place}, ...]" for row, x in zip(rows, scanned, strict=True))
+    yield from _indented(lines)
+    updates = [f"{name}[{place}] = {y}" for name, y in zip(stacked, outputs[carries:], strict=True)]
+    yield from _indented(updates)
+    if values:
+        yield from _indented([_assignment(values, outputs[:carries])])
+
+
+STATEMENTS: Mapping[str, Statements] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
+"""The statements of each op of control flow."""
+
+
+def _assigned(control: ControlLine, block: Block) -> list[str]:
+    return [*block.lines, _assignment(control.results, block.outputs)]
+
+
+def _assignment(names: Sequence[str], values: Sequence[str]) -> str:
+    return f"{', '.join(names)} = {', '.join(values)}"
+
+
+def _indented(lines: Sequence[str] | Iterator[str]) -> Iterator[str]:
+    return (f"    {line}" for line in lines)
 
 
 def python(graph: Graph) -> str:

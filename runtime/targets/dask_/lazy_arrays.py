@@ -20,10 +20,14 @@ from graphir.runtime.binding import check_input, match_inputs, require_type, siz
 from graphir.runtime.optional import optional
 from graphir.runtime.program.cutting import Call, cut
 from graphir.runtime.results import require_outputs
-from graphir.runtime.targets.dask_.control import ControlTask
-from graphir.runtime.targets.dask_.movement import as_dask, solid
-from graphir.runtime.targets.dask_.ops import COMPOSITES, BlockStep, step_of
-from graphir.runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
+from graphir.runtime.targets.dask_.block_steps import COMPOSITES, BlockStep, as_dask, solid, step_of
+from graphir.runtime.targets.dask_.regions import (
+    ControlTask,
+    dask_array,
+    entered,
+    operands_of,
+    region,
+)
 from graphir.runtime.targets.emission import lacking, live_symbols, require_no_calls
 
 

@@ -1,4 +1,4 @@
-"""The jax.numpy function of each primitive op, with the parameters of the op's kernel."""
+"""The functions of jax.numpy and jax.lax for ops, casts and control flow."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -7,16 +7,75 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from graphir import DType
+from graphir import DType, Graph, Symbol
+from graphir.conversions import Step
+from graphir.ops.dims import evaluate
 from graphir.runtime.optional import optional
-from graphir.runtime.targets.jax_.casts import jnp_, lax_
+from graphir.runtime.targets.emission import EngineConversions
 from graphir.semantics.kernels import KERNELS
+
+
+class JaxValue(NDArrayOperatorsMixin):
+    """A JAX array on which NumPy's functions dispatch to jax.numpy; numbers take its dtype."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> JaxValue:
+        return JaxValue(getattr(jnp_(), ufunc.__name__)(*map(self._lifted, inputs)))
+
+    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> JaxValue:
+        """Return np.where by jax.numpy, the only function that casts use."""
+        condition, *choose = args
+        like = next(x for x in choose if isinstance(x, JaxValue))
+        return JaxValue(jnp_().where(condition.array, *map(like._lifted, choose)))
+
+    def _lifted(self, x: Any) -> Any:
+        return x.array if isinstance(x, JaxValue) else np.asarray(x).astype(self.dtype)
+
+    def view(self, dtype: Any) -> JaxValue:
+        """Return the same bits read as another dtype of the same width."""
+        return JaxValue(lax_().bitcast_convert_type(self.array, np.dtype(dtype)))
+
+    def astype(self, dtype: Any) -> JaxValue:
+        """Return the array in another dtype by XLA's conversion."""
+        return JaxValue(self.array.astype(np.dtype(dtype)))
+
+
+class JaxConversions(EngineConversions):
+    """Casts of JAX arrays. XLA's truncation of floats to integers saturates, and maps NaN to 0."""
+
+    def saturate(self, target: DType) -> Step:
+        """Return the step of XLA's own conversion."""
+        return lambda x: x.astype(target)
+
+    def narrow(self, target: DType, tf32: str) -> Step:
+        """Return the narrowing step with a barrier; without it XLA may keep excess precision."""
+        narrow = super().narrow(target, tf32)
+        return lambda x: JaxValue(lax_().optimization_barrier(narrow(x).array))
+
+
+def cast_values(x: Any, source: DType, target: DType, tf32: str) -> Any:
+    """Return the values of an array in another dtype, rounded once as in graphir.conversions."""
+    return JaxConversions().convert(JaxValue(x), source, target, tf32).array
+
+
+def jnp_() -> Any:
+    """Return the module jax.numpy. Raises ImportError without jax."""
+    return optional("jax.numpy", "jax", "the JAX target")
+
+
+def lax_() -> Any:
+    """Return the module jax.lax. Raises ImportError without jax."""
+    return optional("jax.lax", "jax", "the JAX target")
+
 
 # -- ops whose jax.numpy function has another meaning
 
@@ -213,3 +272,77 @@ COMPOSITES = frozenset(
     }
 )
 """The composite ops for which JAX has functions of its own, which are faster or more accurate."""
+
+
+Arrays: TypeAlias = Sequence[Any]
+
+
+class JaxControl(NamedTuple):
+    """A call of an op of control flow: its symbol, and the sizes of named dims.
+
+    `run(graph, arrays)` returns the outputs of a graph.
+    """
+
+    symbol: Symbol
+    sizes: Mapping[str, int]
+    run: Callable[[Graph, Arrays], Arrays]
+
+
+def _cond(call: JaxControl, operands: Arrays) -> Arrays:
+    """Return the results of lax.switch, whose index is clamped before JAX narrows it to int32."""
+    branches: Sequence[Graph] = call.symbol.attrs["branches"]
+    index, dtype = operands[0], call.symbol.args[0].dtype
+    if dtype.narrow:
+        index = index.astype(np.int32)
+    elif dtype is not DType.bool:
+        last = min(len(branches) - 1, int(dtype.max))
+        index = jnp_().clip(index, np.zeros((), index.dtype), np.asarray(last, index.dtype))
+    functions = [partial(_results, call, branch) for branch in branches]
+    return lax_().switch(index.astype(np.int32), functions, *operands[1:])
+
+
+def _results(call: JaxControl, graph: Graph, *arrays: Any) -> Arrays:
+    return tuple(call.run(graph, arrays))
+
+
+def _while_loop(call: JaxControl, operands: Arrays) -> Arrays:
+    condition, body = call.symbol.attrs["condition"], call.symbol.attrs["body"]
+    count = len(body.outputs)
+    captured = operands[count:]
+
+    def verdict(values: Arrays) -> Any:
+        return call.run(condition, [*values, *captured])[0]
+
+    def step(values: Arrays) -> Arrays:
+        return _results(call, body, *values, *captured)
+
+    return lax_().while_loop(verdict, step, tuple(operands[:count]))
+
+
+def _scan(call: JaxControl, operands: Arrays) -> Arrays:
+    attrs = call.symbol.attrs
+    body, carries, ends = attrs["body"], attrs["carries"], attrs["carries"] + attrs["scanned"]
+    captured = operands[ends:]
+
+    def step(values: Arrays, rows: Arrays) -> tuple[Arrays, Arrays]:
+        outputs = _results(call, body, *values, *rows, *captured)
+        return outputs[:carries], outputs[carries:]
+
+    rows = tuple(operands[carries:ends])
+    length = None if rows else evaluate(attrs["length"], call.sizes)
+    values, stacked = lax_().scan(step, tuple(operands[:carries]), rows, length, attrs["reverse"])
+    return *values, *stacked
+
+
+def _call(call: JaxControl, operands: Arrays) -> Arrays:
+    """Return the results of a function of JAX, which takes and gives JAX arrays in `run`."""
+    return call.symbol.attrs["callee"].function.run(*operands)
+
+
+CONTROL: Mapping[str, Callable[[JaxControl, Arrays], Arrays]] = {
+    "cond": _cond,
+    "while_loop": _while_loop,
+    "scan": _scan,
+    "call": _call,
+}
+"""The function of each op of control flow."""

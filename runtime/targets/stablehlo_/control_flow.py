@@ -9,8 +9,7 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, Graph, Symbol, TensorType
-from graphir.runtime.targets.stablehlo_.text import ints
-from graphir.runtime.targets.stablehlo_.values import HloBody, HloValue, Sizes
+from graphir.runtime.targets.stablehlo_.values import HloBody, HloValue, Sizes, ints
 
 Values: TypeAlias = list[HloValue]
 
