@@ -19,7 +19,14 @@ from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.library_calls import LibraryCall
 from graphir.runtime.audit.wide import WIDE
 from graphir.runtime.optional import optional
-from graphir.runtime.sources.jax_.lax_rows import has_explicit_dtypes, has_keys
+from graphir.runtime.sources.jax_.lax_rows import (
+    Jax,
+    Jaxpr,
+    JaxprEquation,
+    Primitive,
+    has_explicit_dtypes,
+    has_keys,
+)
 
 KEYED = ("random_", "threefry", "rng_")
 """The beginnings of the names of primitives on keys, whose results are data of the run."""
@@ -41,7 +48,7 @@ UNMEASURED = frozenset(
 """The primitives of the bits of a dtype, and of functions that no wide call may call again."""
 
 
-def bind(primitive: Any, parameters: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
+def bind(primitive: Primitive, parameters: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
     """Bind a primitive with the parameters of an equation."""
     params: Any = primitive.get_bind_params(parameters)
     functions: tuple[Any, ...] = ()
@@ -57,7 +64,7 @@ class WidePrimitives:
     With `floats`, the floats inside of jaxprs are rounded to that dtype.
     """
 
-    def __init__(self, jax: Any, integers: bool, floats: DType | None = None) -> None:
+    def __init__(self, jax: Jax, integers: bool, floats: DType | None = None) -> None:
         core = optional("jax.extend.core", "jax", "from_jax")
         self._jax, self._kinds = jax, "fc" + "iu" * integers
         self._floats = floats and floats.storage
@@ -75,7 +82,7 @@ class WidePrimitives:
         """Return a value as an array of JAX, in the wide dtype of a dtype."""
         return self._jax.numpy.asarray(value, self.dtype(like))
 
-    def bind(self, primitive: Any, parameters: Mapping[str, Any], arrays: Any) -> list[Any]:
+    def bind(self, primitive: Primitive, parameters: Mapping[str, Any], arrays: Any) -> list[Any]:
         """Bind a primitive on wide operands, with wide parameters; return its results as a list.
 
         Raises NotImplementedError for a primitive of UNMEASURED, also in a jaxpr.
@@ -99,7 +106,7 @@ class WidePrimitives:
             return self._jaxpr(value, ()).jaxpr
         return self.dtype(value) if isinstance(value, (np.dtype, type)) else value
 
-    def _jaxpr(self, jaxpr: Any, constants: Sequence[Any]) -> Any:
+    def _jaxpr(self, jaxpr: Jaxpr, constants: Sequence[Any]) -> Any:
         """Return a jaxpr, traced again on wide operands."""
         struct, avals = self._jax.ShapeDtypeStruct, [x.aval for x in jaxpr.invars]
         types = [struct(aval.shape, self.dtype(aval.dtype)) for aval in avals]
@@ -111,7 +118,7 @@ class WidePrimitives:
             return x
         return self._jax.lax.optimization_barrier(x.astype(self._floats)).astype(x.dtype)
 
-    def _run(self, jaxpr: Any, constants: Sequence[Any], *arrays: Any) -> list[Any]:
+    def _run(self, jaxpr: Jaxpr, constants: Sequence[Any], *arrays: Any) -> list[Any]:
         values = dict(zip(jaxpr.invars, arrays, strict=True))
         wide = [self._round(self.array(x, x.dtype)) for x in map(np.asarray, constants)]
         values.update(zip(jaxpr.constvars, wide, strict=True))
@@ -135,7 +142,7 @@ class BoundPrimitive(LibraryCall):
     those among its parameters, also in jaxprs.
     """
 
-    def __init__(self, jax: Any, equation: Any) -> None:
+    def __init__(self, jax: Jax, equation: JaxprEquation) -> None:
         self._jax, self._primitive, self._params = jax, equation.primitive, equation.params
         self._avals = [variable.aval for variable in equation.invars]
         self._keys = [aval.dtype if has_keys(aval) else None for aval in self._avals]
@@ -297,7 +304,7 @@ def _primitives(values: Iterable[Any]) -> Iterator[str]:
             yield from _primitives(equation.params.values())
 
 
-def _having_64_bits(jax: Any, enabled: bool) -> AbstractContextManager[Any]:
+def _having_64_bits(jax: Jax, enabled: bool) -> AbstractContextManager[Any]:
     """Return a context in which JAX has 64 bits as it had when a program was imported."""
     if not enabled or jax.config.jax_enable_x64:
         return nullcontext()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -33,6 +33,24 @@ class Equation(RowCall):
         """Return a 0-d constant of the dtype of `like`."""
         return self.graph.scalar(value, like.dtype if like.dtype.weak is False else None)
 
+
+Jax: TypeAlias = Any
+"""The module jax, of which the project's own environment has no types."""
+
+Jaxpr: TypeAlias = Any
+"""A jax.extend.core.Jaxpr or ClosedJaxpr."""
+
+JaxprEquation: TypeAlias = Any
+"""A jax.extend.core.JaxprEqn."""
+
+Variable: TypeAlias = Any
+"""A variable or a literal of a jaxpr, a jax.extend.core.Var or Literal."""
+
+AbstractValue: TypeAlias = Any
+"""The type of a variable, such as a jax.core.ShapedArray."""
+
+Primitive: TypeAlias = Any
+"""A jax.extend.core.Primitive."""
 
 _PLAIN = """
     abs exp expm1 log log1p log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt
@@ -69,7 +87,7 @@ INLINED = {
 """The primitives that stand for the equations of their jaxpr, by the name of that parameter."""
 
 
-def array_type(aval: Any) -> TensorType:
+def array_type(aval: AbstractValue) -> TensorType:
     """Return the type of an abstract value; opaque for values that are no arrays of numbers.
 
     A typed PRNG key has the type of its data, so that graphs hold arrays of numbers alone. A
@@ -89,7 +107,7 @@ def array_type(aval: Any) -> TensorType:
     return TensorType(dtype, aval.shape)
 
 
-def _weak_dtypes(jax: Any) -> Mapping[DType, DType]:
+def _weak_dtypes(jax: Jax) -> Mapping[DType, DType]:
     """Return the weak dtypes of graphs by the dtypes that JAX has for their values.
 
     JAX holds other dtypes weak, too: the int32 indices of top_k with 64 bits on. A weak value of a
@@ -110,7 +128,7 @@ def drops_imaginary(source: DType, target: DType) -> bool:
     return source.is_complex and not target.is_complex and target is not DType.bool
 
 
-def has_explicit_dtypes(jax: Any) -> bool:
+def has_explicit_dtypes(jax: Jax) -> bool:
     """Whether JAX has 64 bits where a program names them, and 32 by default.
 
     A weak dtype then has a default of 32 bits in graphs whose other dtypes may have 64, under the
@@ -121,7 +139,7 @@ def has_explicit_dtypes(jax: Any) -> bool:
     return is_allowed and not jax.config.jax_enable_x64
 
 
-def has_keys(aval: Any) -> bool:
+def has_keys(aval: AbstractValue) -> bool:
     """Whether an abstract value is an array of typed PRNG keys."""
     dtype = getattr(aval, "dtype", None)
     return not isinstance(dtype, np.dtype) and str(dtype).startswith("key<")

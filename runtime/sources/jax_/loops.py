@@ -18,7 +18,7 @@ from graphir import DType, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.escape import printable
 from graphir.passes import cast_report
 from graphir.passes.analysis.expressions import expression, statement
-from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, array_type
+from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, Jaxpr, array_type
 from graphir.runtime.sources.rows import Attribute, Emitted
 
 
@@ -38,7 +38,7 @@ class JittedCalls:
     def __init__(self) -> None:
         self._calls: dict[str, list[_Call]] = {}
 
-    def add(self, jaxpr: Any, arguments: Sequence[Symbol | None]) -> None:
+    def add(self, jaxpr: Jaxpr, arguments: Sequence[Symbol | None]) -> None:
         """Record a call of the function of a jaxpr."""
         info = jaxpr.jaxpr.debug_info
         names = [name or "" for name in info.arg_names or ()]
@@ -265,7 +265,7 @@ def _scan(
     return importer.control(ops.control.scan, operands, attrs)
 
 
-def _carry_types(jaxpr: Any, constants: int, carries: int) -> list[TensorType]:
+def _carry_types(jaxpr: Jaxpr, constants: int, carries: int) -> list[TensorType]:
     """Return the types in which a body takes its carries.
 
     JAX types them by the values before the first round, which it makes strong where only the body

@@ -39,7 +39,12 @@ from graphir.runtime.sources.jax_.lax_rows import (
     INLINED,
     MOVING,
     PROMOTING,
+    AbstractValue,
     Equation,
+    Jax,
+    Jaxpr,
+    JaxprEquation,
+    Variable,
     array_type,
     drops_imaginary,
     has_explicit_dtypes,
@@ -86,13 +91,13 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     return graph
 
 
-def _makers(jax: Any) -> list[tuple[Any, str, str]]:
+def _makers(jax: Jax) -> list[tuple[Any, str, str]]:
     """Return the constructors of JAX that make an array of Python numbers (see Folding.watched)."""
     names = [(jax.numpy, name, f"jnp.{name}") for name in ("array", "asarray")]
     return [*names, (type(jax.numpy.int32), "__call__", "a scalar type of jnp")]
 
 
-def _concrete(jax: Any, array: Any) -> Any:
+def _concrete(jax: Jax, array: Any) -> Any:
     """Return the values of an array of JAX; None for a tracer and for keys."""
     if isinstance(array, jax.core.Tracer) or jax.dtypes.issubdtype(
         array.dtype, jax.dtypes.extended
@@ -101,14 +106,14 @@ def _concrete(jax: Any, array: Any) -> Any:
     return np.asarray(array)
 
 
-def _rules(jax: Any) -> PromotionRules:
+def _rules(jax: Jax) -> PromotionRules:
     """Return the rules of JAX's release and its present settings."""
     wide = jax.config.jax_enable_x64 or has_explicit_dtypes(jax)
     return rules("jax" if wide else "jax_x32").of_release(jax.__version__)
 
 
 def _cut_arguments(
-    jax: Any, jaxpr: Any, leaves: Sequence[Any], names: Sequence[str]
+    jax: Jax, jaxpr: Jaxpr, leaves: Sequence[Any], names: Sequence[str]
 ) -> Iterator[str]:
     """Yield a sentence for each array of 64 bits of which JAX changes values as it makes it 32."""
     variables = jaxpr.jaxpr.invars
@@ -133,7 +138,7 @@ def _cut_arguments(
 
 
 def _traced(
-    jax: Any, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
+    jax: Jax, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Any:
     """Return the jaxpr of a function; GraphError for a loop whose carry changes its dtype."""
     trace = jax.make_jaxpr(function)
@@ -154,7 +159,7 @@ def _traced(
 
 
 def _arrays_of(
-    jax: Any, function: Callable[..., Any], omitted: list[str]
+    jax: Jax, function: Callable[..., Any], omitted: list[str]
 ) -> Callable[..., list[Any]]:
     """Return a function that returns the leaves of another one's result that are arrays.
 
@@ -179,7 +184,7 @@ def _arrays_of(
     return arrays
 
 
-def _refusal(jax: Any, loop: RefusedLoop, name: str) -> GraphError:
+def _refusal(jax: Jax, loop: RefusedLoop, name: str) -> GraphError:
     """Return the error for a loop whose carry changes its dtype, with the op that changes it."""
     graph = Graph(name, rules=_rules(jax))
     sites = Sites(jax)
@@ -222,7 +227,7 @@ class ClosedConstant:
 class Importer:
     """Adds the equations of jaxprs to a graph. `jax` is the module."""
 
-    def __init__(self, graph: Graph, sites: Sites, jax: Any) -> None:
+    def __init__(self, graph: Graph, sites: Sites, jax: Jax) -> None:
         self.graph, self.sites, self.jax = graph, sites, jax
         self._literal: type = optional("jax.extend.core", "jax", "from_jax").Literal
         self._site: EquationSite | None = None
@@ -230,16 +235,16 @@ class Importer:
         self.skipped: list[str] = []
 
     def closed(
-        self, jaxpr: Any, values: Iterable[Operand], outer: EquationSite | None
+        self, jaxpr: Jaxpr, values: Iterable[Operand], outer: EquationSite | None
     ) -> list[Symbol]:
         """Return the symbols of a jaxpr's results for the values of its inputs."""
         return [self._symbol(value) for value in self._inlined(jaxpr, values, outer)]
 
     def _inlined(
-        self, jaxpr: Any, values: Iterable[Operand], outer: EquationSite | None
+        self, jaxpr: Jaxpr, values: Iterable[Operand], outer: EquationSite | None
     ) -> list[Value]:
         constants: Sequence[Any] = getattr(jaxpr, "consts", ())
-        block: Any = getattr(jaxpr, "jaxpr", jaxpr)
+        block: Jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
         environment: dict[Any, Operand] = dict(zip(block.invars, values, strict=True))
         for variable, constant in zip(block.constvars, constants, strict=True):
             environment[variable] = ClosedConstant(constant)
@@ -255,7 +260,7 @@ class Importer:
 
     # -- values
 
-    def _operand(self, variable: Any, environment: Mapping[Any, Operand]) -> Operand:
+    def _operand(self, variable: Variable, environment: Mapping[Any, Operand]) -> Operand:
         if not isinstance(variable, self._literal):
             return environment[variable]
         type_ = array_type(variable.aval)
@@ -263,7 +268,7 @@ class Importer:
             return Value(self.graph.scalar(np.asarray(variable.val).item()))
         return Value(self._constant(variable.val, type_.dtype))
 
-    def _value(self, variable: Any, environment: Mapping[Any, Operand]) -> Value:
+    def _value(self, variable: Variable, environment: Mapping[Any, Operand]) -> Value:
         operand = self._operand(variable, environment)
         if isinstance(operand, Value):
             return operand
@@ -299,7 +304,9 @@ class Importer:
 
     # -- equations
 
-    def _equation(self, equation: Any, environment: dict[Any, Operand], site: EquationSite) -> None:
+    def _equation(
+        self, equation: JaxprEquation, environment: dict[Any, Operand], site: EquationSite
+    ) -> None:
         name, params = equation.primitive.name, equation.params
         self._site = site
         with self.graph.at(site.location):
@@ -329,7 +336,7 @@ class Importer:
                 results = [Value(symbol) for symbol in self._applied(equation, values, types)]
         environment.update(zip(equation.outvars, results, strict=True))
 
-    def _expansion(self, equation: Any) -> Any:
+    def _expansion(self, equation: JaxprEquation) -> Any:
         """Return the jaxpr of a primitive that JAX composes of others; None if it cannot."""
         jax, composed = self.jax, equation.params["_prim"]
 
@@ -353,7 +360,7 @@ class Importer:
         return Value(self._symbol(pending)) if site.is_conversion else pending
 
     def _applied(
-        self, equation: Any, values: Sequence[Value], types: Sequence[TensorType]
+        self, equation: JaxprEquation, values: Sequence[Value], types: Sequence[TensorType]
     ) -> Sequence[Symbol]:
         """Return the results of a primitive, by its row or as a call."""
         name = equation.primitive.name
@@ -432,7 +439,7 @@ class Importer:
         return [self.conformed(*pair) for pair in zip(symbols, types, strict=True)]
 
     def _call_of(
-        self, equation: Any, args: Sequence[Symbol], types: Sequence[TensorType]
+        self, equation: JaxprEquation, args: Sequence[Symbol], types: Sequence[TensorType]
     ) -> Sequence[Symbol]:
         """Return the results of a primitive as those of a call of it."""
         function = BoundPrimitive(self.jax, equation)
@@ -451,7 +458,7 @@ class Importer:
 
     def body(
         self,
-        jaxpr: Any,
+        jaxpr: Jaxpr,
         types: Iterable[TensorType],
         order: Sequence[int],
         results: Sequence[TensorType] = (),
@@ -472,7 +479,7 @@ class Importer:
         with graph.at(site.location):
             inputs = [graph.input(type_) for type_ in types]
 
-            def traced_results(jaxpr: Any, order: Sequence[int]) -> list[Symbol]:
+            def traced_results(jaxpr: Jaxpr, order: Sequence[int]) -> list[Symbol]:
                 pairs = zip(order, jaxpr.jaxpr.invars, strict=True)
                 values = [
                     Value(importer.conformed(inputs[place], array_type(variable.aval)))
@@ -502,12 +509,12 @@ class Importer:
 Operand: TypeAlias = Value | ClosedConstant
 
 
-def _name(jaxpr: Any) -> str:
+def _name(jaxpr: Jaxpr) -> str:
     info = jaxpr.jaxpr.debug_info
     return (info.func_name if info is not None else "") or "body"
 
 
-def _argument(jax: Any, aval: Any) -> Any:
+def _argument(jax: Jax, aval: AbstractValue) -> Any:
     """Return what stands for a value of this type among the arguments of make_jaxpr."""
     weak = getattr(aval, "weak_type", False)
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=weak)
@@ -517,7 +524,7 @@ def _is_jaxpr(value: Any) -> bool:
     return hasattr(getattr(value, "jaxpr", value), "eqns")
 
 
-def _needed(jaxpr: Any) -> list[bool]:
+def _needed(jaxpr: Jaxpr) -> list[bool]:
     """Return for each equation whether a result depends on it."""
     live = {id(variable) for variable in jaxpr.outvars}
     needed: list[bool] = []
@@ -534,7 +541,7 @@ def _text(params: Mapping[str, Any]) -> str:
     return ", ".join(" ".join(text.split()) for text in texts)
 
 
-def _input_names(jaxpr: Any) -> list[str]:
+def _input_names(jaxpr: Jaxpr) -> list[str]:
     """Return an identifier for each input, from its path among the arguments."""
     names: list[str] = []
     for i, path in enumerate(jaxpr.jaxpr.debug_info.arg_names or ()):

@@ -13,7 +13,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from graphir.runtime.sources.onnx_.wire_format import LARGE
 
 from graphir import DType, ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
@@ -34,6 +33,11 @@ from graphir.runtime.sources.onnx_.wide_nodes import (
     quantized_lstm,
     takes_floats,
 )
+from graphir.runtime.sources.onnx_.wire_format import (
+    LARGE,
+    NodeProto,
+    OpSchema,
+)
 
 
 class BoundNode(LibraryCall):
@@ -48,7 +52,7 @@ class BoundNode(LibraryCall):
     def __init__(
         self,
         model: OnnxModel,
-        node: Any,
+        node: NodeProto,
         types: Mapping[str, Any],
         opsets: Mapping[str, int],
         constants: Mapping[str, Any],
@@ -305,7 +309,7 @@ class BoundNode(LibraryCall):
         )
 
 
-def _nodes_inside(node: Any) -> Iterator[Any]:
+def _nodes_inside(node: NodeProto) -> Iterator[Any]:
     """Yield the nodes of the graphs of a node, and those inside of them."""
     for graph in graphs_of(node):
         for each in graph.node:
@@ -313,7 +317,7 @@ def _nodes_inside(node: Any) -> Iterator[Any]:
             yield from _nodes_inside(each)
 
 
-def _is_converting(node: Any) -> bool:
+def _is_converting(node: NodeProto) -> bool:
     """Whether a node converts elements, or is of a domain whose nodes may."""
     return bool(domain_of(node)) or any(x in text_of(node.op_type) for x in ("Cast", "Quantize"))
 
@@ -327,7 +331,7 @@ def _as_unsigned(array: Any) -> Any:
     return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape) ^ np.uint8(128)
 
 
-def _signed_factor(node: Any, types: Mapping[str, Any]) -> dict[int, str]:
+def _signed_factor(node: NodeProto, types: Mapping[str, Any]) -> dict[int, str]:
     """Return new names for a signed factor of an unsigned one, and for its zero point, by place.
 
     On processors without an instruction for sums of four products of bytes, onnxruntime saturates
@@ -362,7 +366,7 @@ def _raise(error: Exception, *_: Any) -> Any:
     raise error
 
 
-def _is_by_reference(node: Any) -> bool:
+def _is_by_reference(node: NodeProto) -> bool:
     """Whether the reference evaluator comes first: where onnxruntime deviates from the standard."""
     modes = [text_of(each.s) for each in node.attribute if each.name == _MODE]
     is_resize = node.op_type == "Resize" and modes == ["align_corners"]
@@ -375,7 +379,7 @@ _DEVIATIONS = frozenset(("Attention", "DFT", "MaxUnpool", "STFT"))
 """The ops of ONNX for which onnxruntime 1.32 fails node tests of onnx 1.23."""
 
 
-def _onnxruntime(node: Any, model: Any) -> Any:
+def _onnxruntime(node: NodeProto, model: Any) -> Any:
     return _session(model).run
 
 
@@ -387,7 +391,7 @@ def _session(model: Any) -> Any:
     return runtime.InferenceSession(data, options, providers=providers)
 
 
-def _evaluator(node: Any, model: Any) -> Any:
+def _evaluator(node: NodeProto, model: Any) -> Any:
     """Return the function of a model by the reference evaluator, for an audit that checks it."""
     return import_module("onnx.reference").ReferenceEvaluator(model).run
 
@@ -395,7 +399,7 @@ def _evaluator(node: Any, model: Any) -> Any:
 _WIDE_ENGINES = _onnxruntime, _evaluator
 
 
-def _reference(node: Any, model: Any) -> Any:
+def _reference(node: NodeProto, model: Any) -> Any:
     """Return the function of a model; NotImplementedError for what onnx 1.23 computes wrongly."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
     ceils = "ceil_mode" in attributes and attributes["ceil_mode"].i
@@ -425,7 +429,7 @@ def _is_other_form(op: str, version: int, evaluator: Any) -> bool:
     return schema.since_version != other.since_version and _form(schema) != _form(other)
 
 
-def _form(schema: Any) -> Any:
+def _form(schema: OpSchema) -> Any:
     """Return the parameters of an op, and the default values of its attributes."""
     attributes = {
         name: attribute.default_value.SerializeToString()

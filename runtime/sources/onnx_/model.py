@@ -35,7 +35,12 @@ from graphir.runtime.optional import optional
 from graphir.runtime.sources.onnx_.wire_format import (
     TYPED_FIELDS,
     Buffer,
+    GraphProto,
+    Message,
+    NodeProto,
+    Onnx,
     Place,
+    TensorProto,
     scanned,
     typed,
     unpacked,
@@ -120,8 +125,8 @@ class OnnxModel:
 
     def __init__(
         self,
-        onnx: Any,
-        proto: Any,
+        onnx: Onnx,
+        proto: GraphProto,
         name: str,
         folder: str | os.PathLike[str] | None,
         data: Buffer = b"",
@@ -131,7 +136,6 @@ class OnnxModel:
         self.folder = None if folder is None else Path(folder).resolve()
         self._data, self._places = data, places
         self._files: dict[str, Buffer] = {}
-        self._level = self._nodes = 0
         with self.place():
             if not proto.HasField("graph"):
                 raise GraphError("not an ONNX model: it has no graph")
@@ -190,22 +194,6 @@ class OnnxModel:
                 fix="install a newer onnx" if version > last else "",
             )
 
-    @contextmanager
-    def nested(self, nodes: Sequence[Any]) -> Generator[None]:
-        """Count the nodes of a graph or function whose import is the block.
-
-        Raises GraphError where functions call themselves, or each other beyond measure.
-        """
-        self._level, self._nodes = self._level + 1, self._nodes + len(nodes)
-        try:
-            if self._level > _LEVELS:
-                raise GraphError(f"graphs and functions are nested more than {_LEVELS} deep")
-            if self._nodes > max(_NODES, 4 * len(self.proto.graph.node)):
-                raise GraphError(f"the functions of the model have {self._nodes} nodes and more")
-            yield
-        finally:
-            self._level -= 1
-
     def require_bounded(self) -> None:
         """Raise GraphError, with the node, where functions have too many nodes or no end.
 
@@ -251,7 +239,7 @@ class OnnxModel:
                 raise GraphError(f"graphs and functions are nested more than {_LEVELS} deep")
         return count, depth
 
-    def check_node(self, node: Any, opsets: Mapping[str, int]) -> None:
+    def check_node(self, node: NodeProto, opsets: Mapping[str, int]) -> None:
         """Raise GraphError unless a node has the inputs, outputs and attributes of its op.
 
         The graphs and tensors among the attributes are left out; the importer reads them itself.
@@ -265,7 +253,7 @@ class OnnxModel:
 
     # -- tensors
 
-    def whole(self, message: Any) -> Any:
+    def whole(self, message: Message) -> Any:
         """Return a copy of a node or function with the data of its tensors in itself."""
         message = type(message).FromString(message.SerializeToString())
         for tensor in _tensors(message):
@@ -274,7 +262,7 @@ class OnnxModel:
                 tensor.CopyFrom(self.onnx.numpy_helper.from_array(array, tensor.name))
         return message
 
-    def array(self, tensor: Any, name: str = "") -> tuple[DType, NDArray[Any]]:
+    def array(self, tensor: TensorProto, name: str = "") -> tuple[DType, NDArray[Any]]:
         """Return the dtype and the array of an onnx.TensorProto.
 
         `name` is the place for messages. An array of data in a file is a read-only view of the
@@ -301,7 +289,7 @@ class OnnxModel:
                 raise GraphError("a bool is 0 or 1", got=str(array.view(np.uint8).max()))
             return dtype, array.view(dtype.storage).reshape(shape)
 
-    def dense(self, sparse: Any) -> tuple[DType, NDArray[Any]]:
+    def dense(self, sparse: TensorProto) -> tuple[DType, NDArray[Any]]:
         """Return the dtype and the array of an onnx.SparseTensorProto; GraphError as `array`."""
         with self.place(f"tensor {text_of(sparse.values.name)!r}"):
             dtype, values = self.array(sparse.values)
@@ -326,7 +314,7 @@ class OnnxModel:
                 result.reshape(-1)[places] = values.ravel()
             return dtype, result
 
-    def _bytes(self, tensor: Any, size: int, what: str) -> NDArray[np.uint8] | None:
+    def _bytes(self, tensor: TensorProto, size: int, what: str) -> NDArray[np.uint8] | None:
         """Return the bytes of a tensor, `size` of them; None where it has typed data."""
         fields = [field for field in (*TYPED_FIELDS, "raw_data") if len(getattr(tensor, field))]
         fields += ["external_data"] * (tensor.data_location == 1 or len(tensor.external_data) > 0)
@@ -346,7 +334,7 @@ class OnnxModel:
             raise GraphError(f"{what} has {size} bytes", got=f"{data.size} of {fields[0]}")
         return data
 
-    def _external(self, tensor: Any) -> NDArray[np.uint8]:
+    def _external(self, tensor: TensorProto) -> NDArray[np.uint8]:
         """Return the bytes of external data."""
         fields = {entry.key: entry.value for entry in tensor.external_data}
         if len(fields) != len(tensor.external_data) or tensor.data_location != 1:
@@ -423,7 +411,7 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @cache
-def _latest(onnx: Any) -> dict[str, int]:
+def _latest(onnx: Onnx) -> dict[str, int]:
     """Return the latest version of each operator set of the onnx package."""
     latest = {"": onnx.defs.onnx_opset_version()}
     for schema in onnx.defs.get_all_schemas():
@@ -431,7 +419,7 @@ def _latest(onnx: Any) -> dict[str, int]:
     return latest
 
 
-def domain_of(message: Any) -> str:
+def domain_of(message: Message) -> str:
     """Return the domain of an operator set, node or function; "" for ai.onnx."""
     domain = text_of(message.domain)
     return "" if domain == "ai.onnx" else domain
@@ -440,13 +428,13 @@ def domain_of(message: Any) -> str:
 FunctionKey: TypeAlias = tuple[str, str, str]
 
 
-def function_key(message: Any) -> FunctionKey:
+def function_key(message: Message) -> FunctionKey:
     """Return the domain, name and overload of a function, or of the function that a node calls."""
     name = message.op_type if hasattr(message, "op_type") else message.name
     return domain_of(message), text_of(name), text_of(getattr(message, "overload", ""))
 
 
-def described(node: Any, place: int) -> str:
+def described(node: NodeProto, place: int) -> str:
     """Return a node's name, or its place, and its op, for messages."""
     return f"node {text_of(node.name) or place!r} ({text_of(node.op_type)})"
 
@@ -458,7 +446,7 @@ def _texts_of(place: str | tuple[Any, int]) -> tuple[str, ...]:
     return (place,) if place else ()
 
 
-def graphs_of(node: Any) -> Iterator[Any]:
+def graphs_of(node: NodeProto) -> Iterator[Any]:
     """Yield the graphs among the attributes of a node."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -512,7 +500,7 @@ def _mapped(file: int) -> Buffer:
         os.close(file)
 
 
-def _bare(node: Any) -> Any:
+def _bare(node: NodeProto) -> Any:
     """Return a node with placeholders for graphs and tensors."""
     if not any(each.HasField("g") or each.HasField("t") for each in node.attribute):
         return node
@@ -530,7 +518,7 @@ def _bare(node: Any) -> Any:
     return bare
 
 
-def _tensors(message: Any) -> Iterator[Any]:
+def _tensors(message: Message) -> Iterator[Any]:
     """Yield the tensors in a message."""
     for field, value in message.ListFields():
         if field.message_type is not None:

@@ -30,13 +30,14 @@ from graphir.runtime.sources.onnx_.node_types import (
     param_of,
     type_text,
 )
+from graphir.runtime.sources.onnx_.wire_format import GraphProto, Message, Onnx, TypeProto
 from graphir.runtime.sources.rows import identifier
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.onnx_.source import OnnxImporter
 
 
-def add_inputs(importer: OnnxImporter, proto: Any, stated: Mapping[str, Any]) -> None:
+def add_inputs(importer: OnnxImporter, proto: GraphProto, stated: Mapping[str, Any]) -> None:
     """Add the inputs of the model's graph, and its initializers; `stated` are sizes and values."""
     importer.add_tensors(proto)
     importer.declare(proto)
@@ -60,7 +61,7 @@ def add_inputs(importer: OnnxImporter, proto: Any, stated: Mapping[str, Any]) ->
                 importer.values[name] = _text(importer, symbol, info.type) if is_text else symbol
 
 
-def _stated_sizes(proto: Any, stated: Mapping[str, Any]) -> dict[str, Any]:
+def _stated_sizes(proto: GraphProto, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the caller states, by the model's names, with the sizes in stated shapes.
 
     Raises GraphError for a name that the model does not have, and for a shape or a dtype that
@@ -98,7 +99,7 @@ def _stated_sizes(proto: Any, stated: Mapping[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def _input_type(types: ModelTypes, type_: Any, name: str) -> TensorType:
+def _input_type(types: ModelTypes, type_: TypeProto, name: str) -> TensorType:
     tensor = type_.tensor_type
     dtype = DTYPES.get(tensor.elem_type)
     if not type_.HasField("tensor_type") or dtype is None:
@@ -128,7 +129,7 @@ def _input_value(graph: Graph, name: str, type_: TensorType, value: ArrayLike) -
     return graph.constant_of((type_.dtype, array))
 
 
-def output_symbol(importer: OnnxImporter, info: Any) -> Symbol:
+def output_symbol(importer: OnnxImporter, info: Message) -> Symbol:
     """Return the symbol of an output of the model; GraphError where it is no array."""
     name = text_of(info.name)
     symbol = importer.symbol(name)
@@ -148,7 +149,7 @@ def output_symbol(importer: OnnxImporter, info: Any) -> Symbol:
     return _text_step(importer, "onnx.characters", points_of_text, symbol, types)
 
 
-def _points_type(onnx: Any, type_: Any) -> Any:
+def _points_type(onnx: Onnx, type_: TypeProto) -> Any:
     """Return the type of text as the numbers of its characters, on an axis more."""
     new = onnx.TypeProto.FromString(type_.SerializeToString())
     new.tensor_type.elem_type = NUMBERS[DType.uint32]
@@ -156,7 +157,7 @@ def _points_type(onnx: Any, type_: Any) -> Any:
     return new
 
 
-def _text(importer: OnnxImporter, symbol: Symbol, type_: Any) -> Symbol:
+def _text(importer: OnnxImporter, symbol: Symbol, type_: TypeProto) -> Symbol:
     """Return text of the numbers of its characters."""
     types = [OpaqueType(type_text(type_))]
     result = _text_step(importer, "onnx.text", text_of_points, symbol, types)

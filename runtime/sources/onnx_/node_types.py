@@ -26,6 +26,14 @@ from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType
 from graphir.runtime.sources.onnx_.model import DTYPES, domain_of, text_of
 from graphir.runtime.sources.onnx_.static_values import StaticValues
+from graphir.runtime.sources.onnx_.wire_format import (
+    Message,
+    NodeProto,
+    Onnx,
+    OpSchema,
+    TensorProto,
+    TypeProto,
+)
 from graphir.runtime.sources.rows import identifier
 
 STRING = 8
@@ -35,7 +43,7 @@ NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 """ONNX's numbers of dtypes (TensorProto.DataType)."""
 
 
-def type_text(type_: Any) -> str:
+def type_text(type_: TypeProto) -> str:
     """Format an ONNX type."""
     return " ".join(str(type_).split())
 
@@ -47,14 +55,14 @@ class ModelTypes:
     that are no arrays of numbers.
     """
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: Onnx) -> None:
         self._onnx = onnx
         self.sizes: Mapping[str, Any] = {}
         self.opaque: dict[Symbol, Any] = {}
         self._type_protos: dict[TensorType, Any] = {}  # which nothing changes
         self._dims: set[str] = set()
 
-    def size(self, dim: Any, name: str) -> Size:
+    def size(self, dim: Message, name: str) -> Size:
         """Return a dim; one that has neither size nor name, or the size -1, gets a name."""
         if dim.dim_value > 0 or (dim.HasField("dim_value") and not dim.dim_value):
             return dim.dim_value
@@ -71,7 +79,7 @@ class ModelTypes:
             return size.evaluate(cast("Any", sizes))
         return size
 
-    def graphir_type(self, type_: Any, name: str) -> TensorType:
+    def graphir_type(self, type_: TypeProto, name: str) -> TensorType:
         """Return the type of a value; opaque unless it is an array of numbers of a known rank."""
         tensor = type_.tensor_type
         dtype = DTYPES.get(tensor.elem_type)
@@ -111,7 +119,7 @@ class NodeTypes:
 
     def __init__(
         self,
-        onnx: Any,
+        onnx: Onnx,
         types: ModelTypes,
         opsets: Mapping[str, int],
         static: StaticValues,
@@ -122,8 +130,8 @@ class NodeTypes:
 
     def infer(
         self,
-        schema: Any,
-        node: Any,
+        schema: OpSchema,
+        node: NodeProto,
         operands: Mapping[str, Symbol | None],
         attrs: Mapping[str, Any],
         args: Sequence[Symbol | None],
@@ -153,7 +161,7 @@ class NodeTypes:
 
     def complete(
         self,
-        node: Any,
+        node: NodeProto,
         attrs: Mapping[str, Any],
         inference: dict[str, Any],
         args: Sequence[Symbol | None],
@@ -195,7 +203,7 @@ class NodeTypes:
         rank = rank_of(op, attrs, args)
         return None if rank is None else [None] * rank
 
-    def _complete(self, tensor: Any, sizes: Sequence[Size | str | None]) -> None:
+    def _complete(self, tensor: TensorProto, sizes: Sequence[Size | str | None]) -> None:
         """Set the sizes of an inferred type of an array that are unknown."""
         if not tensor.elem_type or (
             tensor.HasField("shape") and len(tensor.shape.dim) != len(sizes)
@@ -211,7 +219,7 @@ class NodeTypes:
                 else:
                     dim.dim_param = str(size)
 
-    def _completed(self, type_: Any, declared: Any) -> Any:
+    def _completed(self, type_: TypeProto, declared: TypeProto) -> Any:
         """Return an inferred type, with the declared rank and names of sizes where it has none.
 
         Declared numbers are left out: a size that ONNX does not infer depends on values, and an
@@ -226,7 +234,7 @@ class NodeTypes:
         return type_
 
 
-def param_of(dim: Any) -> str:
+def param_of(dim: Message) -> str:
     """Return the name of a size; "" for texts that exporters write of an unknown size."""
     return _name_in(text_of(dim.dim_param))
 
@@ -236,7 +244,7 @@ def _name_in(text: str) -> str:
     return "" if text == "None" or not re.search(r"\w", text) else text
 
 
-def _is_complete(type_: Any) -> bool:
+def _is_complete(type_: TypeProto) -> bool:
     """Whether an inferred type is that of an array whose sizes all have a number or a name."""
     tensor = type_.tensor_type
     return tensor.HasField("shape") and all(x.WhichOneof("value") for x in tensor.shape.dim)
@@ -390,7 +398,7 @@ def _length(x: Symbol | None) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def result_types(op: str, attrs: Mapping[str, Any], operand: Any) -> list[ResultType]:
+def result_types(op: str, attrs: Mapping[str, Any], operand: TypeProto) -> list[ResultType]:
     """Return the dtypes of ONNX and the shapes of an op's results; None is an unknown size.
 
     `operand` is the ONNX type of the first operand. The op may be onnxruntime's own.
@@ -439,7 +447,11 @@ class Misfit(NamedTuple):
 
 
 def misfits(
-    onnx: Any, schema: Any, names: Sequence[str], args: Sequence[Symbol | None], declared: Declared
+    onnx: Onnx,
+    schema: OpSchema,
+    names: Sequence[str],
+    args: Sequence[Symbol | None],
+    declared: Declared,
 ) -> list[Misfit]:
     """Return the operands of a node whose dtypes ONNX refuses; GraphError if no cast is sure."""
     formals, fits = _parameters(onnx, schema)
@@ -479,7 +491,7 @@ _PARAMETERS: dict[tuple[str, str, int], Parameters] = {}
 """What `_parameters` has answered, by domain, op and version."""
 
 
-def _parameters(onnx: Any, schema: Any) -> Parameters:
+def _parameters(onnx: Onnx, schema: OpSchema) -> Parameters:
     """Return the parameters of an op with their type variables, and the dtypes of the variables."""
     key = schema.domain, schema.name, schema.since_version
     if key not in _PARAMETERS:
@@ -544,7 +556,7 @@ def _survives(constant: Symbol, dtype: DType) -> bool:
     return bool(np.array_equal(back, array))
 
 
-def type_name(onnx: Any, dtype: DType) -> str:
+def type_name(onnx: Onnx, dtype: DType) -> str:
     """Return ONNX's name of a dtype, `float` for float32; graphir's if the version lacks it."""
     number = next(number for number, each in DTYPES.items() if each is dtype)
     numbers: dict[str, int] = dict(onnx.TensorProto.DataType.items())

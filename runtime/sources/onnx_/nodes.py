@@ -16,6 +16,7 @@ from typing import Any
 
 from graphir import GraphError, Location
 from graphir.runtime.sources.onnx_.model import described, graphs_of, text_of
+from graphir.runtime.sources.onnx_.wire_format import NodeProto
 
 _TORCH = "pkg.torch.onnx."
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
@@ -27,7 +28,7 @@ PASSES = {
 """Passes of exporters and engines by the names that they give to their casts."""
 
 
-def location_of(node: Any, place: int, outer: str) -> Location:
+def location_of(node: NodeProto, place: int, outer: str) -> Location:
     """Return the location of a node: its name, or its op and its place, and its layer.
 
     A node of PyTorch's exporter has the line of the program instead, which the model states.
@@ -45,7 +46,7 @@ def location_of(node: Any, place: int, outer: str) -> Location:
     return Location.at(name, 0, layer=layer)
 
 
-def exporter_pass(node: Any) -> str:
+def exporter_pass(node: NodeProto) -> str:
     """Return the pass that has inserted a cast, by the node's name; "" if it tells none."""
     name = text_of(node.name)
     return next((title for pattern, title in PASSES.items() if re.search(pattern, name)), "")
@@ -65,7 +66,7 @@ def outer_names(graphs: Iterable[Any]) -> list[str]:
     return [*names]
 
 
-def result_names(node: Any) -> Sequence[str]:
+def result_names(node: NodeProto) -> Sequence[str]:
     """Return the names of the results of a node that have one."""
     return [name for name in node.output if name]
 

@@ -56,6 +56,13 @@ from graphir.runtime.sources.onnx_.nodes import (
 from graphir.runtime.sources.onnx_.static_values import StaticValues
 from graphir.runtime.sources.onnx_.subgraphs import SUBGRAPHS
 from graphir.runtime.sources.onnx_.wide_nodes import ELEMENT_TYPES, RANDOM
+from graphir.runtime.sources.onnx_.wire_format import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    OpSchema,
+)
 from graphir.runtime.sources.rows import identifier, trial
 
 TABLES = movement_rows, quantization_rows
@@ -119,7 +126,7 @@ class OnnxImporter:
 
     # -- values
 
-    def add_tensors(self, proto: Any) -> None:
+    def add_tensors(self, proto: GraphProto) -> None:
         """Add the initializers of a graph, which are constants from their first use on."""
         tensors = {text_of(each.name): each for each in proto.initializer}
         sparse = {text_of(each.values.name): each for each in proto.sparse_initializer}
@@ -157,7 +164,7 @@ class OnnxImporter:
             )
             self.notes.append(f"{self._here}: {text}, and its {maker} gives {symbol.type}")
 
-    def declare(self, proto: Any) -> None:
+    def declare(self, proto: GraphProto) -> None:
         """Take in the types that a graph of the model states."""
         self.declared = {text_of(x.name): x.type for x in (*proto.value_info, *proto.output)}
 
@@ -198,7 +205,7 @@ class OnnxImporter:
         inner.tensors = self.tensors.new_child()
         return inner
 
-    def run(self, proto: Any, own: Sequence[Symbol]) -> list[Symbol]:
+    def run(self, proto: GraphProto, own: Sequence[Symbol]) -> list[Symbol]:
         """Add the nodes of a graph for values of its inputs, and return its outputs."""
         self.add_tensors(proto)
         self.declare(proto)
@@ -211,7 +218,7 @@ class OnnxImporter:
         self.add_nodes(proto.node)
         return [self.symbol(text_of(info.name)) for info in proto.output]
 
-    def inlined(self, proto: Any) -> list[Symbol]:
+    def inlined(self, proto: GraphProto) -> list[Symbol]:
         """Add the nodes of a subgraph without inputs to this graph, and return its outputs."""
         inner = self._inside(self.graph)
         inner.static, inner.values = self.static, self.values.new_child()
@@ -228,7 +235,7 @@ class OnnxImporter:
 
     def body(
         self,
-        proto: Any,
+        proto: GraphProto,
         types: Sequence[TensorType],
         outer: Mapping[str, Symbol],
         run: Callable[[OnnxImporter, Sequence[Symbol]], Sequence[Symbol]],
@@ -259,15 +266,14 @@ class OnnxImporter:
         def is_known(name: str) -> bool:
             return name in self.values or name in self.tensors
 
-        with self.model.nested(nodes):
-            for place, node in in_order(nodes, is_known):
-                self._here = self._location or location_of(node, place, self._layer)
-                with self.graph.at(self._here), self.model.place((node, place)):
-                    results = self._results(self._resolved(node))
-                    names = map(text_of, node.output)
-                    for name, result in zip(names, results, strict=False):
-                        if name:
-                            self._name(name, result)
+        for place, node in in_order(nodes, is_known):
+            self._here = self._location or location_of(node, place, self._layer)
+            with self.graph.at(self._here), self.model.place((node, place)):
+                results = self._results(self._resolved(node))
+                names = map(text_of, node.output)
+                for name, result in zip(names, results, strict=False):
+                    if name:
+                        self._name(name, result)
 
     def _name(self, name: str, value: Value) -> None:
         """Give a value its name; GraphError for a name of another value of the graph."""
@@ -278,7 +284,7 @@ class OnnxImporter:
             self.require_declared(name, value, "node")
         self.values[name] = value
 
-    def _resolved(self, node: Any) -> Any:
+    def _resolved(self, node: NodeProto) -> Any:
         """Return a node of a function with the attributes of the function's call."""
         if not any(attribute.ref_attr_name for attribute in node.attribute):
             return node
@@ -295,7 +301,7 @@ class OnnxImporter:
                 new.attribute.append(actual)
         return new
 
-    def _results(self, node: Any) -> Sequence[Value]:
+    def _results(self, node: NodeProto) -> Sequence[Value]:
         """Return the results of a node: by its row, by its function, or as a call."""
         domain, op = domain_of(node), text_of(node.op_type)
         functions = self.model.functions
@@ -331,12 +337,12 @@ class OnnxImporter:
     def _node_types(self) -> NodeTypes:
         return NodeTypes(self.onnx, self.types, self.opsets, self.static, self.declared)
 
-    def _operands(self, node: Any, args: Sequence[Value]) -> dict[str, Value]:
+    def _operands(self, node: NodeProto, args: Sequence[Value]) -> dict[str, Value]:
         """Return the operands of a node, and the values that its graphs use, by name."""
         operands = dict(zip(map(text_of, node.input), args, strict=True))
         return operands | {name: self.value(name) for name in outer_names(graphs_of(node))}
 
-    def _foreign(self, node: Any, args: Sequence[Value]) -> Sequence[Value]:
+    def _foreign(self, node: NodeProto, args: Sequence[Value]) -> Sequence[Value]:
         """Return the results of a node whose op ONNX does not define, such as onnxruntime's own.
 
         onnxruntime infers the types that no table and no value_info states.
@@ -355,7 +361,7 @@ class OnnxImporter:
             result_types = node_types.complete(node, attrs, result_protos, args)
         return self._call(node, operands, result_types)
 
-    def _no_op(self, node: Any) -> GraphError:
+    def _no_op(self, node: NodeProto) -> GraphError:
         """Return the error for an op that neither onnx nor onnxruntime has."""
         domain = domain_of(node)
         return GraphError(
@@ -365,7 +371,7 @@ class OnnxImporter:
         )
 
     def _agreeing(
-        self, call: NodeCall, schema: Any, node: Any, args: Sequence[Value]
+        self, call: NodeCall, schema: OpSchema, node: NodeProto, args: Sequence[Value]
     ) -> list[Value]:
         """Return the operands of a node in types that its op takes, with a note for each cast."""
         first = text_of(node.output[0])
@@ -391,7 +397,7 @@ class OnnxImporter:
         except Exception:  # SchemaError, or TypeError for a name that is not UTF-8
             return None
 
-    def _attributes_of(self, node: Any, schema: Any) -> dict[str, Any]:
+    def _attributes_of(self, node: NodeProto, schema: OpSchema) -> dict[str, Any]:
         """Return the attributes of a node, with the defaults of the schema."""
         attrs = {name: self._python(value) for name, value in _defaults(schema).items()}
         for attribute in node.attribute:
@@ -402,7 +408,7 @@ class OnnxImporter:
             attrs[name] = value
         return attrs
 
-    def _python(self, attribute: Any) -> Any:
+    def _python(self, attribute: AttributeProto) -> Any:
         value = self.onnx.helper.get_attribute_value(attribute)
         return text_of(value) if isinstance(value, bytes) else value
 
@@ -430,7 +436,12 @@ class OnnxImporter:
     # -- ways
 
     def _by_row(
-        self, call: NodeCall, node: Any, schema: Any, args: Sequence[Value], attrs: dict[str, Any]
+        self,
+        call: NodeCall,
+        node: NodeProto,
+        schema: OpSchema,
+        args: Sequence[Value],
+        attrs: dict[str, Any],
     ) -> Sequence[Value] | None:
         row = ROWS.get(schema.name)
         if row is None:
@@ -450,7 +461,12 @@ class OnnxImporter:
         return symbols if symbols is not None and len(symbols) >= count else None
 
     def _by_body(
-        self, call: NodeCall, node: Any, schema: Any, args: Sequence[Value], attrs: dict[str, Any]
+        self,
+        call: NodeCall,
+        node: NodeProto,
+        schema: OpSchema,
+        args: Sequence[Value],
+        attrs: dict[str, Any],
     ) -> Sequence[Value] | None:
         """Return the results of the function body of a schema."""
         version = self.opsets[schema.domain]
@@ -477,8 +493,8 @@ class OnnxImporter:
 
     def _by_function(
         self,
-        function: Any,
-        node: Any,
+        function: FunctionProto,
+        node: NodeProto,
         args: Sequence[Value],
         defaults: Mapping[str, Any],
         op: str = "",
@@ -509,7 +525,7 @@ class OnnxImporter:
         pairs = zip(function.output, node.output, strict=False)
         return [inner.value(text_of(name)) if result else None for name, result in pairs]
 
-    def _note_versions(self, function: Any) -> None:
+    def _note_versions(self, function: FunctionProto) -> None:
         """Note the ops of a function that are others in the version that the model imports."""
         for domain, version in self.model.versions(function.opset_import).items():
             versions = version, self.model.opsets.get(domain, version)
@@ -528,7 +544,7 @@ class OnnxImporter:
         return False
 
     def _call(
-        self, node: Any, values: Mapping[str, Value], result_types: ResultTypes
+        self, node: NodeProto, values: Mapping[str, Value], result_types: ResultTypes
     ) -> Sequence[Value]:
         """Return the results of a node as those of a call."""
         operands = {name: symbol for name, symbol in values.items() if symbol is not None}
@@ -550,7 +566,7 @@ class OnnxImporter:
                 self.types.opaque[symbol] = type_
         return symbols
 
-    def _bound(self, node: Any, operands: Mapping[str, Symbol]) -> BoundNode:
+    def _bound(self, node: NodeProto, operands: Mapping[str, Symbol]) -> BoundNode:
         """Return a node as a function of its operands."""
         types = {name: self.types.onnx_type(symbol) for name, symbol in operands.items()}
         constants = {
@@ -573,7 +589,7 @@ _MOST_INSIDE = 1 << 26
 _ELEMENTS = {0, STRING, *DTYPES}
 
 
-def _defaults(schema: Any) -> dict[str, Any]:
+def _defaults(schema: OpSchema) -> dict[str, Any]:
     """Return the default values of an op's attributes, messages of ONNX."""
     return {
         name: attribute.default_value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.node_rows import ROWS, NodeCall, axis_of
+from graphir.runtime.sources.onnx_.wire_format import GraphProto
 from graphir.runtime.sources.rows import Emitted
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ LIMIT = "\0limit"
 """The name of the trip count among the values from outside, which no value of a model has."""
 
 
-def _if(e: NodeCall, test: Symbol, *, else_branch: Any, then_branch: Any) -> Emitted:
+def _if(e: NodeCall, test: Symbol, *, else_branch: GraphProto, then_branch: GraphProto) -> Emitted:
     """The branch that runs, where the condition is known; else both."""
     importer, graphs = e.importer, (else_branch, then_branch)
     test = e.shaped(test, ())
@@ -33,7 +34,7 @@ def _if(e: NodeCall, test: Symbol, *, else_branch: Any, then_branch: Any) -> Emi
 
 
 def _loop(
-    e: NodeCall, trips: Symbol | None, test: Symbol | None, *carried: Symbol, body: Any
+    e: NodeCall, trips: Symbol | None, test: Symbol | None, *carried: Symbol, body: GraphProto
 ) -> Emitted:
     """A scan where the condition stays true; a while loop where no result is stacked."""
     importer = e.importer
@@ -95,7 +96,7 @@ def _next(importer: OnnxImporter, count: Symbol) -> Symbol:
 def _scan(
     e: NodeCall,
     *args: Symbol,
-    body: Any,
+    body: GraphProto,
     num_scan_inputs: int,
     scan_input_axes: Sequence[int] = (),
     scan_input_directions: Sequence[int] = (),

@@ -25,6 +25,13 @@ from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError
 from graphir.runtime.sources.onnx_.model import domain_of, graphs_of, text_of
+from graphir.runtime.sources.onnx_.wire_format import (
+    AttributeProto,
+    GraphProto,
+    NodeProto,
+    Onnx,
+    TensorProto,
+)
 
 CONVOLUTIONS = {"Conv": False, "ConvTranspose": True}
 """The ops of convolutions, and whether they are transposed."""
@@ -46,7 +53,7 @@ _NARROW = {DType.float16: 10, DType.bfloat16: 16, DType.float32: 1, DType.float6
 """ONNX's numbers of floats to which all engines cast float64."""
 
 
-def convolution_of(node: Any) -> Convolution | None:
+def convolution_of(node: NodeProto) -> Convolution | None:
     """Return the convolution that a node is; None for other nodes."""
     if domain_of(node) or node.op_type not in CONVOLUTIONS:
         return None
@@ -54,7 +61,7 @@ def convolution_of(node: Any) -> Convolution | None:
     return Convolution(values, CONVOLUTIONS[node.op_type])
 
 
-def integer_product(node: Any, operands: Sequence[Any]) -> Any:
+def integer_product(node: NodeProto, operands: Sequence[Any]) -> Any:
     """Return the exact product of a node MatMulInteger or ConvInteger; None of other nodes.
 
     Sums of products of bytes are exact in float64, unless they have 2**37 terms.
@@ -76,7 +83,7 @@ def integer_product(node: Any, operands: Sequence[Any]) -> Any:
     return Convolution(values, False)(x, w).astype(np.int64)
 
 
-def quantized_lstm(node: Any, operands: Mapping[str, Any]) -> list[Any] | None:
+def quantized_lstm(node: NodeProto, operands: Mapping[str, Any]) -> list[Any] | None:
     """Return the results of onnxruntime's DynamicQuantizeLSTM in float64; None of other nodes.
 
     The node quantizes its input, and at each step the state, to unsigned bytes of one scale, as
@@ -126,13 +133,13 @@ def _in_bytes(x: Any) -> Any:
     return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale
 
 
-def _value_of(attribute: Any) -> Any:
+def _value_of(attribute: AttributeProto) -> Any:
     if attribute.type == 3:  # text
         return text_of(attribute.s)
     return tuple(attribute.ints) if attribute.type == 7 else attribute.i
 
 
-def narrow_places(onnx: Any, node: Any, opsets: Mapping[str, int]) -> set[int]:
+def narrow_places(onnx: Onnx, node: NodeProto, opsets: Mapping[str, int]) -> set[int]:
     """Return the positions of the operands for which the op takes no float64."""
     domain = domain_of(node)
     try:
@@ -145,7 +152,7 @@ def narrow_places(onnx: Any, node: Any, opsets: Mapping[str, int]) -> set[int]:
     return {i for i, types in enumerate(accepted) if "tensor(double)" not in types}
 
 
-def takes_floats(onnx: Any, node: Any, name: str, opsets: Mapping[str, int]) -> bool:
+def takes_floats(onnx: Onnx, node: NodeProto, name: str, opsets: Mapping[str, int]) -> bool:
     """Whether a node, or one in its graphs, takes an operand where its op takes float64 too.
 
     Ends of slices, shapes and axes are integers alone.
@@ -161,7 +168,7 @@ def takes_floats(onnx: Any, node: Any, name: str, opsets: Mapping[str, int]) -> 
 class WideNode:
     """A node in float64: its model, and the dtypes that its operands have there."""
 
-    def __init__(self, onnx: Any, node: Any, types: Mapping[str, Any], model: Any) -> None:
+    def __init__(self, onnx: Onnx, node: NodeProto, types: Mapping[str, Any], model: Any) -> None:
         """`model` is that of the node alone, with `types` of its operands, which it has inside."""
         self.model = onnx.ModelProto.FromString(model.SerializeToString())
         self._onnx = onnx
@@ -178,7 +185,7 @@ class WideNode:
         for each in self.model.graph.node:
             self._widen(each)
 
-    def _widen(self, node: Any) -> None:
+    def _widen(self, node: NodeProto) -> None:
         """Widen the constants and the element types of a node, and of the graphs inside it."""
         for attribute in node.attribute:
             if attribute.name in ELEMENT_TYPES:
@@ -198,7 +205,7 @@ class WideNode:
             for inner in graph.node:
                 self._widen(inner)
 
-    def _widen_tensor(self, tensor: Any) -> None:
+    def _widen_tensor(self, tensor: TensorProto) -> None:
         if tensor.data_type in _WIDE:
             helper, name = self._onnx.numpy_helper, tensor.name
             array = helper.to_array(tensor)
@@ -220,7 +227,7 @@ class WideNode:
                 self._round(graph, _NARROW[dtype])
         return model
 
-    def _round(self, graph: Any, number: int) -> None:
+    def _round(self, graph: GraphProto, number: int) -> None:
         """Insert casts to an element type and back behind the floats of a graph."""
         typed = (*graph.input, *graph.output, *graph.value_info)
         types = {x.name: x.type.tensor_type.elem_type for x in typed}

@@ -21,6 +21,19 @@ from graphir.ops.attributes import FrozenFile
 Buffer: TypeAlias = bytes | FrozenFile
 Place: TypeAlias = tuple[int, int]
 
+Onnx: TypeAlias = Any
+"""The module onnx, of whose messages the project's own environment has no types."""
+
+NodeProto: TypeAlias = Any
+GraphProto: TypeAlias = Any
+TensorProto: TypeAlias = Any
+TypeProto: TypeAlias = Any
+AttributeProto: TypeAlias = Any
+FunctionProto: TypeAlias = Any
+OpSchema: TypeAlias = Any
+Message: TypeAlias = Any
+"""A message of onnx.proto of any kind."""
+
 LARGE = 4096
 """The size in bytes from which the data of a tensor stays out of the parsed model."""
 
@@ -46,7 +59,7 @@ _FIELDS = {
 # -- typed and packed data
 
 
-def typed(tensor: Any, dtype: DType, count: int, width: int) -> NDArray[Any]:
+def typed(tensor: TensorProto, dtype: DType, count: int, width: int) -> NDArray[Any]:
     """Return the flat array of typed data, in the storage dtype or as its bits."""
     storage = dtype.storage
     field = _FIELDS.get(storage, "int32_data")
@@ -95,7 +108,7 @@ def unpacked(data: NDArray[np.uint8], count: int, width: int) -> NDArray[np.uint
 
 
 def scanned(
-    data: Buffer, at: int, end: int, descriptor: Any, places: dict[bytes, Place], depth: int
+    data: Buffer, at: int, end: int, descriptor: Message, places: dict[bytes, Place], depth: int
 ) -> bytes:
     """Return a message with marks in place of the bytes of large tensors, and add their `places`.
 

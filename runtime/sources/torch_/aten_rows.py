@@ -22,6 +22,7 @@ from graphir.runtime.sources.rows import (
     Emitted,
     OpRows,
     RowCall,
+    SymbolOrNone,
     product_layout,
 )
 from graphir.runtime.sources.torch_.decompositions import name_of
@@ -115,7 +116,7 @@ class AtenCall(RowCall):
             return self.cast(x, self.type.dtype)
         return self.graph.scalar(self.half_number(x), self.type.dtype)
 
-    def half_number(self, number: complex) -> complex:
+    def half_number(self, number: Operand) -> Operand:
         """Return a Python number as the result's dtype holds it."""
         return round_scalar(number, self.type.dtype)
 
@@ -381,7 +382,7 @@ ROWS["var"], ROWS["std"] = partial(_spread_of, ops.var), partial(_spread_of, ops
 
 
 def _extreme(
-    op: Op, locate: Op, e: AtenCall, x: Symbol, dim: Axes = None, keepdim: bool = False
+    op: Op, locate: Op, e: AtenCall, x: Symbol, dim: Operand = None, keepdim: bool = False
 ) -> Emitted:
     if isinstance(dim, Symbol):
         return e(ops.maximum if op is ops.max else ops.minimum, x, dim)
@@ -447,7 +448,7 @@ def _topk(
 
 @row("native_layer_norm")
 def _layer_norm(
-    e: AtenCall, x: Symbol, shape: Operand, weight: Symbol, bias: Operand, epsilon: float
+    e: AtenCall, x: Symbol, shape: Operand, weight: SymbolOrNone, bias: SymbolOrNone, epsilon: float
 ) -> Emitted:
     if len(shape) != 1:
         return None
@@ -476,8 +477,8 @@ def _layer_norm(
 def _group_norm(
     e: AtenCall,
     x: Symbol,
-    weight: Symbol,
-    bias: Operand,
+    weight: SymbolOrNone,
+    bias: SymbolOrNone,
     count: int,
     channels: int,
     size: int,
@@ -543,7 +544,7 @@ def _reshape(e: AtenCall, x: Symbol, *_: Attribute) -> Emitted:
 
 
 @row("permute")
-def _permute(e: AtenCall, x: Symbol, dims: Axes) -> Emitted:
+def _permute(e: AtenCall, x: Symbol, dims: Sequence[int]) -> Emitted:
     return e(ops.permute, x, dims=[dim % x.rank for dim in dims])
 
 
@@ -600,12 +601,12 @@ ROWS["concat"] = ROWS["cat"]
 
 
 @row("flip")
-def _flip(e: AtenCall, x: Symbol, dims: Axes) -> Emitted:
+def _flip(e: AtenCall, x: Symbol, dims: Sequence[int]) -> Emitted:
     return e(ops.flip, x, axis=tuple(dims)) if x.rank and dims else x
 
 
 @row("roll")
-def _roll(e: AtenCall, x: Symbol, shifts: Operand, dims: Axes = ()) -> Emitted:
+def _roll(e: AtenCall, x: Symbol, shifts: Sequence[int], dims: Sequence[int] = ()) -> Emitted:
     if not dims:
         flat = e.shaped(x, (int(np.prod(sizes(x))),))
         return e.shaped(e(ops.roll, flat, shift=shifts[0], axis=0), x.shape)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir.runtime.audit.library_calls import LibraryCall
-from graphir.runtime.sources.torch_.tensors import array_of, tensor_of
+from graphir.runtime.sources.torch_.tensors import AtenOp, Torch, array_of, tensor_of
 
 
 class BoundOp(LibraryCall):
@@ -21,8 +21,8 @@ class BoundOp(LibraryCall):
 
     def __init__(
         self,
-        torch: Any,
-        op: Any,
+        torch: Torch,
+        op: AtenOp,
         real: tuple[Any, Any],
         targets: Sequence[Any],
         drew: Sequence[Any] | None = None,

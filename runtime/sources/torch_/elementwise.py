@@ -101,7 +101,7 @@ def _float32(e: AtenCall, number: Operand) -> Symbol:
 
 
 @row("lerp")
-def _lerp(e: AtenCall, x: Symbol, y: Operand, weight: Symbol) -> Emitted:
+def _lerp(e: AtenCall, x: Operand, y: Operand, weight: Operand) -> Emitted:
     """The interpolation from the nearer end, by a fused multiply-add."""
     if not _is_fused(e) or isinstance(weight, complex):
         return None
@@ -119,7 +119,7 @@ def _lerp(e: AtenCall, x: Symbol, y: Operand, weight: Symbol) -> Emitted:
 
 
 @row("pow")
-def _pow(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
+def _pow(e: AtenCall, x: Operand, y: Operand) -> Emitted:
     """Some powers are roots and products: those of bfloat16 round after each product."""
     dtype = e.type.dtype
     if dtype.is_integer and isinstance(y, Symbol):
@@ -146,7 +146,7 @@ def _pow(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     return e(ops.pow, x, y)
 
 
-def _complex_pow(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
+def _complex_pow(e: AtenCall, x: Operand, y: Operand) -> Emitted:
     """The exponential of y * log(x), as PyTorch computes powers of tensors; 0 ** 0 is NaN there."""
     if not isinstance(x, Symbol) and x == 1:
         return e.graph.full(1, e.type.shape, e.type.dtype)
@@ -194,7 +194,7 @@ def _rsqrt(e: AtenCall, x: Symbol, wide: bool = False) -> Emitted:
 
 
 @row("remainder")
-def _remainder(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
+def _remainder(e: AtenCall, x: Operand, y: Operand) -> Emitted:
     """The remainder that has the sign of y; a remainder of 0 has that of x."""
     result = e(ops.remainder, x, y)
     if not e.type.dtype.is_float:
@@ -288,7 +288,7 @@ def _mse_loss(e: AtenCall, x: Symbol, y: Operand, reduction: int = 1) -> Emitted
 
 
 def _near_and_far(
-    steps: DType, e: AtenCall, x: Symbol, y: Operand, reduction: int, bound: Operand
+    steps: DType, e: AtenCall, x: Operand, y: Operand, reduction: int, bound: Operand
 ) -> Emitted:
     """The losses that are squares below a bound: one dtype of halves rounds their steps."""
     x, y = e.operand(x), e.operand(y)

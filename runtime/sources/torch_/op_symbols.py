@@ -196,7 +196,7 @@ def is_random(torch: Torch, op: AtenOp, real: Arguments) -> bool:
     return (has_generator or tagged) and not _keeps_all(op, *real)
 
 
-def _keeps_all(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _keeps_all(op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether an op with dropout drops nothing."""
     names = [argument.name for argument in op._schema.arguments]
     by_name = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -211,7 +211,7 @@ def _is_of_tensors(argument: Any) -> bool:
 
 
 @contextmanager
-def _restoring_values(op: Any, args: Sequence[Any]) -> Generator[None]:
+def _restoring_values(op: AtenOp, args: Sequence[Any]) -> Generator[None]:
     """Keep the values of tensors that an op has written to, and its decomposition writes again."""
     tensors = args[3:5] if name_of(op) == "native_batch_norm" else ()
     copies = [(x, x.clone()) for x in tensors if x is not None]

@@ -35,8 +35,11 @@ from graphir.runtime.sources.torch_.op_symbols import OpSymbols, is_random
 from graphir.runtime.sources.torch_.tensors import (
     Arguments,
     AtenOp,
+    Function,
+    Module,
     Tensor,
     Tensors,
+    Torch,
     array_of,
     dtype_of,
     symbols_in,
@@ -46,7 +49,7 @@ from graphir.runtime.sources.torch_.tensors import (
 
 
 @uncollected
-def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
+def from_torch(function: Function, /, *args: Any, **keywords: Any) -> Graph:
     """Return the graph of a PyTorch function or module, recorded on arguments like these.
 
     The function runs once. The tensors among the arguments become inputs, named after the
@@ -72,7 +75,7 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
     function = getattr(function, compiled, function)
     recording = TorchRecorder(torch, getattr(function, "__name__", type(function).__name__))
     if isinstance(function, torch.export.ExportedProgram):
-        program: Any = function
+        program: Function = function
         if not args and not keywords:
             args, keywords = program.example_inputs
         function = program.module()
@@ -83,7 +86,7 @@ def from_torch(function: Any, /, *args: Any, **keywords: Any) -> Graph:
 
 
 def tensors_of(
-    torch: Any, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+    torch: Torch, function: Function, args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> list[Any]:
     """Return the tensors among arguments, in the order of the inputs of their graph."""
     if isinstance(function, torch.export.ExportedProgram) and not args and not keywords:
@@ -94,18 +97,18 @@ def tensors_of(
     return [leaf for leaf in leaves if id(leaf) not in lengths]
 
 
-def _batch_sizes(torch: Any, arguments: Any) -> set[int]:
+def _batch_sizes(torch: Torch, arguments: Any) -> set[int]:
     """Return the ids of the tensors that say how the packed sequences of arguments are packed."""
     packed = torch.nn.utils.rnn.PackedSequence
 
-    def is_packed(value: Any) -> bool:
+    def is_packed(value: Tensor) -> bool:
         return isinstance(value, packed)
 
     leaves = torch.utils._pytree.tree_leaves(arguments, is_leaf=is_packed)
     return {id(leaf.batch_sizes) for leaf in filter(is_packed, leaves)}
 
 
-def paths(torch: Any, value: Any) -> Iterator[tuple[str, Any]]:
+def paths(torch: Torch, value: Tensor) -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a tree with their paths; the fields of a dataclass are a tree."""
     tree = torch.utils._pytree
     for path, leaf in tree.tree_flatten_with_path(value)[0]:
@@ -120,7 +123,7 @@ def paths(torch: Any, value: Any) -> Iterator[tuple[str, Any]]:
 class TorchRecorder:
     """A run of a function whose ops become symbols. `torch` is the module."""
 
-    def __init__(self, torch: Any, name: str) -> None:
+    def __init__(self, torch: Torch, name: str) -> None:
         self.torch = torch
         self.graph = Graph(identifier(name), rules=rules("torch").of_release(torch.__version__))
         self.graph.describe(library="torch")
@@ -138,7 +141,7 @@ class TorchRecorder:
 
     # -- inputs
 
-    def declare(self, arguments: Mapping[str, Any], function: Any) -> None:
+    def declare(self, arguments: Mapping[str, Any], function: Function) -> None:
         """Add inputs for the tensors of arguments, then of modules: the function, and arguments."""
         modules: list[tuple[str, Any]] = [("", function)]
         lengths = _batch_sizes(self.torch, arguments)
@@ -170,7 +173,7 @@ class TorchRecorder:
         parameters = {self.tensors.key(x) for module in modules for x in module.parameters()}
         keys = set[int]()
 
-        def separate(tensor: Any) -> Any:
+        def separate(tensor: Tensor) -> Any:
             type_of(tensor)
             key = self.tensors.key(tensor)
             if key in keys - parameters:  # so that the graph holds for values that differ
@@ -180,7 +183,7 @@ class TorchRecorder:
 
         return _map(self.torch, separate, (args, keywords))
 
-    def _name_parameters(self, module: Any) -> None:
+    def _name_parameters(self, module: Module) -> None:
         """Name the parameters of a module that the function has from elsewhere.
 
         Those that ops read become inputs.
@@ -188,7 +191,7 @@ class TorchRecorder:
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             self._names.setdefault(id(tensor), (name, tensor))
 
-    def _check(self, tensor: Any, name: str) -> None:
+    def _check(self, tensor: Tensor, name: str) -> None:
         """Raise GraphError for a tensor without values of its own."""
         dispatch = cast("Any", type(tensor)).__torch_dispatch__
         lazy = isinstance(tensor, self.torch.nn.parameter.UninitializedTensorMixin)
@@ -198,13 +201,13 @@ class TorchRecorder:
                 fix="run the lazy module once" if lazy else "pass a plain torch.Tensor",
             )
 
-    def _input(self, tensor: Any, name: str) -> None:
+    def _input(self, tensor: Tensor, name: str) -> None:
         self._check(tensor, name)
         if self.tensors.is_new(tensor):  # not a tied parameter, or a view of one
             symbol = self.graph.input(type_of(tensor), name=self._free(name))
             self.tensors.add_outer(tensor, symbol, name)
 
-    def _parameter_input(self, tensor: Any, name: str, prefix: str = "") -> Symbol:
+    def _parameter_input(self, tensor: Tensor, name: str, prefix: str = "") -> Symbol:
         """Add an input whose default is the present value of a tensor, in its module's layer."""
         layer = name.rpartition(".")[0].replace(".", "/")
         with self.graph.at(self.sites.location(layer)):
@@ -217,7 +220,7 @@ class TorchRecorder:
         text = identifier(name)
         return f"{text}_{len(self.graph.inputs)}" if text in self.graph.input_names else text
 
-    def _unmet(self, tensor: Any) -> tuple[Symbol, str]:
+    def _unmet(self, tensor: Tensor) -> tuple[Symbol, str]:
         """Return the symbol of a tensor that no op has made and no argument has, and its name."""
         name, _ = self._names.get(id(tensor), ("", None))
         if name:
@@ -230,7 +233,7 @@ class TorchRecorder:
 
     # -- the run
 
-    def run(self, program: Callable[[], Any], function: Any) -> Graph:
+    def run(self, program: Callable[[], Any], function: Function) -> Graph:
         """Run a program, the call of a function, and return its graph."""
         base = self.torch.utils._python_dispatch.TorchDispatchMode
         functions = self.torch.overrides.TorchFunctionMode
@@ -238,7 +241,7 @@ class TorchRecorder:
             self.torch, lambda tensor: _depends_on_inputs(self.tensors[self._plain(tensor)])
         )
 
-        def dispatch(mode: Any, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def dispatch(mode: Any, op: AtenOp, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             try:
                 return self._dispatch(op, args, kwargs or {})
             except GraphirError as error:
@@ -246,7 +249,7 @@ class TorchRecorder:
                     raise
                 raise error.at(self.sites.location(), f"torch.{op}") from None
 
-        def watch(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def watch(mode: Any, func: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             with self.sites.calling(func, args, kwargs or {}):
                 name = getattr(func, "__name__", "")
                 other = replacements.of(name, args, kwargs or {})
@@ -315,7 +318,7 @@ class TorchRecorder:
                 text = f"line {call.location.line}: the sizes of {name} depend on values"
                 self._notes[f"{text}, and the graph holds where they are {call.type}"] = None
 
-    def _dispatch(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def _dispatch(self, op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an op, and add its symbols."""
         if isinstance(op, self.torch._ops.HigherOrderOperator):
             raise GraphError("control flow has no row", fix="use torch.where", op=f"{op}")
@@ -352,7 +355,7 @@ class TorchRecorder:
                 self._refuse_leaving(args)
         return result
 
-    def _unlike(self, op: Any, operands: tuple[Any, Any]) -> GraphError | None:
+    def _unlike(self, op: AtenOp, operands: tuple[Any, Any]) -> GraphError | None:
         """Return the error of an op whose operands have several float dtypes; else None."""
         symbols = [x for x in symbols_in(self.torch, operands) if x.dtype.is_float]
         dtypes = sorted({x.dtype for x in symbols}, key=lambda dtype: dtype.bits)
@@ -426,7 +429,7 @@ class TorchRecorder:
             self.tensors[tensor] = symbol
         return result, symbols[len(others) :]
 
-    def _copied_value(self, value: Any, dtype: Any) -> Symbol:
+    def _copied_value(self, value: Tensor, dtype: Any) -> Symbol:
         """Return the symbol of what `copy_` stores: a tensor, or a number in a dtype."""
         if isinstance(value, Symbol):
             return value
@@ -434,7 +437,7 @@ class TorchRecorder:
         number = self.torch.tensor(value, dtype=wide).to(dtype)
         return self.graph.constant_of((dtype_of(dtype), array_of(self.torch, number)))
 
-    def _write(self, op: Any, targets: Sequence[Any], symbols: Sequence[Symbol]) -> None:
+    def _write(self, op: AtenOp, targets: Sequence[Any], symbols: Sequence[Symbol]) -> None:
         """Record that an op has written symbols to tensors, in whose dtypes it casts them."""
         for target, symbol in zip(targets, symbols, strict=True):
             value = self.ops.cast(symbol, dtype_of(target.dtype), "value", name_of(op), ASSIGN)
@@ -451,7 +454,7 @@ class TorchRecorder:
         read = self.tensors.__getitem__ if is_view else self._read
         return _map(self.torch, read, (tuple(args), dict(kwargs)))
 
-    def _read(self, tensor: Any) -> Symbol:
+    def _read(self, tensor: Tensor) -> Symbol:
         """Return the symbol of a tensor; a constant if no op has written to it since torch.empty.
 
         Some functions of PyTorch write to its memory without an op, as pad_packed_sequence does.
@@ -462,14 +465,14 @@ class TorchRecorder:
             self._note("what PyTorch has written to an empty tensor is constant")
         return self.tensors[tensor]
 
-    def _plain(self, tensor: Any) -> Any:
+    def _plain(self, tensor: Tensor) -> Any:
         """Return the tensor that a transform of torch.func has wrapped."""
         functorch = self.torch._C._functorch
         while functorch.is_functorch_wrapped_tensor(tensor):
             tensor = functorch.get_unwrapped(tensor)
         return tensor
 
-    def _tensors(self, value: Any) -> list[Any]:
+    def _tensors(self, value: Tensor) -> list[Any]:
         return tensors_in(self.torch, value)
 
     def _refuse_leaving(self, values: Sequence[Any]) -> None:
@@ -530,7 +533,9 @@ _LEAVING = frozenset(("numpy", "tolist", "__array__", "__dlpack__")) | _NUMBERS 
 """The methods of tensors that read values without an op, as torch.Tensor([x[0]]) does by float."""
 
 
-def _values_read(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+def _values_read(
+    function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Sequence[Any]:
     """Return the arguments whose values a function of PyTorch reads without an op."""
     match getattr(function, "__name__", ""):
         case name if name in _LEAVING:
@@ -549,13 +554,13 @@ _MAKERS = ("tensor", "as_tensor", "asarray", "scalar_tensor")
 """The constructors of torch that make a tensor of Python numbers, or of arrays."""
 
 
-def kwargs_of(op: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def kwargs_of(op: AtenOp, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords that an op takes."""
     names = {argument.name for argument in op._schema.arguments}
     return {name: value for name, value in kwargs.items() if name in names}
 
 
-def _targets(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _targets(op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """Return the tensors that an op writes to."""
     targets: list[Any] = []
     for i, argument in enumerate(op._schema.arguments):
@@ -565,7 +570,7 @@ def _targets(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[An
     return targets
 
 
-def _map(torch: Any, function: Callable[[Any], Any], value: Any) -> Any:
+def _map(torch: Torch, function: Callable[[Any], Any], value: Tensor) -> Any:
     return torch.utils._pytree.tree_map_only(torch.Tensor, function, value)
 
 
@@ -581,7 +586,9 @@ def _depends_on_inputs(symbol: Symbol) -> bool:
     return False
 
 
-def _arguments(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(
+    function: Function, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments by the names of parameters; those of `*args` by their places."""
     try:
         bound = inspect.signature(getattr(function, "forward", function)).bind(*args, **keywords)

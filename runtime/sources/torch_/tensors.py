@@ -22,6 +22,12 @@ Torch: TypeAlias = Any
 Tensor: TypeAlias = Any
 """A torch.Tensor."""
 
+Module: TypeAlias = Any
+"""A torch.nn.Module."""
+
+Function: TypeAlias = Any
+"""What PyTorch calls: a function, a module, or a torch.export.ExportedProgram."""
+
 AtenOp: TypeAlias = Any
 """An overload of an op of ATen, a torch._ops.OpOverload."""
 
@@ -150,7 +156,7 @@ class Tensors:
         self._storages.pop(self.key(tensor), None)
 
     @staticmethod
-    def are_same(x: Any, y: Any) -> bool:
+    def are_same(x: Tensor, y: Tensor) -> bool:
         """Whether two tensors are the same values of a storage."""
         return Tensors.key(x) == Tensors.key(y) and _geometry(x) == _geometry(y)
 

@@ -21,11 +21,14 @@ from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import EngineConversions
 from graphir.semantics.kernels import KERNELS
 
+JaxArray: TypeAlias = Any
+"""A jax.Array, of which the project's own environment has no type."""
+
 
 class JaxValue(NDArrayOperatorsMixin):
     """A JAX array on which NumPy's functions dispatch to jax.numpy; numbers take its dtype."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: JaxArray) -> None:
         self.array, self.dtype = array, array.dtype
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> JaxValue:
@@ -37,7 +40,7 @@ class JaxValue(NDArrayOperatorsMixin):
         like = next(x for x in choose if isinstance(x, JaxValue))
         return JaxValue(jnp_().where(condition.array, *map(like._lifted, choose)))
 
-    def _lifted(self, x: Any) -> Any:
+    def _lifted(self, x: JaxArray) -> Any:
         return x.array if isinstance(x, JaxValue) else np.asarray(x).astype(self.dtype)
 
     def view(self, dtype: Any) -> JaxValue:
@@ -62,7 +65,7 @@ class JaxConversions(EngineConversions):
         return lambda x: JaxValue(lax_().optimization_barrier(narrow(x).array))
 
 
-def cast_values(x: Any, source: DType, target: DType, tf32: str) -> Any:
+def cast_values(x: JaxArray, source: DType, target: DType, tf32: str) -> Any:
     """Return the values of an array in another dtype, rounded once as in graphir.conversions."""
     return JaxConversions().convert(JaxValue(x), source, target, tf32).array
 
@@ -80,7 +83,7 @@ def lax_() -> Any:
 # -- ops whose jax.numpy function has another meaning
 
 
-def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
+def _by_zero(function: Callable[..., Any], x: JaxArray, y: JaxArray) -> Any:
     """Return a quotient or remainder; for integers it is 0 where the divisor is 0."""
     jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.floating):
@@ -89,7 +92,7 @@ def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
     return jnp.where(y == zero, zero, function(x, jnp.where(y == zero, unit, y)))
 
 
-def _divide(x: Any, y: Any) -> Any:
+def _divide(x: JaxArray, y: JaxArray) -> Any:
     """Return the quotient, rounded once.
 
     XLA turns a division by a broadcast divisor into a product with the reciprocal, which is 0 for a
@@ -102,11 +105,11 @@ def _divide(x: Any, y: Any) -> Any:
     return jnp.divide(x, y)
 
 
-def _fmod(x: Any, y: Any) -> Any:
+def _fmod(x: JaxArray, y: JaxArray) -> Any:
     return _by_zero(lax_().rem, *jnp_().broadcast_arrays(x, y))
 
 
-def _pow(x: Any, y: Any) -> Any:
+def _pow(x: JaxArray, y: JaxArray) -> Any:
     """Return x ** y, with x * x for floats where y is 2; integers wrap."""
     jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.integer):
@@ -115,7 +118,7 @@ def _pow(x: Any, y: Any) -> Any:
     return jnp.where(two, x * x, jnp.power(x, y))
 
 
-def _integer_pow(x: Any, y: Any) -> Any:
+def _integer_pow(x: JaxArray, y: JaxArray) -> Any:
     """Return x ** y modulo 2**bits by squaring; jnp.power deviates for large exponents."""
     jnp, lax = jnp_(), lax_()
     unit, power = jnp.ones((), x.dtype), jnp.ones_like(x)
@@ -126,33 +129,33 @@ def _integer_pow(x: Any, y: Any) -> Any:
     return power
 
 
-def _pad(x: Any, padding: Any, value: Any) -> Any:
+def _pad(x: JaxArray, padding: Any, value: JaxArray) -> Any:
     return jnp_().pad(x, padding, constant_values=jnp_().asarray(value))
 
 
-def _slice(x: Any, start: Any, stop: Any, step: Any) -> Any:
+def _slice(x: JaxArray, start: Any, stop: Any, step: Any) -> Any:
     return x[(*map(slice, start, stop, step), ...)]
 
 
-def _slice_update(x: Any, updates: Any, start: Any, stop: Any, step: Any) -> Any:
+def _slice_update(x: JaxArray, updates: JaxArray, start: Any, stop: Any, step: Any) -> Any:
     return x.at[(*map(slice, start, stop, step), ...)].set(updates)
 
 
-def _places(x: Any, indices: Any, axis: int) -> Any:
+def _places(x: JaxArray, indices: JaxArray, axis: int) -> Any:
     jnp = jnp_()
     wide = indices.astype(jnp.int64 if x.shape[axis] >= 2**31 else jnp.int32)
     return jnp.where(wide < 0, wide + np.asarray(x.shape[axis], wide.dtype), wide)
 
 
-def _gather(x: Any, indices: Any, axis: int) -> Any:
+def _gather(x: JaxArray, indices: JaxArray, axis: int) -> Any:
     return jnp_().take(x, _places(x, indices, axis), axis=axis, mode="clip")
 
 
-def _take_along(x: Any, indices: Any, axis: int) -> Any:
+def _take_along(x: JaxArray, indices: JaxArray, axis: int) -> Any:
     return jnp_().take_along_axis(x, _places(x, indices, axis), axis=axis, mode="clip")
 
 
-def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
+def _scatter(x: JaxArray, updates: JaxArray, indices: JaxArray, axis: int) -> Any:
     """Return x with updates at indices, applied in order along the axis so that the last wins."""
     jnp = jnp_()
     places = jnp.moveaxis(_places(x, indices, axis), axis, 0)
@@ -163,14 +166,14 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     return jnp.moveaxis(result, 0, axis)
 
 
-def _index_add(x: Any, updates: Any, indices: Any, axis: int | None) -> Any:
+def _index_add(x: JaxArray, updates: JaxArray, indices: JaxArray, axis: int | None) -> Any:
     if axis is None:
         return _index_add(x.reshape(-1), updates, indices, 0).reshape(x.shape)
     at = x.at[(*[slice(None)] * axis, _places(x, indices, axis))]
     return at.max(updates) if x.dtype == bool else at.add(updates)
 
 
-def _concat(*arrays: Any, axis: int) -> Any:
+def _concat(*arrays: JaxArray, axis: int) -> Any:
     """Return the concatenation of arrays.
 
     XLA aborts on dtypes narrower than a byte, so these are widened exactly before and narrowed
@@ -183,7 +186,7 @@ def _concat(*arrays: Any, axis: int) -> Any:
     return jnp.concatenate(wide, axis).astype(dtype.storage)
 
 
-def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
+def _rebind(x: JaxArray, shape: tuple[int, ...]) -> Any:
     return KERNELS["rebind"](x, shape)  # shapes are static during JAX's tracing
 
 
@@ -193,7 +196,7 @@ def _create(name: str, **settings: Any) -> Any:
     return jnp_().asarray(value)
 
 
-def _as_complex(x: Any, y: Any) -> Any:
+def _as_complex(x: JaxArray, y: JaxArray) -> Any:
     return lax_().complex(*jnp_().broadcast_arrays(x, y))
 
 
@@ -274,7 +277,7 @@ COMPOSITES = frozenset(
 """The composite ops for which JAX has functions of its own, which are faster or more accurate."""
 
 
-Arrays: TypeAlias = Sequence[Any]
+Arrays: TypeAlias = Sequence[JaxArray]
 
 
 class JaxControl(NamedTuple):
@@ -301,7 +304,7 @@ def _cond(call: JaxControl, operands: Arrays) -> Arrays:
     return lax_().switch(index.astype(np.int32), functions, *operands[1:])
 
 
-def _results(call: JaxControl, graph: Graph, *arrays: Any) -> Arrays:
+def _results(call: JaxControl, graph: Graph, *arrays: JaxArray) -> Arrays:
     return tuple(call.run(graph, arrays))
 
 
