@@ -8,9 +8,9 @@ from typing import Any
 
 from graphir.drawing.hasse import FONT, HEIGHT, LatticeBox, Point, layout
 from graphir.drawing.marks import ACCENT, Marks
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.escape import printable
-from graphir.lattice.order import Lattice
 
 FAMILY = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphir.drawing.lattice_svg import picture
 from graphir.drawing.marks import ACCENT, Paths, marks
-from graphir.lattice.order import Lattice
+from graphir.dtype_lattices.order import Lattice
 from graphir.markup import LARGEST, folded, fragment, paragraphs, tag, verbatim
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.errors import GraphError
-from graphir.lattice.order import Lattice
 
 Paths: TypeAlias = Iterable[Sequence[Any]]
 """Chains of nodes from below, as `Lattice.reason` returns; a node or its text."""

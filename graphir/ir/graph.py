@@ -14,12 +14,11 @@ from graphir.errors import GraphError, GraphirError, Vocabulary
 from graphir.escape import printable
 from graphir.hints import ArrayOrNumber, Functions, Ties
 from graphir.ir.creation import Makers
-from graphir.ir.facade import GraphFacade
 from graphir.ir.graph_state import Provenance, TraceState
 from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operands import may_be_operand, own, symbols_of
 from graphir.ir.operators.composition import compose
-from graphir.ir.pickling import restore, state_of
+from graphir.ir.serialization import GraphFacade, restore, state_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Location, Source, placing
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord

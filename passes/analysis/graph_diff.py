@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
+from graphir.decorators import uncollected
 from graphir.escape import brief, printable
-from graphir.gc_pause import uncollected
 from graphir.ir.inlining import Junction, inlined, original_of
 from graphir.passes.analysis.rebuild import Rebuilt, rebuilt
 from graphir.passes.analysis.written_literals import Literals

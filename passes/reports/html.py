@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from graphir.decorators import uncollected
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.markup import tag, text
 from graphir.passes.reports import words
 from graphir.passes.reports.listing import Listing

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graphir.decorators import uncollected
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.passes.reports import words
 from graphir.passes.reports.places import line_of, region
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from graphir.decorators import uncollected
 from graphir.drawing.graphs.levels import Level
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.passes.reports import words
 from graphir.passes.reports.fitting import fitted, terminal_width, wrapped
 from graphir.passes.reports.places import line_of, region

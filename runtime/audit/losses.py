@@ -31,9 +31,9 @@ from graphir.passes.analysis.casts import Measured, StepLoss
 from graphir.runtime.audit.adjoints import is_finite
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.exact import Flags, numbers
+from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
 from graphir.runtime.audit.measuring import beyond
-from graphir.runtime.audit.mixed import wide_dtype
 from graphir.runtime.audit.wide import Array, Effect, WideRun
 
 Floats: TypeAlias = NDArray[Any]

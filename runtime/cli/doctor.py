@@ -28,7 +28,7 @@ from graphir.rule_reports.tables import aligned
 from graphir.runtime.cli.output import add_output, output_format, write_text
 from graphir.runtime.cli.statuses import Status
 from graphir.runtime.interpreter import interpret
-from graphir.runtime.native.cache import directory, open_folder
+from graphir.runtime.native.disk_cache import directory, open_folder
 from graphir.runtime.native.probe import UnusableError, engine
 from graphir.runtime.program import Program
 from graphir.runtime.program.tier import tier
@@ -233,8 +233,7 @@ def _places() -> Iterator[Diagnosis]:
     if folder is None:
         yield Diagnosis("note", "cache", f"{path or 'none'}: switched off, or not the user's alone")
     else:
-        with folder:
-            yield Diagnosis("ok", "cache", str(path))
+        yield Diagnosis("ok", "cache", str(path))
     columns = shutil.get_terminal_size().columns
     no_color = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     if not sys.stdout.isatty():

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphir import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.ir.graph import Attempt
 from graphir.ops.dims import Size
-from graphir.semantics.products import Layout, layout_of, uses_blas
+from graphir.semantics.matrix_products import Layout, layout_of, uses_blas
 
 SymbolOrNone: TypeAlias = "Symbol | None"
 """An operand that may be absent."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
+from graphir.decorators import uncollected
 from graphir.drawing.graphs import labels
 from graphir.drawing.graphs.folding import Fold, Group, Part, is_drawn, parts_of
 from graphir.drawing.graphs.labels import TITLE, clipped
@@ -19,7 +20,6 @@ from graphir.drawing.graphs.levels import (
     gravest,
 )
 from graphir.dtypes import DType
-from graphir.gc_pause import uncollected
 from graphir.ir.graph import Graph
 from graphir.ir.inlining import inlined
 from graphir.ir.symbol import Symbol

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from graphir.drawing.hasse.columns import lean, spread, straightened
 from graphir.drawing.hasse.grid import FONT, GAP, PADDING, Grid
 from graphir.drawing.hasse.order import Rows, crossings, orders
-from graphir.lattice.order import Lattice
+from graphir.dtype_lattices.order import Lattice
 
 __all__ = ["FONT", "HEIGHT", "LatticeBox", "LatticeLayout", "Point", "layout"]
 

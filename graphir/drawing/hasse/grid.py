@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.lattice.order import Lattice
 
 FONT = 13.0
 """The font size of labels. Labels are monospaced, because only then are their widths known."""

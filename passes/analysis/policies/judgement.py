@@ -7,8 +7,8 @@ from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir import ops
+from graphir.decorators import uncollected
 from graphir.dtypes import DType
-from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from graphir.passes.analysis.casts.causes import ImpliedUses

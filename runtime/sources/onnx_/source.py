@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import DType, Graph, GraphError, Location, Op, Symbol, TensorType, ops
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.passes import dead_code
 from graphir.runtime.sources.onnx_.model import (
     DTYPES,

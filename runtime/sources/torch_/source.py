@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Graph, GraphError, GraphirError, Symbol, ops, rules
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN
 from graphir.passes import dead_code
