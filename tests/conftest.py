@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from graphir.promotion import registry
-from graphir.runtime.sources.rows import OpRows
+from graphir.runtime.sources.op_rows import OpRows
 
 # An interrupt stops the programs that tests start, also where the suite runs in the background of a
 # shell, which has its processes ignore SIGINT.

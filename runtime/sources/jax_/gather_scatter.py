@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from graphir import DType, Op, Symbol, ops
 from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, known_shape, row
-from graphir.runtime.sources.rows import Attribute, Emitted
+from graphir.runtime.sources.op_rows import Attribute, Emitted
 
 
 @row("dynamic_slice")

@@ -1,4 +1,4 @@
-"""The primitives of jax.lax in terms of ops: a row for each (see graphir.runtime.sources.rows).
+"""The primitives of jax.lax in terms of ops: a row for each (see graphir.runtime.sources.op_rows).
 
 A row takes the operands of an equation, and its parameters as keywords. Sources: the operation
 semantics of XLA and jax/_src/lax of JAX 0.10 and 0.12.
@@ -16,7 +16,7 @@ import numpy as np
 from graphir import DType, Op, Symbol, TensorType, ops
 from graphir.ops.types import OpaqueType
 from graphir.runtime.optional import optional
-from graphir.runtime.sources.rows import Attribute, Emitted, OpRows, RowCall, product_layout
+from graphir.runtime.sources.op_rows import Attribute, Emitted, OpRows, RowCall, product_layout
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.jax_.source import Importer

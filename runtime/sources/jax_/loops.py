@@ -19,7 +19,7 @@ from graphir.escape import printable
 from graphir.passes import cast_report
 from graphir.passes.analysis.expressions import expression, statement
 from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, Jaxpr, array_type
-from graphir.runtime.sources.rows import Attribute, Emitted
+from graphir.runtime.sources.op_rows import Attribute, Emitted
 
 
 class _Call(NamedTuple):

@@ -52,7 +52,7 @@ from graphir.runtime.sources.jax_.lax_rows import (
     is_float0,
 )
 from graphir.runtime.sources.jax_.loops import LOOPS, JittedCalls, RefusedLoop, refused_loop
-from graphir.runtime.sources.rows import Row, trial
+from graphir.runtime.sources.op_rows import Row, trial
 
 
 @uncollected

@@ -31,7 +31,7 @@ from graphir.runtime.sources.onnx_.node_types import (
     type_text,
 )
 from graphir.runtime.sources.onnx_.wire_format import GraphProto, Message, Onnx, TypeProto
-from graphir.runtime.sources.rows import identifier
+from graphir.runtime.sources.op_rows import identifier
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.onnx_.source import OnnxImporter

@@ -14,7 +14,7 @@ from graphir.ops.shape_rules import broadcast_shapes
 from graphir.runtime.sources.onnx_.model import LARGEST
 from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, matrix_shape, row
 from graphir.runtime.sources.onnx_.static_values import positions
-from graphir.runtime.sources.rows import Attribute, Emitted, SymbolOrNone, flat_scatter
+from graphir.runtime.sources.op_rows import Attribute, Emitted, SymbolOrNone, flat_scatter
 
 # -- creation
 

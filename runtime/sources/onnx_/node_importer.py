@@ -47,7 +47,7 @@ from graphir.runtime.sources.onnx_.wire_format import (
     NodeProto,
     OpSchema,
 )
-from graphir.runtime.sources.rows import trial
+from graphir.runtime.sources.op_rows import trial
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.onnx_.source import OnnxImporter

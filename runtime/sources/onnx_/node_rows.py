@@ -1,4 +1,4 @@
-"""The ops of ONNX in terms of graphir's: a row for each (see graphir.runtime.sources.rows).
+"""The ops of ONNX in terms of graphir's: a row for each (see graphir.runtime.sources.op_rows).
 
 A row takes the inputs of the node, None for absent ones, and its attributes as keywords, with the
 defaults of the op's schema. An op without a row is imported by the function body of its schema, if
@@ -19,7 +19,7 @@ from graphir import DType, GraphError, Op, Symbol, TensorType, ops
 from graphir.location import INTERMEDIATE
 from graphir.ops.dims import Size
 from graphir.runtime.sources.onnx_.static_values import positions
-from graphir.runtime.sources.rows import (
+from graphir.runtime.sources.op_rows import (
     Attribute,
     Emitted,
     OpRows,

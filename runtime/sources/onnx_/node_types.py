@@ -34,7 +34,7 @@ from graphir.runtime.sources.onnx_.wire_format import (
     TensorProto,
     TypeProto,
 )
-from graphir.runtime.sources.rows import identifier
+from graphir.runtime.sources.op_rows import identifier
 
 STRING = 8
 """ONNX's number of text."""

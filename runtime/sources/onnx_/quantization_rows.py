@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphir import DType, GraphError, Symbol, ops
 from graphir.location import EXPORTER
 from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, row
-from graphir.runtime.sources.rows import Attribute, Emitted, SymbolOrNone
+from graphir.runtime.sources.op_rows import Attribute, Emitted, SymbolOrNone
 
 
 @row("Cast", "CastLike")

@@ -43,7 +43,7 @@ from graphir.runtime.sources.onnx_.wire_format import (
     GraphProto,
     NodeProto,
 )
-from graphir.runtime.sources.rows import identifier
+from graphir.runtime.sources.op_rows import identifier
 
 
 @uncollected

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphir import DType, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.node_rows import ROWS, NodeCall, axis_of
 from graphir.runtime.sources.onnx_.wire_format import GraphProto
-from graphir.runtime.sources.rows import Emitted
+from graphir.runtime.sources.op_rows import Emitted
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.onnx_.source import OnnxImporter

@@ -1,7 +1,7 @@
 """The ops of ATen in terms of graphir's: a row for each, by the name without overload.
 
 A row takes the arguments of the op's schema, with symbols for tensors (see
-graphir.runtime.sources.rows). PyTorch decomposes an op without a row before the op becomes a call.
+graphir.runtime.sources.op_rows). PyTorch decomposes an op without a row before it becomes a call.
 Source: native_functions.yaml of PyTorch 2.13.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphir import DType, Graph, Op, Symbol, ops
 from graphir.location import LEGALIZE
 from graphir.promotion.scalars import round_scalar
-from graphir.runtime.sources.rows import (
+from graphir.runtime.sources.op_rows import (
     Attribute,
     Emitted,
     OpRows,

@@ -27,7 +27,7 @@ from graphir.location import ASSIGN
 from graphir.passes import dead_code
 from graphir.runtime.optional import optional
 from graphir.runtime.sources.folding import Folding, note_draws
-from graphir.runtime.sources.rows import identifier
+from graphir.runtime.sources.op_rows import identifier
 from graphir.runtime.sources.torch_.aten_rows import AtenRun
 from graphir.runtime.sources.torch_.decompositions import Replacements, functional_op, name_of
 from graphir.runtime.sources.torch_.frames import TorchSites

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 from graphir import GraphError  # noqa: E402
 from graphir.passes import cast_report  # noqa: E402
 from graphir.runtime import from_torch, interpret  # noqa: E402
-from graphir.runtime.sources.rows import OpRows  # noqa: E402
+from graphir.runtime.sources.op_rows import OpRows  # noqa: E402
 from graphir.runtime.sources.torch_ import op_symbols  # noqa: E402
 from tests.runtime.sources.torch_sweep import Case, outcome, tensor  # noqa: E402
 from tests.support.tables import every  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 
 from graphir import Graph, GraphError, Symbol, ops
 from graphir.runtime import interpret
-from graphir.runtime.sources.rows import OpRows, RowCall, trial
+from graphir.runtime.sources.op_rows import OpRows, RowCall, trial
 from tests.support.tables import every
 
 ROWS = OpRows("sin sub=subtract", frozenset(["layout"]))
