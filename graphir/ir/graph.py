@@ -418,6 +418,12 @@ class Graph(Makers, GraphFacade, BodyGraph):
             self.inputs = [self.inputs[place] for place in places]
             self.input_names = [self.input_names[place] for place in places]
 
+    def clear(self) -> None:
+        """Remove all symbols: they and their graph refer to each other, which keeps memory."""
+        self.symbols.clear()
+        self.inputs.clear()
+        self.outputs = ()
+
     def captured(self, symbol: Symbol) -> Symbol | None:
         """Return this graph's symbol for the symbol of a graph around it; None if there is none."""
         return None

@@ -395,7 +395,7 @@ def test_an_attempt_that_keeps_nothing_leaves_the_graph_as_it_was() -> None:
 
 
 WRITE = re.compile(
-    r"^ +(?:[\w.]+, )*(?:[\w.]*[._])?(?:graph|new|body)"
+    r"^ +(?:[\w.]+, )*(?:[\w.]*[._])?(?:graph|new|body|whole|before|after)"
     r"\.(?:symbols|inputs|input_names|outputs|out_types|rules_before|has_bodies|provenance|policy"
     r"|tf32|functions|builder)(?:\[.*\])?(?:, [\w.]+)* = ",
     re.M,
