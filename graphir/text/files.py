@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Grap
             parser = Parser(text, sources)
             parser.constants = _Beside(beside, parser.archive, files)
             graph = parser.graph()
-            graph.file = displayed_path(os.fspath(path))
+            graph.describe(file=displayed_path(os.fspath(path)))
             return graph
     except ParseError as error:
         both = f"{path} with {beside.name}" if "npz(" in text else f"{path}"

@@ -35,7 +35,7 @@ def report_json(report: CastReport) -> str:
         "losses": (text(facts) for facts in _losses(report)),
         "casts": (sites.text(site) for site in report.sites if site.row.kind not in words.VERBS),
     }
-    if report.graph.library:
+    if report.graph.provenance.library:
         lists["layers"] = (text(layer.to_json()) for layer in report.layers)
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
     fields += [f"{text(name)}: {json_array(values)}" for name, values in lists.items()]

@@ -137,7 +137,7 @@ class _Results:
         """The file of places without one: of the graph, of its first line, or of its name."""
         places = (x.location for x in self._report.graph.symbols)
         files = (place.file for place in places if place.file and place.line)
-        return self._report.graph.file or next(files, f"{self._report.graph.name}.gir")
+        return self._report.graph.provenance.file or next(files, f"{self._report.graph.name}.gir")
 
     def of_unseen(self, part: Unseen) -> str:
         """Return the SARIF result, as JSON, of a part of the program that was not seen."""

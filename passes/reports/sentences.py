@@ -65,7 +65,7 @@ def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
     Returns none if it is among the causes that other sentences are about.
     """
     rows = [row for row in (*report.rows, *report.losses) if overflows(row)]
-    if not rows or not report.graph.library:
+    if not rows or not report.graph.provenance.library:
         return []
     row = min(rows, key=lambda row: row.symbol.index)
     if any((x.kind, x.location) == ("overflow", row.location) for x in causes):

@@ -342,7 +342,7 @@ def layers(report: CastReport) -> list[tuple[str, ...]]:
     The columns of kinds that do not occur are left out, and so are those of an audit without one.
     """
     totals = report.layers
-    if not report.graph.library or len(totals) < 2:
+    if not report.graph.provenance.library or len(totals) < 2:
         return []
     kinds = [kind for kind in get_args(Kind) if any(each.kinds.get(kind) for each in totals)]
     is_audit = bool(report.outputs)

@@ -138,7 +138,8 @@ def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     """Print or write the rows that pass the filters; return the status of these for --fail-on."""
     name = output_format(args, REPORT_FORMATS, "text")
     report = selected(report, args)
-    report.graph.file = report.graph.file or displayed_path(file_of(args.program))
+    if not report.graph.provenance.file:
+        report.graph.describe(file=displayed_path(file_of(args.program)))
     if name == "details" and not args.output:
         show(report, sys.stdout)
     else:

@@ -101,7 +101,7 @@ def load_run(
     """
     imported = _imported(program or load_call(args), args, needs_values, draws)
     if draws is not None:
-        imported.graph.notes = [*imported.graph.notes, *draws.notes]
+        imported.graph.describe(notes=[*imported.graph.notes, *draws.notes])
     if any(value is None for value in imported.values):
         raise ExecutionError(
             f"{args.program} runs on values, and an input has a type alone",

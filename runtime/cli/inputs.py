@@ -17,8 +17,8 @@ from graphir.runtime.cli.draws import Draws
 from graphir.runtime.cli.programs import find_object
 from graphir.runtime.sources import from_onnx
 from graphir.runtime.sources.libraries import LIBRARIES
-from graphir.runtime.sources.names import identifier
 from graphir.runtime.sources.onnx_.model import input_names, read_model
+from graphir.runtime.sources.op_rows import identifier
 from graphir.runtime.value_files import number, read_input
 
 

@@ -359,7 +359,7 @@ def _fields(
     recorder: Recorder, result: Any, pairs: Sequence[tuple[Symbol, Any, str, int]]
 ) -> dict[str, Any]:
     """Return the fields of the Recording of a finished run with its outputs (see `_outputs`)."""
-    recorder.graph.outputs = tuple(symbol for symbol, *_ in pairs)
+    recorder.graph.set_interface(outputs=(symbol for symbol, *_ in pairs))
     beyond = RecordedFacts(
         tuple(recorder.steps),
         {pin.index: pin for pin in recorder.pins},

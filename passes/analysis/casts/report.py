@@ -317,12 +317,11 @@ def report_with_kernels(
     """
     extended, twins, count = graph, (), len(graph.outputs)
     if kept:
-        extended = graph.like()
-        extended.symbols, extended.inputs = graph.symbols, graph.inputs
-        extended.input_names, extended.outputs = graph.input_names, (*graph.outputs, *kept)
+        extended = graph.with_outputs((*graph.outputs, *kept))
     explicit = implicit_cast(extended)
     if kept:
-        twins, explicit.outputs = explicit.outputs[count:], explicit.outputs[:count]
+        twins = explicit.outputs[count:]
+        explicit.set_interface(outputs=explicit.outputs[:count])
     return _report(graph, explicit, extended is not explicit, inside_kernels=True), twins
 
 

@@ -148,7 +148,7 @@ class CastRow:
     @property
     def _is_of_library(self) -> bool:
         """Whether the operand is that of a function of a source's library, not of an op."""
-        return "." in self.op and bool(self.symbol.graph.library)
+        return "." in self.op and bool(self.symbol.graph.provenance.library)
 
     @property
     def bytes_before(self) -> int:

@@ -107,10 +107,7 @@ def _sentences(graph: Graph, outputs: Sequence[Symbol]) -> list[str]:
     """Return the sentences that explain why outputs are wider than all inputs."""
     from graphir.passes.analysis.casts.report import cast_report
 
-    whole = graph.like()
-    whole.symbols, whole.inputs, whole.input_names = graph.symbols, graph.inputs, graph.input_names
-    whole.outputs = tuple(outputs or graph.outputs)
-    return cast_report(whole).sentences
+    return cast_report(graph.with_outputs(outputs or graph.outputs)).sentences
 
 
 def _several(value: Any) -> Iterable[Any]:

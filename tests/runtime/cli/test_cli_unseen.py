@@ -225,7 +225,9 @@ def test_threads_trace_at_once_and_leave_the_constructors_as_they_were() -> None
 
     with ThreadPoolExecutor(4) as pool:
         graphs = list(pool.map(lambda _: from_jax(program, np.ones(3, np.float32)), range(4)))
-    assert [[part.what for part in graph.unseen] for graph in graphs] == [["jnp.asarray"]] * 4
+    assert [[part.what for part in graph.provenance.unseen] for graph in graphs] == [
+        ["jnp.asarray"]
+    ] * 4
     assert [getattr(*each) for each in owners] == before
 
 
