@@ -106,7 +106,7 @@ def state_of(graph: Graph) -> dict[str, Any]:
         "inputs": [symbol.index for symbol in graph.inputs],
         "outputs": [symbol.index for symbol in graph.outputs],
     }
-    state = {**graph.__dict__, **places, "_memo": {}, "rules": graph.rules.name}
+    state: dict[str, Any] = {**graph.__dict__, **places, "_memo": {}, "rules": graph.rules.name}
     del state["builder"], state["trace_state"]
     return state
 
