@@ -16,12 +16,11 @@ from graphir import Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from graphir.passes.analysis.casts import CastReport, Measured, OutputError, Unseen
-from graphir.runtime.audit.blame import Blame
+from graphir.runtime.audit.blame import Blame, Output
 from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall
 from graphir.runtime.audit.losses import LossySteps
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts, Unknown
-from graphir.runtime.audit.output_errors import Output
 from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, Subject, subject_of
 from graphir.runtime.audit.wide_run import WideRun
@@ -161,16 +160,8 @@ def run_in_step(state: AuditState) -> None:
             state.same[at, truth] = is_same(run, symbol, truth)
 
     for item in state.regions.walk(state.wide, visit):
-        if isinstance(item, Symbol):
-            losses.finish(item)
-            count.step(2)
-        else:
-            suspects = losses.suspects(item.steps)
-            for block, _ in item.blocks(state.wide) if suspects else ():
-                for step in suspects:
-                    losses.examine(block, step)
-            losses.close(item.steps)
-            count.step(2 * len(item.steps))
+        losses.finish(item)
+        count.step(2 * len(item.steps))
 
 
 def count_accumulations(state: AuditState) -> None:

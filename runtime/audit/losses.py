@@ -34,7 +34,7 @@ from graphir.runtime.audit.double_double import Flags, numbers
 from graphir.runtime.audit.effects import Effect, exceeds_range, mask_of
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
-from graphir.runtime.audit.regions import Regions
+from graphir.runtime.audit.regions import Regions, SingleStep, SweepRegion
 from graphir.runtime.audit.wide_run import Array, WideRun
 
 Floats: TypeAlias = NDArray[Any]
@@ -151,14 +151,18 @@ class LossySteps:
         """The results and operands of repeated sums of scalars, which are measured together."""
         self._evidence: dict[int, _Evidence] = {}
 
-    def finish(self, symbol: Symbol) -> None:
-        """Decide the loss of a step after `scan`, while the values of it and its operands exist."""
-        for step in self.suspects([symbol]):
-            self.examine(self.wide, step)
-        self.close([symbol])
-        if symbol.index in self.wide.calls:
-            self._note_call(symbol)
-        self._repeat(symbol)
+    def finish(self, item: SweepRegion | SingleStep) -> None:
+        """Decide the losses of steps after `scan`, while the values of their operands exist."""
+        suspects = [x for x in item.steps if self._is_suspect(x)]
+        for run in item.block_runs(self.wide) if suspects else ():
+            for symbol in suspects:
+                self._examine(run, symbol)
+        for symbol in item.steps:
+            self._close(symbol)
+        if isinstance(item, SingleStep):
+            if item.symbol.index in self.wide.calls:
+                self._note_call(item.symbol)
+            self._repeat(item.symbol)
 
     def _note_call(self, symbol: Symbol) -> None:
         """Note the plain roundings of a library's call, unless it lost more, and what it received.
@@ -236,17 +240,15 @@ class LossySteps:
         squares = inner(roundings, np.conj(roundings))
         return squares if math.isfinite(squares) else 0.0
 
-    def suspects(self, steps: Iterable[Symbol]) -> list[Symbol]:
-        """Return the steps that may have lost more than plain roundings, after all blocks."""
-        return [x for x in steps if self._is_suspect(x, self._evidence.get(x.index))]
-
-    def _is_suspect(self, symbol: Symbol, evidence: _Evidence | None) -> bool:
+    def _is_suspect(self, symbol: Symbol) -> bool:
+        """Whether a step may have lost more than plain roundings, after all blocks."""
+        evidence = self._evidence.get(symbol.index)
         if evidence is None:
             return False
         is_lossy_sum = symbol.op in _SUMS and (evidence.may_absorb or evidence.may_cancel)
         return evidence.is_certain or is_lossy_sum
 
-    def examine(self, run: WideRun, symbol: Symbol) -> None:
+    def _examine(self, run: WideRun, symbol: Symbol) -> None:
         """Measure one block of a step that may have lost values."""
         step = self._step(run, symbol)
         effect = step.effect
@@ -267,18 +269,17 @@ class LossySteps:
             step.note_accumulation()
         step.note("underflow", (step.actual == 0) & (step.exact != 0))
 
-    def close(self, steps: Iterable[Symbol]) -> None:
-        """Decide the losses of steps after all their blocks."""
-        for symbol in steps:
-            evidence = self._evidence.pop(symbol.index, None)
-            if evidence is None:
-                continue
-            target = self._target(symbol)
-            loss = _gravest_loss(evidence, target)
-            if loss is not None:
-                self.kinds[symbol.index], self.measures[symbol.index] = loss
-            elif symbol.op in _SUMS and not target.is_integer:
-                self._repeated[id(symbol.source), symbol.op].append(symbol)
+    def _close(self, symbol: Symbol) -> None:
+        """Decide the loss of a step after all its blocks."""
+        evidence = self._evidence.pop(symbol.index, None)
+        if evidence is None:
+            return
+        target = self._target(symbol)
+        loss = _gravest_loss(evidence, target)
+        if loss is not None:
+            self.kinds[symbol.index], self.measures[symbol.index] = loss
+        elif symbol.op in _SUMS and not target.is_integer:
+            self._repeated[id(symbol.source), symbol.op].append(symbol)
 
     def accumulations(self) -> None:
         """Count the roundings of repeated steps, the last of which depends on the first.

@@ -15,7 +15,7 @@ for each halving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,6 +39,44 @@ Compute: TypeAlias = Callable[[WideRun, Symbol, dict[int, Array]], None]
 _Values: TypeAlias = dict[int, tuple[Array | None, Array | None]]
 
 
+class SingleStep(NamedTuple):
+    """A step outside of regions, whose values a run has as a whole."""
+
+    symbol: Symbol
+
+    @property
+    def steps(self) -> tuple[Symbol, ...]:
+        """The step alone."""
+        return (self.symbol,)
+
+    @property
+    def inner(self) -> Iterable[Symbol]:
+        """No steps."""
+        return ()
+
+    def block_runs(self, run: WideRun) -> Iterable[WideRun]:
+        """Return the run itself, as the one block."""
+        return (run,)
+
+    def walk(self, run: WideRun, visit: Visit) -> None:
+        """Compute the values of the step in both runs, and visit it."""
+        for either in (run.actual_run, run):
+            if either.values[self.symbol.index] is None:
+                either.values[self.symbol.index] = either.value(self.symbol)
+        visit(run, self.symbol)
+
+    def overlay(
+        self, run: WideRun, places: Container[int], values: dict[int, Array], compute: Compute
+    ) -> None:
+        """Compute another value of the step into `values`, if it is at one of `places`."""
+        if self.symbol.index in places:
+            compute(run, self.symbol, values)
+
+    def visit_backwards(self, sweep: Sweep) -> None:
+        """Visit the step."""
+        sweep.visit(self.symbol)
+
+
 class SweepRegion(NamedTuple):
     """Elementwise steps of one shape in the order of the graph, and their operands from outside.
 
@@ -51,7 +89,7 @@ class SweepRegion(NamedTuple):
     border: tuple[Symbol, ...]
 
     @property
-    def inner(self) -> Iterator[Symbol]:
+    def inner(self) -> Iterable[Symbol]:
         """The steps whose values are used inside of the region alone."""
         border = {x.index for x in self.border}
         return (x for x in self.steps if x.index not in border)
@@ -61,6 +99,10 @@ class SweepRegion(NamedTuple):
         shapes = [run.actual_run.cached_value(x).shape for x in self.operands]
         for view in views(self.shape, shapes):
             yield run.block(self.operands, view), view
+
+    def block_runs(self, run: WideRun) -> Iterable[WideRun]:
+        """Yield a run of each block."""
+        return (block for block, _ in self.blocks(run))
 
     def walk(self, run: WideRun, visit: Visit) -> None:
         """Compute the values of the border in both runs, and visit each step in each block."""
@@ -161,7 +203,7 @@ class Regions:
 
     def __init__(self, subject: Subject, memory: int, blame: bool) -> None:
         self.memory = memory
-        self.items: list[SweepRegion | Symbol] = []
+        self.items: list[SweepRegion | SingleStep] = []
         self.subject = subject
         facts = subject.facts
         special = {x.index for x in (*facts.pins.values(), *facts.observed)}
@@ -180,9 +222,7 @@ class Regions:
                 self._close(others, list(steps.values()))
                 others, steps = ([], {symbol.index: symbol}) if is_step else ([symbol], {})
         self._close(others, list(steps.values()))
-        inner = {
-            x.index for item in self.items if isinstance(item, SweepRegion) for x in item.inner
-        }
+        inner = {x.index for item in self.items for x in item.inner}
         self.has_blocks = bool(inner)
         if self.has_blocks:
             keep_freed_memory()
@@ -200,8 +240,7 @@ class Regions:
         reads: list[list[int]] = []
         later = set(ends)
         for item in reversed(self.items):
-            symbols = item.steps if isinstance(item, SweepRegion) else (item,)
-            places = {x.index for symbol in symbols for x in (symbol, *symbol.args)} - later
+            places = {x.index for step in item.steps for x in (step, *step.args)} - later
             reads.append(list(places))
             later |= places
         return reads[::-1]
@@ -213,9 +252,9 @@ class Regions:
         return self.subject.size_of(symbol) >= LEAST
 
     def _close(self, others: Sequence[Symbol], steps: Sequence[Symbol]) -> None:
-        self.items += others
+        singles = others if len(steps) > 1 else [*others, *steps]
+        self.items += map(SingleStep, singles)
         if len(steps) < 2:
-            self.items += steps
             return
         places = {x.index for x in steps}
         outside = {x.index: x for step in steps for x in step.args if x.index not in places}
@@ -225,19 +264,13 @@ class Regions:
         shape = self.subject.shape_of(steps[0])
         self.items.append(SweepRegion(shape, tuple(steps), tuple(outside.values()), border))
 
-    def walk(self, run: WideRun, visit: Visit) -> Iterator[SweepRegion | Symbol]:
+    def walk(self, run: WideRun, visit: Visit) -> Iterator[SweepRegion | SingleStep]:
         """Compute both runs, visit each step, in a region each of its blocks; yield the items.
 
         At each yield, the values of the item's border and of its operands exist.
         """
         for item, last_reads in zip(self.items, self._last_reads, strict=True):
-            if isinstance(item, SweepRegion):
-                item.walk(run, visit)
-            else:
-                for each in (run.actual_run, run):
-                    if each.values[item.index] is None:
-                        each.values[item.index] = each.value(item)
-                visit(run, item)
+            item.walk(run, visit)
             yield item
             for place in () if self.is_kept else last_reads:
                 run.values[place] = run.actual_run.values[place] = None
@@ -258,10 +291,8 @@ class Regions:
             return
         self.complete(run)
         for item in self.items:
-            if isinstance(item, Symbol):
-                yield from ((run, x) for x in (item,) if x.index in places)
-            elif steps := [x for x in item.steps if x.index in places]:
-                yield from ((block, x) for block, _ in item.blocks(run) for x in steps)
+            if steps := [x for x in item.steps if x.index in places]:
+                yield from ((block, x) for block in item.block_runs(run) for x in steps)
 
     def overlay(
         self, run: WideRun, places: Container[int], values: dict[int, Array], compute: Compute
@@ -272,10 +303,7 @@ class Regions:
         """
         self.complete(run)
         for item, last_reads in zip(self.items, self._last_reads, strict=True):
-            if isinstance(item, SweepRegion):
-                item.overlay(run, places, values, compute)
-            elif item.index in places:
-                compute(run, item, values)
+            item.overlay(run, places, values, compute)
             for place in last_reads:
                 values.pop(place, None)
 
@@ -287,10 +315,7 @@ class Regions:
             return
         self.complete(sweep.run)
         for item in reversed(self.items):
-            if isinstance(item, SweepRegion):
-                item.visit_backwards(sweep)
-            else:
-                sweep.visit(item)
+            item.visit_backwards(sweep)
 
 
 def values_backwards(subject: Subject, memory: int) -> Iterator[tuple[WideRun, Symbol]]:

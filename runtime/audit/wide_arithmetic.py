@@ -62,7 +62,6 @@ _GROWING = {
     *(ops.matmul, ops.tensordot, ops.outer, ops.index_add),
 }
 """Ops on integers whose results may exceed the range of their operands."""
-_DIVIDING = {ops.floor_divide, ops.remainder, ops.fmod}
 OF_RUN = frozenset(("dtype", "loop"))
 """The attributes of what the program ran, which wide arithmetic does without."""
 NOTHING_ELSE: Mapping[str, Any] = MappingProxyType({})
@@ -141,7 +140,7 @@ class WideArithmetic:
                 return estimate if result is None else result
         result = evaluation(operands)
         if symbol.dtype.is_integer and result.dtype == np.float64:
-            if op in _DIVIDING:
+            if op in exact.DIVIDING:
                 result = np.where((operands[1] == 0) & np.isfinite(operands[0]), 0.0, result)
             if not exact.are_close(result):
                 whole = self._of_exact_arrays(symbol, operands)
@@ -183,7 +182,7 @@ class WideArithmetic:
         if any(map(is_exact_array, operands)):
             return True
         op = symbol.op
-        if (op in _GROWING or op in _DIVIDING) and symbol.dtype.is_integer:
+        if (op in _GROWING or op in exact.DIVIDING) and symbol.dtype.is_integer:
             return not all(exact.are_close(x) for x in operands if x.dtype == np.float64)
         if op in exact.PARTS:
             return operands[0].dtype == np.int64
