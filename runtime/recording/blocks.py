@@ -164,7 +164,7 @@ def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]
     own = {name: x for name, x in variables.items() if not _is_deep(x)}
     values = [x for x in leaves(own, None, recorder) if isinstance(x, _RECORDED)]
     results = [x for x in values if is_computed(recorder, x)]
-    if results or recorder.leaving:
+    if results or recorder.leaving.rounds:
         return results
     return values or list(leaves(variables, None, recorder))
 

@@ -317,7 +317,7 @@ def formatted(value: Any) -> Any:
         return value
     operands = cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))
     for part, operand in enumerate(operands):
-        recorder.hand_out("str", operand, AS_TEXT, part)
+        recorder.leaving.hand_out("str", operand, AS_TEXT, part)
     return plains(value)
 
 
@@ -342,7 +342,7 @@ def _writer(function: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
-            recorder.save([args, kwargs])
+            recorder.leaving.add_saved([args, kwargs])
         return function(*args, **kwargs)
 
     return call
@@ -352,7 +352,7 @@ def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
-            recorder.hand_out(function.__name__, [args, kwargs], reason)
+            recorder.leaving.hand_out(function.__name__, [args, kwargs], reason)
         return function(*args, **kwargs)
 
     return call
