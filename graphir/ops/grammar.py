@@ -154,11 +154,11 @@ class Values(Tokens):
             if len(atoms) > TERMS or coefficient.bit_length() > TERMS * 4:
                 self.fail(_VAST, start)
         value = monomial(atoms, coefficient)
-        for each in sums:
-            self._products += _terms(value) * _terms(each)
+        for term in sums:
+            self._products += _terms(value) * _terms(term)
             if self._products > PRODUCTS + len(self.text) // 4:
                 self.fail("dims with too many products of sums; write them multiplied out", start)
-            value = self._check_dim(start, value * each)
+            value = self._check_dim(start, value * term)
         return value
 
     def _factor(self, depth: int) -> Size:
