@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
-from graphir.runtime.recording.numpy_.calls import is_scalar_type, reading_reason, watched_code
+from graphir.runtime.recording.numpy_.calls import is_scalar_type, reading_reason
+from graphir.runtime.recording.numpy_.watched_code import watched_code
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import leaves

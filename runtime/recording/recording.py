@@ -48,8 +48,8 @@ from graphir.runtime.recording.blocks import (
 from graphir.runtime.recording.captured import swapped
 from graphir.runtime.recording.cells import CodeCell
 from graphir.runtime.recording.notes import Note
-from graphir.runtime.recording.numpy_.calls import calls_recorded
 from graphir.runtime.recording.numpy_.creation import makers_recorded, random_data
+from graphir.runtime.recording.numpy_.watched_code import calls_recorded
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import (
     as_returned,

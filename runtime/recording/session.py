@@ -29,7 +29,7 @@ class RecordingSession:
     """Records calls in one graph.
 
     `slots` hold the arrays that the program captures, `places` the constructors (maker_places).
-    The code of the program must have its calls watched already (see numpy_.calls.watch_calls).
+    The code of the program must have its calls watched already (see watched_code.watch_calls).
     """
 
     def __init__(self, name: str, slots: Iterable[ArraySlot], places: MakerPlaces) -> None:

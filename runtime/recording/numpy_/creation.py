@@ -317,8 +317,9 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
     If an argument is recorded, the call is opaque instead.
     """
     if traced_leaves([args, kwargs]):
-        for size in [x for x in leaves([args, kwargs]) if isinstance(x, (TracedInt, np.integer))]:
-            recorder.setting(original.__name__, size)
+        for leaf in leaves([args, kwargs]):
+            if isinstance(leaf, (TracedInt, np.integer)):
+                recorder.setting(original.__name__, leaf)
         name = f"numpy.{original.__name__}"
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
     with recording_with(None):
