@@ -164,8 +164,8 @@ _HOOKS: dict[str, Callable[..., Any]] = {
     FROM: sequence,
     READ: read_integer,
 }
-"""The functions that watched code calls. They stay among Python's builtins after a recording: modules
-that the program has imported meanwhile keep their watched code."""
+"""The functions that watched code calls. They stay among Python's builtins after a recording, since
+modules that the program has imported meanwhile keep their watched code."""
 
 
 def watched_code(source: str | bytes | ast.Module, file: str) -> CodeType:
@@ -186,7 +186,7 @@ def _note_watched(code: CodeType) -> None:
 
 def watch_calls(tree: ast.Module) -> ast.Module:
     """Change the tree of a module so that its calls pass through `callee`; return the tree."""
-    vars(builtins).update(_HOOKS)
+    builtins.__dict__.update(_HOOKS)
     return _Calls().visit(tree)
 
 
