@@ -700,7 +700,7 @@ def _workers() -> int:
 
 def _warm_up() -> None:
     """Record once, so that shadows find modules and caches loaded."""
-    from graphir.runtime.recording.numpy_.calls import watched_code
+    from graphir.runtime.recording.numpy_.watched_code import watched_code
 
     watched_code("", __file__)
 

@@ -33,7 +33,7 @@ from graphir.runtime.recording.numpy_.functions import emptied
 from graphir.runtime.recording.numpy_.method_ops import filled
 from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
 from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.recorder import UNDONE, Recorder
+from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedInt,
@@ -317,8 +317,9 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
     If an argument is recorded, the call is opaque instead.
     """
     if traced_leaves([args, kwargs]):
-        for size in [x for x in leaves([args, kwargs]) if isinstance(x, (TracedInt, np.integer))]:
-            recorder.setting(original.__name__, size)
+        for leaf in leaves([args, kwargs]):
+            if isinstance(leaf, (TracedInt, np.integer)):
+                recorder.setting(original.__name__, leaf)
         name = f"numpy.{original.__name__}"
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
     with recording_with(None):
@@ -334,7 +335,7 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
     if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
         return recorder.wrapped(real, None) if isinstance(real, np.ndarray) else real
     recorder.note(name, "is taken as given: it is data")
-    return recorder.reloaded(name, real) if name in _LOADERS else recorder.loaded(real)
+    return recorder.wrap_file_content(name, real) if name in _LOADERS else recorder.wrap_data(real)
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -429,7 +430,7 @@ def _listed(recorder: Recorder, value: Any) -> Any:
     if not isinstance(value, Iterator):
         return value
     values = recorder.call(list, (cast("Iterator[Any]", value),), {})  # the iterator is the user's
-    recorder.call_result = UNDONE
+    recorder.forget_result()
     return values
 
 
@@ -483,7 +484,7 @@ _METHODS: Sequence[tuple[Any, str, Callable[..., Any]]] = (
 def as_recorded(recorder: Recorder, value: Any) -> Any:
     """Return an operand of a function as a recorded array; the call of the function is to come."""
     array = _converted(recorder, _ASARRAY, value)
-    recorder.call_result = UNDONE
+    recorder.forget_result()
     return array
 
 
