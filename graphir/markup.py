@@ -149,6 +149,7 @@ border:1px solid rgba(128,128,128,.3)}
 & summary{cursor:pointer}
 :is([data-jp-theme-light="false"],.vscode-dark) .graphir-view .light>svg{
 filter:invert(.92) hue-rotate(180deg)}
+:is([data-jp-theme-light="true"],.vscode-light) .graphir-view .light>svg{filter:none}
 @media(max-width:640px){
 & :is(th,td){padding-right:.5em}
 & .grid :is(th,td){padding:1px 2px;font-size:10px}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from graphir.drawing.graphs.levels import Level
+from graphir.drawing.loss_levels import Level
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.passes.analysis.casts.conversion import SILENT

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphir.drawing.graphs.levels import Level
+from graphir.drawing.loss_levels import Level
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
 from graphir.passes.reports import words

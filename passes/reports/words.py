@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from graphir.drawing.graphs.levels import Level
-from graphir.drawing.graphs.levels import level as gravity
+from graphir.drawing.loss_levels import Level
+from graphir.drawing.loss_levels import level as gravity
 from graphir.escape import printable
 from graphir.ops.dims import Size, total
 from graphir.passes.analysis.casts.conversion import Kind

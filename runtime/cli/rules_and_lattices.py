@@ -20,7 +20,7 @@ from graphir import (
     rule_sets,
 )
 from graphir.drawing.lattices import LATTICE_FORMATS
-from graphir.drawing.tables import table_svg
+from graphir.drawing.promotion_tables import table_svg
 from graphir.entry_points import declared_names
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Cyclic, Lattice
