@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.arguments = arguments
     try:
         read_rule_files(args)
-        with Pulse("graphir", "steps") as pulse:
+        with Pulse("steps") as pulse:
             args.watch = pulse.watch
             status = args.command(args)
         sys.stdout.flush()
