@@ -129,8 +129,8 @@ bias and logits:
 
 {_LISTINGS["network"]}
 
-{len(report)} casts that the program implies, by the rules of MAX. {lossy} of them can lose something,
-such as the simplest value that does not survive, which is beside each:
+{len(report)} casts that the program implies, by the rules of MAX. {lossy} of them can lose
+something, such as the simplest value that does not survive, which is beside each:
 
 {_indent(_table(report))}
 
