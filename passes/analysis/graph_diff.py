@@ -122,7 +122,7 @@ class GraphDiff(Sequence[Change]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from graphir.passes.reports.notebook import difference_fragment
+        from graphir.passes.reports.html_rows import difference_fragment
 
         return difference_fragment(self)
 

@@ -130,7 +130,7 @@ class RulesDiff(Sequence[DtypePair]):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the headline, and the tables in folded sections."""
-        from graphir.passes.reports.notebook import rules_difference_fragment
+        from graphir.passes.reports.html_rows import rules_difference_fragment
 
         return rules_difference_fragment(self)
 

@@ -14,7 +14,7 @@ from graphir.passes import CastReport, cast_report, lower
 from graphir.passes.analysis.casts import Kind, StepLoss
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.passes.reports.dtypes import DTYPE_FORMATS
-from graphir.passes.reports.terminal import show
+from graphir.passes.reports.text import show
 from graphir.runtime.audit import audit
 from graphir.runtime.cli.draws import Draws
 from graphir.runtime.cli.graphs import ProgramCall, load_call, load_run

@@ -16,7 +16,7 @@ import numpy as np
 from graphir import Graph, GraphirError
 from graphir.escape import printable
 from graphir.passes import lower
-from graphir.passes.reports.fitting import terminal_width
+from graphir.passes.reports.terminal import terminal_width
 from graphir.runtime.cli.casts import add_casts
 from graphir.runtime.cli.doctor import add_doctor
 from graphir.runtime.cli.draw import add_draw

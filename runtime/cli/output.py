@@ -14,8 +14,8 @@ from graphir import ExecutionError, GraphError
 from graphir.passes import CastReport
 from graphir.passes.analysis.policies.gate import forbidden_rows, gate_word
 from graphir.passes.analysis.policies.patterns import policy_word
-from graphir.passes.reports import words
-from graphir.passes.reports.fitting import on_screen
+from graphir.passes.reports import phrases
+from graphir.passes.reports.terminal import on_screen
 from graphir.runtime.cli.inputs import add_inputs, path
 from graphir.runtime.cli.rule_sets import add_rule_set
 from graphir.runtime.cli.statuses import Status
@@ -230,7 +230,7 @@ def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) 
         return Status.FINE
     sys.stdout.flush()  # the report stands before the message where both go to one pipe
     print(
-        f"graphir: {gate}: status {Status.UNSEEN:d}, since {words.unseen(report)[0]}; "
+        f"graphir: {gate}: status {Status.UNSEEN:d}, since {phrases.unseen(report)[0]}; "
         "--unseen pass lets that pass",
         file=sys.stderr,
     )

@@ -26,7 +26,7 @@ from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Cyclic, Lattice
 from graphir.lattice.published import element, lattices
 from graphir.passes import GraphDiff, RulesDiff, diff
-from graphir.passes.reports.fitting import terminal_width
+from graphir.passes.reports.terminal import terminal_width
 from graphir.promotion.lattices import lattice, lattice_of
 from graphir.promotion.registry import find_rules
 from graphir.rule_reports.facts import facts

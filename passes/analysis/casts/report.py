@@ -260,7 +260,7 @@ class CastReport(Sequence[CastRow]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from graphir.passes.reports.notebook import report_fragment
+        from graphir.passes.reports.html_rows import report_fragment
 
         return report_fragment(self)
 
