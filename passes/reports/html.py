@@ -22,7 +22,7 @@ from graphir.passes.reports.phrases import SourceRegion, line_at, region
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport
     from graphir.passes.analysis.casts.sites import CastSite
-    from graphir.passes.analysis.graph_diff import GraphDiff
+    from graphir.passes.analysis.diff import GraphDiff
 
 ROWS = 2000
 """The most rows in the table of a page."""

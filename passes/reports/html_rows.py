@@ -14,8 +14,7 @@ from graphir.passes.reports.text import site_facts
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow
     from graphir.passes.analysis.casts.sites import CastSite
-    from graphir.passes.analysis.graph_diff import GraphDiff
-    from graphir.passes.analysis.rules_diff import RulesDiff
+    from graphir.passes.analysis.diff import GraphDiff, RulesDiff
 
 FOLLOWING = 5
 """The most consequences of a cast that its details list."""

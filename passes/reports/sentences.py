@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from graphir.passes.analysis.casts.report import CastReport
     from graphir.passes.analysis.casts.rows import CastRow
     from graphir.passes.analysis.casts.sites import CastSite
-    from graphir.passes.analysis.graph_diff import Change, GraphDiff
+    from graphir.passes.analysis.diff import Change, GraphDiff
 
 
 def sentences(report: CastReport) -> list[str]:

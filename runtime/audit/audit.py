@@ -13,7 +13,7 @@ from graphir import DType, Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from graphir.passes.analysis.casts import CastReport, Measured, report_with_kernels
-from graphir.passes.analysis.casts.unseen import parts_unseen, unique_parts
+from graphir.passes.analysis.casts.measured import parts_unseen, unique_parts
 from graphir.passes.analysis.retype import retyped
 from graphir.runtime.audit.blame import Blame
 from graphir.runtime.audit.comparing import Output

@@ -17,23 +17,22 @@ from graphir import Graph, GraphirError
 from graphir.escape import printable
 from graphir.passes import lower
 from graphir.passes.reports.terminal import terminal_width
-from graphir.runtime.cli.casts import add_casts
-from graphir.runtime.cli.doctor import add_doctor
-from graphir.runtime.cli.draw import add_draw
-from graphir.runtime.cli.export import add_export
-from graphir.runtime.cli.graphs import load_graph, load_run
-from graphir.runtime.cli.inputs import path
-from graphir.runtime.cli.output import (
+from graphir.runtime.cli.arguments import (
+    Status,
     UsageError,
     add_output,
     add_program,
     output_format,
+    read_rule_files,
     user_traceback,
     write_text,
 )
-from graphir.runtime.cli.rule_sets import read_rule_files
+from graphir.runtime.cli.casts import add_casts, add_draw
+from graphir.runtime.cli.doctor import add_doctor
+from graphir.runtime.cli.export import add_export
+from graphir.runtime.cli.graphs import load_graph, load_run
+from graphir.runtime.cli.inputs import path
 from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
-from graphir.runtime.cli.statuses import Status
 from graphir.runtime.execution import execute
 from graphir.runtime.program import Program
 from graphir.runtime.program.tier import Mode

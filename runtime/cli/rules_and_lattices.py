@@ -33,17 +33,19 @@ from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
-from graphir.runtime.cli.inputs import add_inputs
-from graphir.runtime.cli.output import (
+from graphir.runtime.cli.arguments import (
+    RulesFile,
+    Status,
     add_output,
+    add_rule_set,
     add_unseen,
     gate_status,
     output_format,
+    rule_set,
     write_text,
 )
+from graphir.runtime.cli.inputs import add_inputs
 from graphir.runtime.cli.reports import load_report
-from graphir.runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
-from graphir.runtime.cli.statuses import Status
 from graphir.runtime.value_files import number
 
 

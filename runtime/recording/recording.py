@@ -30,7 +30,7 @@ from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
 from graphir.passes import CastReport, cast_report
 from graphir.passes.analysis.casts import Unseen
-from graphir.passes.analysis.casts.unseen import unique_parts
+from graphir.passes.analysis.casts.measured import unique_parts
 from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.rule_reports.findings import count_text
