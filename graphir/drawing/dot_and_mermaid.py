@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from graphir.drawing.diagram import Cluster, Diagram, Item, Look, NodeBox
-from graphir.drawing.svg import ACCENT, shade
+from graphir.drawing.svg import ACCENT, DASHES, shade
 from graphir.location import CastKind
 
 _DOT_SHAPES: dict[Look, str] = {
@@ -14,26 +14,12 @@ _DOT_SHAPES: dict[Look, str] = {
     "fold": "box3d",
     "output": "oval",
 }
-_DOT_DASHES: dict[CastKind | None, str] = {
-    "implicit": ",dashed",
-    "assignment": ",dashed,bold",
-    "legalization": ",dotted",
-    "autocast": ",dashed",
-    "exporter": ",dashed",
-}
 _MERMAID_SHAPES: dict[Look, tuple[str, str]] = {
     "input": ("([", "])"),
     "op": ("(", ")"),
     "cast": ("{{", "}}"),
     "fold": ("[[", "]]"),
     "output": ("([", "])"),
-}
-_MERMAID_DASHES: dict[CastKind | None, str] = {
-    "implicit": ",stroke-dasharray:6 3",
-    "assignment": ",stroke-dasharray:6 2 2 2",
-    "legalization": ",stroke-dasharray:2 3",
-    "autocast": ",stroke-dasharray:4 2",
-    "exporter": ",stroke-dasharray:4 2",
 }
 
 
@@ -72,13 +58,18 @@ def _dot_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterator[s
 
 def _dot_box(box: NodeBox) -> str:
     _, (fill, stroke) = shade(box)
-    style = f"filled{',rounded' * (box.look == 'op')}{_DOT_DASHES.get(box.kind, '')}"
+    dashes = ",dotted" if box.kind == "legalization" else ",dashed" * bool(_dashes(box.kind))
+    style = f"filled{',rounded' * (box.look == 'op')}{dashes}{',bold' * (box.kind == 'assignment')}"
     mark = {"marked": ", penwidth=2", "join": ", fontcolor=white"}.get(box.look, "")
     return (
         f"label={_quote(chr(10).join(box.lines))}, tooltip={_quote(box.title)}, "
         f'shape={_DOT_SHAPES.get(box.look, "box")}, style="{style}", '
         f'fillcolor="{fill}", color="{stroke}"{mark}'
     )
+
+
+def _dashes(kind: CastKind | None) -> str:
+    return DASHES[kind] if kind else ""
 
 
 def _quote(text: str) -> str:
@@ -99,7 +90,8 @@ def mermaid(diagram: Diagram) -> str:
     for (name, kind), numbers in classes.items():
         fill, stroke = shade(diagram.boxes[numbers[0]])[1]
         ink = "#ffffff" if name == "join" else "#212529"
-        style = f"fill:{fill},stroke:{stroke},color:{ink}{_MERMAID_DASHES.get(kind, '')}"
+        dashes = f",stroke-dasharray:{dash}" if (dash := _dashes(kind)) else ""
+        style = f"fill:{fill},stroke:{stroke},color:{ink}{dashes}"
         label = f"{name}_{kind or 'op'}"
         lines.append(f"  classDef {label} {style}")
         lines.append(f"  class {','.join(f'n{i}' for i in numbers)} {label}")

@@ -228,7 +228,7 @@ def mermaid_labels(text: str) -> list[str]:
     label = r'"((?:[\w .,:→…+-]|#\d+;|<br/>)*)"'
     shapes = r"(?:\(\[|\[\[|\{\{|\[|\()"
     ends = r"(?:\]\)|\]\]|\}\}|\]|\))"
-    style = r"fill:#\w{6},stroke:#\w{6},color:#\w{6}(,stroke-dasharray:\d \d)?"
+    style = r"fill:#\w{6},stroke:#\w{6},color:#\w{6}(,stroke-dasharray:[\d. ]+)?"
     forms = [
         "flowchart TB",
         rf" +subgraph layer[_\d]+\[{label}\]",
