@@ -19,13 +19,13 @@ from typing import Any
 from graphir import DType, PromotionRules, laws, rule_sets
 from graphir.drawing.lattices import lattice_svg
 from graphir.drawing.promotion_tables import TableCell, grid_svg, table_cell, table_svg
-from graphir.lattice.order import LAWS as JOIN_LAWS
+from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.promotion.explicit import EXPLICIT
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import MEANINGS, Table, asymmetry, counts, ordered
-from tests.peers.table.page import CHECKED, MEASURED
+from tests.peers.table.page import CHECKED, MEASURED, NO_LIBRARY
 
 VERSION = 1
 """The version of rule-sets.json. It changes where readers of the old version would fail."""
@@ -61,7 +61,7 @@ def document_of(rules: PromotionRules, tables: Mapping[PromotionRules, Table]) -
         "name": rules.name,
         "doc": rules.doc,
         "source": rules.source,
-        "checked_against": CHECKED[rules.name],
+        "checked_against": CHECKED.get(rules.name, NO_LIBRARY),
         "measured_with": MEASURED.get(rules.name),
         "dtypes": [str(dtype) for dtype in table],
         "pairs": {

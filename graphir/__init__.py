@@ -6,8 +6,6 @@ of graphir.passes and graphir.runtime are names of graphir too.
 """
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphir import import_names
@@ -23,32 +21,25 @@ _PUBLIC = "public", "passes", "runtime"
 """The modules whose public names are names of this package; the first that has a name gives it."""
 
 
-class _Package(ModuleType):
-    """The type of this package: public names load at first use."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("control", "errors", "ops"):  # rooms, which other rooms import from here
-            return importlib.import_module(f"{self.__name__}.{name}")
-        if not name.startswith("__") or name == "__all__":
-            for package in _PUBLIC:
-                public = importlib.import_module(f"{self.__name__}.{package}")
-                names = {key: getattr(public, key) for key in (*public.__all__, "__all__")}
-                vars(self).update({**names, **vars(self)})
-                if name in names:
-                    return vars(self)[name]
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # The import system binds each submodule here; `graphir.lattice` is the function.
-        if name != "lattice":
-            super().__setattr__(name, value)
-
-    def __dir__(self) -> list[str]:
-        names = (importlib.import_module(f"{self.__name__}.{x}").__all__ for x in _PUBLIC)
-        return sorted({name for each in names for name in each})
+def __getattr__(name: str) -> Any:
+    """Return a public name, or a module that others import from here, at its first use."""
+    if name in ("control", "errors", "ops"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if not name.startswith("__") or name == "__all__":
+        for package in _PUBLIC:
+            public = importlib.import_module(f"{__name__}.{package}")
+            names = {key: getattr(public, key) for key in (*public.__all__, "__all__")}
+            globals().update({**names, **globals()})
+            if name in names:
+                return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    packages = (importlib.import_module(f"{__name__}.{package}") for package in _PUBLIC)
+    return sorted({name for package in packages for name in package.__all__})
+
+
 import_names.install()
 
 

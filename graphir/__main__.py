@@ -1,6 +1,6 @@
 """The entry point of the command line, for `graphir` and `python -m graphir`.
 
-The command line lives in `runtime`, a floor above. This module is the only module of graphir that
+The command line lives in `runtime`, a higher layer. This module is the only module of graphir that
 imports upwards in order to run it.
 """
 

@@ -32,14 +32,6 @@ DTypeName: TypeAlias = Literal[
 ]
 """The names of dtypes, with aliases and short names."""
 
-RuleSetName: TypeAlias = Literal[
-    "max", "max_strict", "explicit", "python", "jax", "jax_x32", "jax_strict", "jax_lax",
-    "jax_2020", "numpy", "numpy_legacy", "cupy", "dask", "torch", "tensorflow", "tf_all",
-    "tf_safe", "tf_legacy", "array_api", "jep_option_0", "jep_option_1", "jep_option_2",
-    "jep_option_3",
-]
-"""The names of the rule sets of the project."""
-
 NumPyCode: TypeAlias = Literal[
     "int", "uint", "float", "complex", "?", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8",
     "f2", "f4", "f8", "c8", "c16",

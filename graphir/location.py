@@ -15,12 +15,11 @@ from functools import partial, wraps
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, cast
 
-from graphir.assignments import assignment_end
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.escape import printable
 from graphir.import_names import is_own_module
-from graphir.source_text import displayed_path, source_line
+from graphir.source_text import assignment_end, displayed_path, source_line
 
 P = ParamSpec("P")
 R = TypeVar("R")

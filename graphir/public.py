@@ -1,6 +1,8 @@
 """The public names of graphir, which `graphir/__init__.py` loads at the first use of one."""
 
 from graphir import control, ops
+from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import lattices
 from graphir.dtypes import DType
 from graphir.errors import (
     AxisError,
@@ -16,8 +18,6 @@ from graphir.errors import (
 from graphir.hints import ArrayOrNumber
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
-from graphir.lattice.order import Lattice
-from graphir.lattice.published import lattices
 from graphir.location import Location, Origin
 from graphir.numpy_api.trace import Slot, Static, Trace, trace
 from graphir.ops.dims import Dim
@@ -31,7 +31,7 @@ from graphir.promotion import (
     rules,
     set_default_rules,
 )
-from graphir.promotion.lattices import lattice
+from graphir.promotion.registry import lattice
 from graphir.rule_reports.explanation import Explanation, explain
 from graphir.rule_reports.laws import laws
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphir import Graph
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ir.liveness import live_mask
 from graphir.passes.rewriter import Rewriter, entering_bodies
 

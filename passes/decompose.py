@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from graphir import DType, Graph, GraphError, Op, Symbol, ops
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ops.dims import product
 from graphir.passes.rewriter import Rewriter, entering_bodies
 from graphir.semantics.evaluation import machine

@@ -12,7 +12,7 @@ from itertools import repeat
 from typing import Any
 
 from graphir import DType, Graph, Origin, Symbol, rules
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ir.implied_casts import Implied, implied
 from graphir.location import new_origin
 from graphir.ops.control import with_bodies

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TypeAlias
 
 from graphir import Graph, GraphError, GraphirError
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ir.verifier import verify
 from graphir.passes.common_subexpressions import common_subexpressions
 from graphir.passes.dead_code import dead_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphir import DType, Graph, TensorType, ops
 from graphir.conversions import convert
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import constant, with_dtypes
 from graphir.ops.control import with_bodies

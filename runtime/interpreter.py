@@ -24,7 +24,7 @@ from graphir.ops.control import bodies
 from graphir.ops.op import Inference
 from graphir.runtime.binding import bind
 from graphir.runtime.results import refused, require_outputs, results
-from graphir.semantics.control import ControlCall
+from graphir.semantics.control_flow import ControlCall
 from graphir.semantics.evaluation import Evaluation
 
 

@@ -35,7 +35,7 @@ from graphir.ops.op import Op
 from graphir.passes.rewriter import bodies_of
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.runtime.results import refused
-from graphir.semantics.control import ControlCall
+from graphir.semantics.control_flow import ControlCall
 
 MOST = 50_000
 """The most symbols of an unrolled graph."""

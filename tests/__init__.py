@@ -1,4 +1,4 @@
-"""Tests, in folders that mirror the rooms of the packages; `support` has what several share."""
+"""Tests, in folders that mirror the packages; `support` has what several share."""
 
 from pathlib import Path
 

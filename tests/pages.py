@@ -5,7 +5,8 @@ A fenced block is one of
   an empty directory, from a file of that name;
 - ```` ```console [needs=PACKAGE,...] ````: `$ graphir ...` lines, each with its output below it;
 - ```` ```text ````: the output of the Python block above it;
-- ```` ```text FILE ````, ```` ```json FILE ````: a file that later blocks of the page read.
+- ```` ```text FILE ````, ```` ```json FILE ````: a file that later blocks of the page read;
+- ```` ```diff FILE ````: lines of a file of the project, which tests/test_extend.py adds to a copy.
 
 A Python block without a text block below it prints nothing. As a program, this module runs the
 blocks that a JSON list on stdin describes, with a command in place of Python for the programs that
@@ -93,7 +94,7 @@ def outputs(page: Path) -> dict[int, str]:
     described = [
         {"line": b.line, "language": b.language, "file": b.file, "text": b.text, "lax": b.needs}
         for b in blocks(page)
-        if not b.missing
+        if not b.missing and b.language != "diff"
     ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("GRAPHIR", "PYTHON"))}
     environment |= {"PYTHONPATH": str(ROOT), "GRAPHIR_NATIVE_CACHE": "0", "NO_COLOR": "1"}

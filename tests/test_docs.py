@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import PAGES, ROOT, Block, blocks, links, outputs
+from tests.support.packages import MODULES, PACKAGES
 from tests.support.tables import every
 
 RELEASE = re.compile(r"\b(jax\w*|torch)@[\d.]+")
@@ -102,3 +103,17 @@ def test_the_mechanism_sees_what_a_page_does(tmp_path: Path) -> None:
     first, other, *_, last = shown[console.line].splitlines()
     assert (first, last) == ("$ graphir promote int8", "2")
     assert other.startswith("int8 promote") and "invalid choice: 'x'" in shown[console.line]
+
+
+def test_every_package_has_a_quick_tier_of_tests() -> None:
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w/]+)` \| (`tests.*) \|$", page, re.M))
+    packages = {
+        str(MODULES[name].parent.relative_to(ROOT))
+        for name in PACKAGES
+        if MODULES[name].name == "__init__.py"
+    }
+    assert rows.keys() - {"passes"} == packages
+    for tests in rows.values():
+        for path in re.search("`(.*?)`", tests)[1].split():  # pyright: ignore
+            assert (ROOT / path).exists(), path

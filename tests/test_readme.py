@@ -45,25 +45,6 @@ def test_there_are_two_commands_each_on_a_line_of_its_own() -> None:
     ]
 
 
-def test_the_map_names_every_room_and_file_of_a_package_and_no_other() -> None:
-    listed = README.split("## The map")[1].split("## ")[0]
-    named = set(re.findall(r"\b[a-z_]+(?:\.py|/)", listed)) - {"tests/", "examples/", "benchmarks/"}
-    there = {
-        f"{path.name}/" if path.is_dir() else path.name
-        for floor in ("graphir", "passes", "runtime")
-        for path in (ROOT / floor).iterdir()
-        if not path.name.startswith("__")
-        and not path.is_symlink()
-        and ((path / "__init__.py").exists() or path.suffix == ".py")
-    }
-    inside = {
-        "rules.py",
-        "operators/",
-        *(f"{floor}/" for floor in ("graphir", "passes", "runtime")),
-    }
-    assert there == named - inside
-
-
 def test_every_rule_set_is_told_of() -> None:
     page = (ROOT / "docs" / "rule-sets.md").read_text(encoding="utf-8")
     for each in rule_sets():

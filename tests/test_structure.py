@@ -1,4 +1,4 @@
-"""The house as it should stand: floors, file lengths, the op table, what the repository says."""
+"""The structure of the project: imports along the map, functions, the op table, public names."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -16,49 +14,33 @@ import pytest
 from graphir import ops
 from graphir.semantics.kernels import KERNELS
 from tests.support.op_rows import OTHERS, ROWS
+from tests.support.packages import (
+    LAYERS,
+    MODULES,
+    PACKAGES,
+    ROOT,
+    SOURCES,
+    dependencies,
+    imported,
+    layer_of,
+    place_of,
+)
 from tests.support.syntax import syntax
 
-ROOT = Path(__file__).resolve().parent.parent
-FLOORS = ["graphir", "passes", "runtime"]
-SOURCES = sorted(p for floor in FLOORS for p in (ROOT / floor).rglob("*.py"))
 ALL = sorted(
     p
-    for folder in (*FLOORS, "tests", "examples")
+    for folder in (*LAYERS, "tests", "examples")
     for p in (ROOT / folder).rglob("*.py")
     if "__pycache__" not in p.parts
 )
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in syntax(path).imports:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif node.module and not node.level:
-            yield node.module
-
-
-PACKAGES = {"graphir": "graphir", "passes": "graphir.passes", "runtime": "graphir.runtime"}
-"""The package of each folder."""
-
-ROOMS = """
-    graphir:  import_names escape markup errors hints entry_points lazy gc_pause dtypes source_text
-              assignments location
-              lattice conversions promotion ops ir semantics text numpy_api control loss
-              rule_reports drawing public
-    passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
-              dead_code legalize decompose pipeline analysis reports
-    runtime:  optional references workers progress binding results interpreter unrolling program
-              native execution audit jit recording array_api sources testing targets value_files cli
-              notebook
-"""
-"""The rooms and single modules of each floor, in order: each imports from those before it alone."""
-
 FACADES = {
     "graphir.__main__": "graphir.runtime.cli.main",
     "graphir": "graphir.runtime.notebook",  # %load_ext graphir
     "graphir.pytest_plugin": "graphir.runtime.testing graphir.runtime.testing.run",
-    "graphir.lattice.order": (
-        "graphir.lattice.files graphir.rule_reports.findings graphir.rule_reports.fragments "
+    "graphir.dtype_lattices.order": (
+        "graphir.dtype_lattices.files graphir.rule_reports.findings graphir.rule_reports.fragments "
         "graphir.drawing.lattices"
     ),
     "graphir.promotion.rules": (
@@ -66,7 +48,7 @@ FACADES = {
         "graphir.rule_reports.fragments graphir.rule_reports.tables"
     ),
     "graphir.ops.dims": "graphir.ops.grammar",  # Dim("2*n + 1")
-    "graphir.ir.facade": (
+    "graphir.ir.serialization": (
         "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.graphs"
     ),
     "graphir.ir.symbol": (
@@ -91,72 +73,31 @@ FACADES = {
 }
 """Modules that hand over to modules after them, a line a method, and what they reach there."""
 
-DOORS = {"graphir.__main__", "graphir.pytest_plugin"}
-"""Modules by which Python and pytest enter; they belong to no room."""
-
-ORDER = [
-    f"{PACKAGES[floor]}.{room}"
-    for floor, rooms in re.findall(r"^ +(\w+):((?:\s+\w+(?!:)\b)+)$", ROOMS, re.M)
-    for room in rooms.split()
-]
+DOORS = {"graphir.__main__"}
+"""Modules by which Python enters; they belong to no package of the map."""
 
 
-def module_of(path: Path) -> str:
-    floor, *parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join([PACKAGES[floor], *(parts[:-1] if parts[-1] == "__init__" else parts)])
-
-
-MODULES = {module_of(path): path for path in SOURCES}
-
-
-def dependencies(path: Path) -> Iterator[str]:
-    """The modules of ours that a file imports when it runs, deferred imports included."""
-    facts = syntax(path)
-    for node in facts.imports:
-        if node in facts.typing:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in MODULES)
-        elif node.module in MODULES:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in MODULES else node.module for name in names)
-
-
-@cache
-def room_of(module: str) -> int:
-    """The place of a module's room in the order; a floor's own namespace comes after its rooms."""
-    inside = [i for i, room in enumerate(ORDER) if f"{module}.".startswith(f"{room}.")]
-    own = [i for i, room in enumerate(ORDER) if floor_of(room) == floor_of(module)]
-    return max(inside, default=own[-1])
-
-
-def floor_of(module: str) -> str:
-    """The package of a floor that a module is in."""
-    return max((x for x in PACKAGES.values() if f"{module}.".startswith(f"{x}.")), key=len)
-
-
-def test_the_order_of_rooms_has_all_there_are() -> None:
-    listed = set(ORDER)
+def test_the_map_has_every_package_and_module_of_a_layer_and_no_other() -> None:
     there = {
-        ".".join(module.split(".")[: floor_of(module).count(".") + 2])
-        for module in {*MODULES} - {*PACKAGES.values()}
+        ".".join(module.split(".")[: layer_of(module).count(".") + 2])
+        for module in {*MODULES} - {*LAYERS.values()}
     }
-    assert there - DOORS == listed and len(ORDER) == len(listed)
+    assert there - DOORS == {*PACKAGES} and len(PACKAGES) == len({*PACKAGES})
 
 
-def test_a_room_imports_only_from_rooms_before_it() -> None:
+def test_a_package_imports_only_from_packages_above_it_in_the_map() -> None:
     wrong = {}
     for module, path in MODULES.items():
-        reached = set(dependencies(path)) - set(FACADES.get(module, "").split())
-        wrong[module] = {name for name in reached if room_of(name) > room_of(module)}
+        names = set(dependencies(path)) - set(FACADES.get(module, "").split())
+        wrong[module] = {name for name in names if place_of(name) > place_of(module)}
     assert not {module: names for module, names in wrong.items() if names}
 
 
-def test_folders_of_tests_mirror_the_rooms() -> None:
-    for floor in FLOORS:
-        for path in (ROOT / "tests" / floor).rglob("test_*.py"):
-            room = path.parent.relative_to(ROOT / "tests")
-            assert list((ROOT / room).glob("*.py")), path
+def test_folders_of_tests_mirror_the_packages() -> None:
+    for layer in LAYERS:
+        for path in (ROOT / "tests" / layer).rglob("test_*.py"):
+            package = path.parent.relative_to(ROOT / "tests")
+            assert list((ROOT / package).glob("*.py")), path
 
 
 def test_modules_import_in_no_circle() -> None:
@@ -167,12 +108,12 @@ def test_modules_import_in_no_circle() -> None:
     TopologicalSorter(edges).prepare()  # raises CycleError, which names the circle
 
 
-def test_rooms_of_graphir_import_names_from_where_they_are_defined() -> None:
+def test_modules_of_graphir_import_names_from_where_they_are_defined() -> None:
     for module, path in MODULES.items():
         for node in syntax(path).imports:
             if isinstance(node, ast.ImportFrom) and node.module == "graphir":
                 names = {alias.name for alias in node.names}
-                is_low = floor_of(module) == "graphir" and module != "graphir"
+                is_low = layer_of(module) == "graphir" and module != "graphir"
                 assert names <= {"control", "errors", "ops"} or not is_low, module
 
 
@@ -181,7 +122,7 @@ def test_the_import_of_graphir_alone_imports_nothing() -> None:
 import sys, graphir
 found = {name for name in sys.modules if name.startswith(("graphir.", "numpy", "ml_dtypes"))}
 assert found == {"graphir.import_names"}
-from graphir.lattice.order import Lattice
+from graphir.dtype_lattices.order import Lattice
 assert callable(graphir.lattice) and graphir.Lattice is Lattice
 assert {*graphir.__all__, "jit", "lower"} <= {*dir(graphir)} and not hasattr(graphir, "nothing")
 """
@@ -214,11 +155,17 @@ def test_no_function_is_longer_than_70_lines_or_has_more_than_12_branches() -> N
     assert not [(module, f) for module, f in functions if f.lines >= 70 or f.branches > 12]
 
 
-def test_no_folder_has_more_than_16_modules() -> None:
-    folders = {path.parent for path in SOURCES} - {ROOT / "graphir" / "promotion"}  # rule sets
-    for folder in folders:
-        modules = {module_of(path) for path in folder.glob("*.py") if path.stem != "__init__"}
-        assert len(modules - DOORS) <= 16, folder
+GENERATED = ROOT / "runtime" / "targets" / "python_" / "support.py"
+"""The text of this module stands in exported programs, which import nothing of the project."""
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    places: dict[str, set[Path]] = {}
+    for path in {*SOURCES} - {GENERATED}:
+        for name in syntax(path).classes:
+            if not name.startswith("_"):
+                places.setdefault(name, set()).add(path)
+    assert not {name: files for name, files in places.items() if len(files) > 1}
 
 
 def test_every_op_is_complete() -> None:
@@ -259,7 +206,7 @@ def test_the_top_level_holds_what_it_should() -> None:
         pytest.skip("not a git checkout, so there is no list of files to hold")
     tops = {line.split("/")[0] for line in listed.stdout.splitlines()}
     visible = {top for top in tops if not top.startswith(".")}
-    assert visible <= {"pyproject.toml", "README.md", *FLOORS, "docs", "examples", "tests"}
+    assert visible <= {"pyproject.toml", "README.md", *LAYERS, "docs", "examples", "tests"}
 
 
 def test_shadowed_builtins_are_not_used_in_ops() -> None:

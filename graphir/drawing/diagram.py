@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
+from graphir.decorators import uncollected
 from graphir.drawing.folding import Fold, Group, Part, is_drawn, parts_of
 from graphir.drawing.loss_levels import (
     LEVELS,
@@ -19,7 +20,6 @@ from graphir.drawing.loss_levels import (
 )
 from graphir.dtypes import DType
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.ir.graph import Graph
 from graphir.ir.inlining import Junction, inlined
 from graphir.ir.symbol import Symbol

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeAlias
 from graphir.drawing.diagram import Diagram, Look, NodeBox
 from graphir.drawing.dot_and_mermaid import dot, mermaid
 from graphir.drawing.svg import diagram_svg
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.escape import printable
-from graphir.lattice.order import Lattice
 from graphir.markup import LARGEST, folded, fragment, paragraphs, tag, verbatim
 
 Paths: TypeAlias = Iterable[Sequence[Any]]

@@ -16,11 +16,10 @@ from graphir.errors import GraphError, GraphirError
 from graphir.escape import printable
 from graphir.hints import ArrayOrNumber, Functions, Ties
 from graphir.ir.creation import Makers
-from graphir.ir.facade import GraphFacade
 from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operands import may_be_operand, own, symbols_of
 from graphir.ir.operators.composition import compose
-from graphir.ir.pickling import restore, state_of
+from graphir.ir.serialization import GraphFacade, restore, state_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Location, Source, UnseenPart, placing
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord

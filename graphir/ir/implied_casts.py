@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.ir.inference_cache import infer
+from graphir.ir.op_builder import infer
 from graphir.ir.operands import operand_infos
 from graphir.promotion import rules
 

@@ -48,7 +48,7 @@ from graphir.promotion import PromotionRules, RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.semantics.library_calls import NumPyCall
-from graphir.semantics.products import address
+from graphir.semantics.matrix_products import address
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 from graphir.dtypes import DType
 from graphir.errors import REAL_PARTS, PromotionError, cast_first
 from graphir.ops.op import Attributes, Op, Resolved, Signature, Types, find
-from graphir.promotion.families import Family
 from graphir.promotion.python import ruling
-from graphir.promotion.rules import PromotionRules
+from graphir.promotion.rules import Family, PromotionRules
 from graphir.promotion.scalars import fits, misfit
 
 Rule: TypeAlias = Callable[[PromotionRules, Op, Types, Attributes], Resolved]

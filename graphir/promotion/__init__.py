@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from graphir.dtypes import DType
 from graphir.promotion.array_api import ARRAY_API
 from graphir.promotion.explicit import EXPLICIT
-from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
-from graphir.promotion.jax_2020 import JAX_2020
-from graphir.promotion.jax_lax import JAX_LAX
+from graphir.promotion.jax import JAX, JAX_2020, JAX_LAX, JAX_STRICT, JAX_X32
 from graphir.promotion.jep import JEP_OPTIONS
-from graphir.promotion.max import MAX
-from graphir.promotion.max_strict import MAX_STRICT
-from graphir.promotion.numpy_ import NUMPY
+from graphir.promotion.max import MAX, MAX_STRICT
+from graphir.promotion.numpy_ import CUPY, DASK, NUMPY
 from graphir.promotion.numpy_legacy import NUMPY_LEGACY
-from graphir.promotion.numpy_like import CUPY, DASK
 from graphir.promotion.operands import OperandLike
 from graphir.promotion.python import PYTHON
 from graphir.promotion.registry import (
@@ -26,12 +24,39 @@ from graphir.promotion.registry import (
 )
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.tensorflow import TENSORFLOW
-from graphir.promotion.tf_legacy import TF_LEGACY
-from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
+from graphir.promotion.tensorflow_modes import TF_ALL, TF_LEGACY, TF_SAFE
 from graphir.promotion.torch import TORCH
+
+RuleSetName: TypeAlias = Literal[
+    "max",
+    "max_strict",
+    "explicit",
+    "python",
+    "jax",
+    "jax_x32",
+    "jax_strict",
+    "jax_lax",
+    "jax_2020",
+    "numpy",
+    "numpy_legacy",
+    "cupy",
+    "dask",
+    "torch",
+    "tensorflow",
+    "tf_all",
+    "tf_safe",
+    "tf_legacy",
+    "array_api",
+    "jep_option_0",
+    "jep_option_1",
+    "jep_option_2",
+    "jep_option_3",
+]
+"""The names of the rule sets of the project, in their order, for type checkers."""
 
 __all__ = [
     "PromotionRules",
+    "RuleSetName",
     "RulesLike",
     "implicit_cast_type",
     "register",
@@ -53,11 +78,11 @@ def implicit_cast_type(lhs: OperandLike, rhs: OperandLike, rules: RulesLike | No
 
 _rules = rules
 
-for _each in (
+for _rule_set in (
     *(MAX, MAX_STRICT, EXPLICIT, PYTHON),
     *(JAX, JAX_X32, JAX_STRICT, JAX_LAX, JAX_2020),
     *(NUMPY, NUMPY_LEGACY, CUPY, DASK, TORCH),
     *(TENSORFLOW, TF_ALL, TF_SAFE, TF_LEGACY, ARRAY_API),
     *JEP_OPTIONS,
 ):
-    register(_each)
+    register(_rule_set)

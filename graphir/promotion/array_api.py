@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from graphir.dtype_lattices.order import Lattice, NoUpperBound
 from graphir.dtypes import DType
 from graphir.errors import REAL_PARTS, Fix, PromotionError, cast_first
-from graphir.lattice.order import Lattice, NoUpperBound
-from graphir.promotion.families import Family
-from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import ALONE, Place, Typed
+from graphir.promotion.rules import IN_PLACE, Family
 from graphir.promotion.scalars import fits, number_text
 
 ARRAY_API_LATTICE = Lattice(

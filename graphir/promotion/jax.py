@@ -1,4 +1,4 @@
-"""The rules of jax.numpy: with 64 bits, without them, and with strict promotion.
+"""The rules of JAX: jax.numpy (with 64 bits, without them, strict, that of 2020), and jax.lax.
 
 Sources: JAX documentation, "Type promotion semantics", and JEP 9407; of JAX 0.10.2 to 0.12.0
 jax/_src: dtypes.py (the lattices, to_inexact_dtype, to_numeric_dtype), numpy/ufuncs.py,
@@ -8,18 +8,19 @@ on each (tests/peers/test_peer_jax.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice.order import Lattice
 from graphir.promotion.library import COMPLEX, UPDATES, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
-from graphir.promotion.rules import Family
-from graphir.promotion.scalars import fits, number_text
+from graphir.promotion.rules import Family, PromotionRules
+from graphir.promotion.scalars import fits, identity_key, number_text
 
 SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
 SMALL_FLOATS = tuple(dtype for dtype in DType if dtype.is_float and dtype.narrow)
@@ -350,4 +351,155 @@ JAX_STRICT = JaxStrict(
     'jax_numpy_dtype_promotion="strict": only what is weak gives way.',
     STRICT_LATTICE,
     JAX.source,
+)
+
+
+# -- The rules of jax.lax, which has no implicit conversion
+#
+# Source: jax/_src/lax/lax.py of 0.10.2, measured (tests/peers/test_peer_jax.py).
+
+LAX_LATTICE = Lattice(
+    "jax_lax",
+    {
+        **{dtype: [] for dtype in (DType.bool, *INTS, *FLOATS, *COMPLEX, *SMALL_FLOATS)},
+        DType.weak_int: [DType.int64],
+        DType.weak_float: [DType.float64],
+        DType.weak_complex: [DType.complex128],
+    },
+)
+"""A lattice without promotion: each weak dtype joins with its default dtype alone."""
+
+
+class JaxLax(Jax):
+    """jax.lax with 64 bits enabled: operands share one dtype, one that XLA's op accepts.
+
+    Sums and products keep the dtype. Functions accept floats; any and all accept bool. `divide`
+    refuses integers, because lax.div truncates and `/` never does. Contractions require operands of
+    one dtype, although lax.dot_general accepts any dtypes.
+    """
+
+    exceptions = by_op(
+        {
+            "pow": NO_INTS,
+            "floor ceil round is_finite": NO_INTS | NO_COMPLEX,
+            "abs": dict.fromkeys(d for d in INTS if d.family == "uint" or d in SMALL_INTS),
+            "conj": NO_INTS
+            | dict.fromkeys((*FLOATS, *SMALL_FLOATS))
+            | {
+                DType.float32: DType.complex64,
+                DType.float64: DType.complex128,
+                DType.weak_float: DType.weak_complex,
+            },
+            "as_complex": {DType.float16: None, DType.bfloat16: None, **NO_SMALL_FLOATS},
+            "matmul tensordot": {DType.bool: DType.bool},
+        }
+    )
+    strong = frozenset[str]()
+    releases: Mapping[str, Mapping[str, object]] = {"0.10": {}, "0.11": {}, "0.12": {}}
+    unordered = frozenset({"argmax", "argmin", "less", "less_equal", "greater", "greater_equal"})
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """Return the operands' one dtype; a float or complex base may have an integer exponent."""
+        if op == "pow" and operands[1].dtype.is_integer and not operands[0].dtype.is_integer:
+            dtype = self.common(operands[:1])
+            return self.concrete_dtype(dtype) if operands[1].dtype in INTS else dtype
+        return self.common(operands)
+
+    def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
+        """Return the exponent unchanged; `**` is always the op pow."""
+        return exponent, None
+
+    def literal_value(self, value: Any, place: Place) -> Any:
+        """Return the value unchanged: lax.pow takes every exponent as it is."""
+        return value
+
+    def boolean(self, op: str) -> DType:
+        """Raise PromotionError: jax.lax has no arithmetic of bools."""
+        raise PromotionError(
+            f"{op} does not take bool under {self.name!r}: jax.lax computes with numbers alone",
+            fix="use | or &, or .cast(DType.int32) first",
+        )
+
+    def floating(self, dtype: DType, op: str) -> DType:
+        """Return a float or complex dtype unchanged; refuse integers."""
+        return PromotionRules.floating(self, dtype, op)
+
+    def accumulation(self, dtype: DType, op: str) -> DType:
+        """Return a number's dtype unchanged; refuse bool."""
+        return PromotionRules.accumulation(self, dtype, op)
+
+    def truth(self, dtype: DType, op: str) -> DType:
+        """Return bool; refuse every other dtype."""
+        return PromotionRules.truth(self, dtype, op)
+
+    def inspection(self, dtype: DType, op: str) -> DType:
+        """Return any dtype unchanged; real and imag accept complex numbers alone."""
+        if op in ("real", "imag") and not dtype.is_complex:
+            raise PromotionError(
+                f"{op} takes complex numbers under {self.name!r}",
+                got=f"{dtype}",
+                fix="leave it out",
+            )
+        return dtype
+
+
+JAX_LAX = JaxLax("jax_lax", "jax.lax: nothing is converted.", LAX_LATTICE, JAX.source)
+
+
+# -- The rules of JAX in 2020, before it had weak types
+
+
+class Jax2020(Jax):
+    """The promotion table of 2020, without weak types; a signed dtype with uint64 gives float64.
+
+    Operands join from left to right, and this fold is not associative. A Python scalar takes part
+    only if its kind is higher than the kind of every array; it then counts as int64, float64 or
+    complex128. Functions of floats convert every integer dtype to float64. Sources: jax/dtypes.py
+    (result_type) and jax/numpy/lax_numpy.py (_to_inexact_dtype) of 2020.
+    """
+
+    releases: Mapping[str, Mapping[str, object]] = {}
+    of_numbers = True
+    inexact = dict.fromkeys((DType.bool, *INTS), DType.float64)
+
+    def cell(self, value: Any, op: str) -> Hashable:
+        """Return the interval between dtype limits that contains a number.
+
+        Each exponent has a cell of its own.
+        """
+        return identity_key(value) if op == "pow" else LibraryRules.cell(self, value, op)
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """Return the join of the arrays and of the scalars with a higher kind.
+
+        The result is never weak.
+        """
+        arrays = [operand for operand in operands if not operand.dtype.weak]
+        highest = max((_kind(operand.dtype) for operand in arrays), default=())
+        scalars = [
+            Operand(self.concrete_dtype(operand.dtype), operand.rank)
+            for operand in operands
+            if operand.dtype.weak and _kind(operand.dtype) > highest
+        ]
+        return super().common([*arrays, *scalars])
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """Fold the dtypes from left to right; a join that is weak today has 64 bits."""
+        return reduce(lambda a, b: self.concrete_dtype(JAX_LATTICE.join(a, b)), dtypes)
+
+    def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
+        """Return today's dtype, with the default dtype for a weak one."""
+        return self.concrete_dtype(super().family_dtype(family, dtype, op))
+
+
+def _kind(dtype: DType) -> tuple[bool, ...]:
+    """Sort key of a dtype: complex numbers, floats, integers, then bool, from highest to lowest."""
+    return dtype.is_complex, dtype.is_float, dtype.is_integer
+
+
+JAX_2020 = Jax2020(
+    "jax_2020",
+    "jax.numpy before weak types; not associative.",
+    source="JAX documentation of 2020, Type promotion semantics",
+    dtypes=[d for d in JAX_LATTICE if not d.weak and not d.narrow],
 )

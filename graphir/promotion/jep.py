@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from graphir.dtype_lattices.published import published
 from graphir.dtypes import DType
-from graphir.lattice.published import published
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import Operand
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError, RulesFix
-from graphir.lattice.order import Lattice
-from graphir.promotion.cells import cell_of
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
 from graphir.promotion.registry import rule_sets
 from graphir.promotion.rules import PromotionRules
-from graphir.promotion.scalars import WEAK, float_of, number_text
+from graphir.promotion.scalars import WEAK, cell_of, float_of, number_text
 
 SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
 UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
@@ -65,7 +64,7 @@ class LibraryRules(PromotionRules):
             cls.cell = PromotionRules.cell
 
     def cell(self, value: Any, op: str) -> Hashable:
-        """Return a number's interval between dtype limits (graphir.promotion.cells)."""
+        """Return a number's interval between dtype limits (graphir.promotion.scalars)."""
         return cell_of(value)
 
     def common(self, operands: Sequence[Typed]) -> DType:

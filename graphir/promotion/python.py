@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
-from graphir.lattice.order import Lattice
 from graphir.promotion.library import LibraryRules, by_op
 from graphir.promotion.operands import Number, Place, Typed
 from graphir.promotion.rules import PromotionRules

@@ -1,17 +1,62 @@
-"""The registry of rule sets: `rules(name)` returns a rule set, `register` adds one."""
+"""Rule sets and lattices by name: `rules(name)`, `register`, `lattice(name)`, the default rules."""
 
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, TypeAlias
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import PUBLISHED, published
 from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError
-from graphir.hints import RuleSetName
-from graphir.promotion.defaults import DefaultInside, default, set_default
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    from graphir.promotion import RuleSetName
     from graphir.promotion.rules import PromotionRules
+
+
+# -- The default rule set: that of the innermost `with rules(...)` block, else the process's
+
+BLOCKS: ContextVar[tuple[PromotionRules, ...]] = ContextVar("default rules", default=())
+"""The rule sets of the enclosing `with` blocks, the innermost last.
+
+Each context has its own tuple.
+"""
+
+_OF_PROCESS: list[PromotionRules | None] = [None]
+
+
+def default() -> PromotionRules | None:
+    """Return the rule set of the innermost `with rules(...)` block, else the process's or None."""
+    return BLOCKS.get()[-1] if BLOCKS.get() else _OF_PROCESS[0]
+
+
+def set_default(rules: PromotionRules | None) -> None:
+    """Set the default rule set of the process, or clear it with None."""
+    _OF_PROCESS[0] = rules
+
+
+class DefaultInside:
+    """Context manager: inside `with rules(...):` the rule set is the default."""
+
+    def __enter__(self) -> Self:
+        BLOCKS.set((*BLOCKS.get(), cast("Any", self)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        BLOCKS.set(BLOCKS.get()[:-1])
+
+
+# -- The registry of rule sets: `rules(name)` returns a rule set, `register` adds one
 
 RulesLike: TypeAlias = "PromotionRules | RuleSetName"
 
@@ -113,3 +158,33 @@ def set_default_rules(which: RulesLike | None) -> None:
     None restores "max".
     """
     set_default(None if which is None else rules(which))
+
+
+# -- Lattices by name: the published ones, and those of the rule sets
+
+
+def lattice(name: str) -> Lattice[Any]:
+    """Return the published lattice of that name, or else the lattice of the rule set of that name.
+
+    The function raises GraphError if the name belongs to neither, or to a rule set without a
+    lattice.
+    """
+    text = str(name)
+    if text in PUBLISHED:
+        return published(text)
+    names_found = find_rules(text)
+    if names_found is not None:
+        return lattice_of(names_found)
+    names = [*PUBLISHED, *(rules.name for rules in rule_sets() if rules.lattice)]
+    near = difflib.get_close_matches(text, names, n=3) or names
+    raise GraphError(f"no lattice is named {name!r}", fix=f"use {', '.join(near)}")
+
+
+def lattice_of(rules: PromotionRules) -> Lattice[Any]:
+    """Return the lattice of a rule set; raise GraphError if the rule set has none."""
+    if rules.lattice is None:
+        raise GraphError(
+            f"rule set {rules.name!r} has no lattice: its common dtypes are no joins of one order",
+            fix=f"see `graphir table --rules {rules.name}`",
+        )
+    return rules.lattice

@@ -6,18 +6,15 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from graphir.dtype_lattices.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
+from graphir.dtype_lattices.published import is_dtype, of_dtypes
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import REAL_PARTS, Fix, GraphError, PromotionError, RulesFix, cast_first
 from graphir.escape import printable
-from graphir.lattice.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
-from graphir.lattice.published import is_dtype, of_dtypes
-from graphir.promotion.defaults import DefaultInside
-from graphir.promotion.families import Family, FamilyRules
-from graphir.promotion.in_place import InPlaceRules
 from graphir.promotion.operands import (
     ALONE,
     Number,
@@ -29,11 +26,79 @@ from graphir.promotion.operands import (
     instead_of,
     smallest_holding,
 )
-from graphir.promotion.registry import is_registered, require_rules, rules
+from graphir.promotion.registry import DefaultInside, is_registered, require_rules, rules
 from graphir.promotion.scalars import fits, identity_key, misfit, number_text
 
 if TYPE_CHECKING:
     from graphir.rule_reports.explanation import Explanation
+
+
+# -- The families of ops that share a dtype rule
+
+Family: TypeAlias = Literal[
+    "arithmetic",
+    "division",
+    "floating",
+    "average",
+    "accumulation",
+    "ordering",
+    "bitwise",
+    "shift",
+    "truth",
+    "inspection",
+    "movement",
+]
+"""The families of ops.
+
+Each family is a method of PromotionRules that returns the dtype of its ops.
+"""
+
+
+class FamilyRules:
+    """Dtype decisions of a library about single ops; the defaults here change nothing."""
+
+    def accumulator(self, dtype: DType, op: str) -> DType:
+        """Return the accumulator of a sum whose caller names `dtype`: by default `dtype` itself."""
+        return dtype
+
+    def clip_dtype(self, first: DType, join: DType) -> DType:
+        """Return the dtype of clip from its first operand's dtype and the join of all operands."""
+        return join
+
+    def omits_bound(self, value: Any, place: Place) -> bool:
+        """Whether clip drops the bound `value`, which no value of the first operand exceeds."""
+        return False
+
+
+# -- The in-place operators of a library: they write to the array, or bind the name to a new array
+
+IN_PLACE = frozenset(
+    {
+        *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
+    }
+)
+"""The ops of Python's in-place operators, except `@=`, which some libraries lack."""
+
+
+class InPlaceRules:
+    """The effect of `x += y` on x.
+
+    By default arrays are immutable, and `x += y` binds x to `x + y`.
+    """
+
+    in_place: frozenset[str] = frozenset()
+    """The ops whose in-place operators write to the array. The array keeps its dtype and shape."""
+
+    has_scalars: bool = False
+    """Whether a 0-d result is an immutable scalar instead of a 0-d array."""
+
+    def storable(self, source: DType, target: DType) -> bool:
+        """Whether `x += y` may cast a result of dtype `source` to `target`, the dtype of x."""
+        return source is target
+
+
+# -- PromotionRules: the rule set of a graph, with every dtype decision of a library
 
 
 class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice.order import Lattice
-from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import UPDATES, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Number, Operand, Place, Typed
-from graphir.promotion.rules import PromotionRules
+from graphir.promotion.rules import IN_PLACE, PromotionRules
 
 _HALVES = (DType.float16, DType.bfloat16)
 _FLOAT8 = "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"

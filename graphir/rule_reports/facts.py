@@ -9,7 +9,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.ir.graph import Graph
-from graphir.ir.inference_cache import infer
+from graphir.ir.op_builder import infer
 from graphir.ops.op import Inference, Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from graphir.lattice.order import LAWS, Violation, Violations
+from graphir.dtype_lattices.order import LAWS, Violation, Violations
 
 
 def report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby, islice
 from operator import attrgetter
 
-from graphir.lattice.order import Violations
+from graphir.dtype_lattices.order import Violations
 from graphir.markup import code, folded, fragment, paragraphs, table, tag, text
 from graphir.promotion.rules import PromotionRules
 from graphir.rule_reports.explanation import Explanation

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, TypeAlias
 
+from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
+from graphir.dtype_lattices.order import Lattice, Violation, Violations, violations
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
-from graphir.lattice.order import LAWS as JOIN_LAWS
-from graphir.lattice.order import Lattice, Violation, Violations, violations
 from graphir.promotion import RulesLike, rules
 from graphir.promotion.rules import PromotionRules
 

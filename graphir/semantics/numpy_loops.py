@@ -27,7 +27,7 @@ from graphir.semantics.library_calls import (
     OperandPlace,
     has_odd_step,
 )
-from graphir.semantics.products import laid_out, strides_of
+from graphir.semantics.matrix_products import laid_out, strides_of
 
 Array = NDArray[Any]
 Steps: TypeAlias = tuple[int, ...]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.semantics.products import Strides, laid_out, strides_of
+from graphir.semantics.matrix_products import Strides, laid_out, strides_of
 
 Array = NDArray[Any]
 Layout: TypeAlias = tuple[Strides, Strides]

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir import DType, Graph, GraphError, GraphirError, Op, PromotionRules, Symbol, ops
+from graphir.decorators import uncollected
 from graphir.escape import brief, printable
-from graphir.gc_pause import uncollected
 from graphir.ir.inlining import Junction, inlined, original_of
 from graphir.passes.analysis.rebuild import Rebuilt, rebuilt
 from graphir.passes.analysis.written_literals import Literals

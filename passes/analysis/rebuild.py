@@ -21,8 +21,8 @@ from graphir import (
     TensorType,
     ops,
 )
+from graphir.decorators import uncollected
 from graphir.errors import OperandInfo
-from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.ir.literals import literal_array
 from graphir.ir.operands import operand_infos, symbols_of

@@ -17,7 +17,7 @@ import numpy as np
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
-from graphir.ir.inference_cache import infer
+from graphir.ir.op_builder import infer
 from graphir.ir.operands import number_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Location

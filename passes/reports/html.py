@@ -11,8 +11,8 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from graphir.decorators import uncollected
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.markup import table as html_table
 from graphir.markup import tag, text
 from graphir.passes.reports import phrases

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.passes.analysis.casts.measured import plain
 from graphir.passes.reports import phrases
 

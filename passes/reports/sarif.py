@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from graphir.decorators import uncollected
 from graphir.drawing.loss_levels import Level
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.passes.analysis.casts.conversion import SILENT
 from graphir.passes.analysis.casts.fixes import replacement
 from graphir.passes.reports import phrases

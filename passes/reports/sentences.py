@@ -11,7 +11,7 @@ import numpy as np
 
 from graphir import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.escape import printable
-from graphir.ir.inference_cache import infer
+from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
 from graphir.passes.analysis.cast_syntax import CastSyntax, syntax_of
 from graphir.passes.analysis.casts.layers import overflows

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
+from graphir.decorators import uncollected
 from graphir.drawing.loss_levels import Level
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
 from graphir.passes.reports.terminal import fitted, on_screen, terminal_width, wrapped

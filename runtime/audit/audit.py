@@ -17,11 +17,10 @@ from graphir.passes.analysis.casts.measured import parts_unseen, unique_parts
 from graphir.passes.analysis.retype import retyped
 from graphir.runtime.audit.blame import Blame
 from graphir.runtime.audit.comparing import Output
-from graphir.runtime.audit.exactness import moduli
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall, with_calls
 from graphir.runtime.audit.losses import LossySteps
 from graphir.runtime.audit.measuring import measure, merge
-from graphir.runtime.audit.opaque import NO_VALUE, Beyond, OpaqueStep, Unknown
+from graphir.runtime.audit.opaque import Beyond, OpaqueStep, Unknown
 from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.subject import Subject, refuted
 from graphir.runtime.audit.wide import WideRun
@@ -192,14 +191,9 @@ def _audited(
         real = (
             wide.beside.outputs() if outputs_made is None else list(map(_contiguous, outputs_made))
         )
-        bits = moduli(graph, wide.rounded_places, wide.congruent_places)
-        lost_places = wide.lost_places | {
-            x.index: NO_VALUE for x in graph.outputs if _is_vague(wide.cached_value(x), x, bits)
-        }
-        sure = {key: equal and key[0] not in bits for key, equal in same.items()}
         choices = [graph.symbols[place] for place in sorted(wide.choices)]
-        hidden_errors = Unknown(graph, subject.beyond.steps, sure, lost_places, choices)
-        outputs = _outputs(wide, real, bits, report, outputs_made or real)
+        hidden_errors = Unknown(graph, subject.beyond.steps, same, wide.lost_places, choices)
+        outputs = _outputs(wide, real, report, outputs_made or real)
         errors = [
             output.unknown() if symbol in hidden_errors else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
@@ -254,7 +248,6 @@ def _measured(
 def _outputs(
     wide: WideRun,
     real: Sequence[NDArray[Any]],
-    moduli: Mapping[int, int | None],
     report: CastReport,
     arrays: Sequence[Any],
 ) -> list[Output]:
@@ -262,22 +255,11 @@ def _outputs(
     outputs: list[Output] = []
     for i, (symbol, array) in enumerate(zip(graph.outputs, real, strict=True)):
         unit = str(arrays[i].dtype) if arrays[i].dtype.kind in "mM" else ""
-        bits = moduli.get(symbol.index)
-        far = 0.0 if bits is None else 2.0**bits
         dtype = graph.concrete_dtype(symbol.dtype)
-        value = wide.with_low(wide.cached_value(symbol))
+        value = wide.cached_value(symbol)
         rounds = report.output_rounds[i] if report.output_rounds else 1
-        outputs.append(Output(report.output_name(i), dtype, array, value, rounds, far, unit))
+        outputs.append(Output(report.output_name(i), dtype, array, value, rounds, unit))
     return outputs
-
-
-def _is_vague(wide: NDArray[Any], symbol: Symbol, bits: Mapping[int, int | None]) -> bool:
-    """Whether float64 rounded wide integers so far that their error is unknown."""
-    if symbol.index not in bits:
-        return False
-    modulus = bits[symbol.index]
-    # One float64 operation rounds by at most 2**-52 of a value; 40 leaves 12 bits for long sums.
-    return modulus is None or bool(wide.size and abs(wide).max() >= 2.0 ** (modulus + 40))
 
 
 def _contiguous(value: Any) -> NDArray[Any]:

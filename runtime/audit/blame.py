@@ -163,9 +163,7 @@ class Blame:
             for i in shares:
                 symbol = self.subject.graph.outputs[i]
                 if symbol.index in values:
-                    share = outputs[i].share(
-                        errors[i], self.wide_run.with_low(values[symbol.index])
-                    )
+                    share = outputs[i].share(errors[i], values[symbol.index])
                     _distribute(share, group, shares[i])
 
     def _work(self, symbols: Sequence[Symbol]) -> int:

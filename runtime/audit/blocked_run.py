@@ -20,6 +20,7 @@ from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Inference
+from graphir.runtime.audit.exact import round_numbers
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics.evaluation import Evaluation
 
@@ -169,7 +170,12 @@ def keep_freed_memory() -> None:
 
 
 def as_floats(values: Array, dtype: DType) -> Array:
-    """Return values of a dtype as float64 or complex128."""
+    """Return values of a dtype, or wide values, as float64 or complex128."""
+    if values.dtype == object:
+        values, dtype = (
+            round_numbers(values),
+            DType.complex128 if dtype.is_complex else DType.float64,
+        )
     return convert(values, dtype, DType.complex128 if dtype.is_complex else DType.float64)
 
 

@@ -13,8 +13,8 @@ from graphir import DType
 from graphir.passes.analysis.casts import OutputError
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.exact import Flags, Numbers, numbers
+from graphir.runtime.audit.exact_arrays import numbers_at, wide_dtype
 from graphir.runtime.audit.measuring import blocks
-from graphir.runtime.audit.mixed import WideValue
 
 _Fault: TypeAlias = Callable[[Numbers, Numbers], Flags]
 
@@ -25,23 +25,20 @@ class Output(NamedTuple):
     name: str
     dtype: DType
     real: NDArray[Any]
-    wide: WideValue
+    wide: NDArray[Any]
     rounds: int = 1
     """The rounds in which a program printed the output, along its first axis."""
-    modulus: float = 0.0
-    """The modulus of rounded wide integers (see runtime.audit.exactness); 0 for exact values."""
     unit: str = ""
     """The NumPy dtype of dates, such as `datetime64[ms]`, whose counts are `real`."""
 
     @property
     def is_complex(self) -> bool:
         """Whether the output is complex, or the program dropped its imaginary part."""
-        return self.dtype.is_complex or self.wide.high.dtype.kind == "c"
+        return self.dtype.is_complex or wide_dtype(self.wide).is_complex
 
     def error(self) -> OutputError:
         """Return the error of the output against the wide value, without shares."""
-        near = self.modulus / 2
-        blocks_compared = [self._compared(at, near) for at in blocks(self.real.size)]
+        blocks_compared = [self._compared(at) for at in blocks(self.real.size)]
         finite = sum(block.finite for block in blocks_compared)
         starts = zip(blocks(self.real.size), blocks_compared, strict=True)
         firsts = (at.start + block.first for at, block in starts if block.differing)
@@ -65,15 +62,15 @@ class Output(NamedTuple):
             first_round=None if first is None else first // (self.real.size // self.rounds) + 1,
         )
 
-    def _compared(self, at: slice, near: float) -> _Compared:
+    def _compared(self, at: slice) -> _Compared:
         """Compare one block of the output with its wide value."""
         parts = 1 + self.is_complex
-        real, (high, low) = self.real.reshape(-1)[at], self.wide
-        if parts == 1 and not near and low is None and self.dtype.exact_in(DType.float64):
-            quick = _quick_comparison(as_floats(real, self.dtype), high.reshape(-1)[at])
+        real, wide = self.real.reshape(-1)[at], self.wide.reshape(-1)[at]
+        if parts == 1 and self.dtype.exact_in(DType.float64):
+            quick = _quick_comparison(as_floats(real, self.dtype), wide)
             if quick is not None:
                 return quick
-        return _compare(numbers(real, self.dtype, parts), self.wide.numbers(at, parts), near)
+        return _compare(numbers(real, self.dtype, parts), numbers_at(wide, parts))
 
     def unknown(self) -> OutputError:
         """Return an OutputError with unknown figures."""
@@ -99,7 +96,7 @@ class Output(NamedTuple):
         result /= (squares or 1.0) * scale
         return result
 
-    def share(self, error: OutputError, other: WideValue) -> float:
+    def share(self, error: OutputError, other: NDArray[Any]) -> float:
         """Return the share of `error` that `other` has, the wide run with one cast's loss injected.
 
         For an output with broken elements, the share is the fraction of them that are broken in
@@ -115,14 +112,15 @@ class Output(NamedTuple):
         along, squares = self._products(other, error.largest or 0.0)
         return along / squares if squares else 0.0
 
-    def _blocks(self, other: WideValue) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+    def _blocks(self, other: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
         """Yield blocks of the output, its wide value and `other`."""
         parts, real = 1 + self.is_complex, self.real.reshape(-1)
         for at in blocks(self.real.size):
             here = numbers(real[at], self.dtype, parts)
-            yield here, self.wide.numbers(at, parts), other.numbers(at, parts)
+            wide, another = (numbers_at(x.reshape(-1)[at], parts) for x in (self.wide, other))
+            yield here, wide, another
 
-    def _part(self, other: WideValue, fault: _Fault) -> float:
+    def _part(self, other: NDArray[Any], fault: _Fault) -> float:
         """Return the fraction of the output's faulty elements that are faulty in `other` too."""
         here = there = 0
         for real, wide, other_part in self._blocks(other):
@@ -131,7 +129,7 @@ class Output(NamedTuple):
             there += int(np.count_nonzero(faulty & fault(other_part, wide)))
         return there / here if here else 0.0
 
-    def _products(self, other: WideValue, scale: float) -> tuple[float, float]:
+    def _products(self, other: NDArray[Any], scale: float) -> tuple[float, float]:
         """Return <d, e> and <e, e> of `share`, divided by scale**2 against overflow."""
         along = squares = 0.0
         for real, wide, other_part in self._blocks(other) if 0 < scale < math.inf else ():
@@ -177,10 +175,8 @@ def _quick_comparison(real: NDArray[Any], wide: NDArray[Any]) -> _Compared | Non
 _TINY = 5e-324
 
 
-def _compare(real: Numbers, wide: Numbers, near: float) -> _Compared:
+def _compare(real: Numbers, wide: Numbers) -> _Compared:
     differing, finite = _differing(real, wide), real.finite & wide.finite
-    if near:
-        differing &= ~finite | (real.minus(wide).sizes() >= near)
     errors = np.flatnonzero(differing & finite)
     error, of = real.at(errors).minus(wide.at(errors)), wide.at(errors)
     nonzero = ~of.zero

@@ -51,12 +51,6 @@ class Numbers(NamedTuple):
         """Return the elements at `places`, a NumPy index."""
         return Numbers(tuple(part.at(places) for part in self.parts))
 
-    def with_low(self, low: NDArray[Any]) -> Numbers:
-        """Return the numbers with a low part, complex for complex ones, which float64 lacks."""
-        lows = (np.real(low), np.imag(low))[: len(self.parts)] if low.dtype.kind == "c" else (low,)
-        parts = [part._replace(low=x) for part, x in zip(self.parts, lows, strict=False)]
-        return Numbers((*parts, *self.parts[len(parts) :]))
-
     def minus(self, other: Numbers) -> Numbers:
         """Return the differences, part by part."""
         return Numbers(tuple(x.minus(y) for x, y in zip(self.parts, other.parts, strict=True)))
@@ -114,8 +108,25 @@ class Numbers(NamedTuple):
         return abs(_quotient(self.parts[0], to.parts[0]))
 
 
+def round_numbers(array: NDArray[Any]) -> NDArray[Any]:
+    """Return uint64 values, and objects that are Python's numbers, as float64 or complex128."""
+    if array.dtype == np.uint64:
+        return array.astype(np.float64)
+    if array.dtype != object:
+        return array
+    is_complex = any(type(x) is complex for x in array.reshape(-1).tolist())
+    return array.astype(np.complex128 if is_complex else np.float64)
+
+
 def numbers(array: NDArray[Any], dtype: DType, parts: int = 1) -> Numbers:
-    """Return a vector's values as Numbers of `parts` parts; the second part of reals is 0."""
+    """Return a vector's values as Numbers of `parts` parts; the second part of reals is 0.
+
+    Of Python's numbers, which are objects, integers beyond 106 bits are rounded.
+    """
+    if array.dtype == object:
+        values = array.tolist()
+        columns = [x.real for x in values], [x.imag for x in values]
+        return Numbers(tuple(map(_part_of_objects, columns[:parts])))
     split: Any = array  # NumPy's stubs lack .real and .imag of general arrays
     if parts == 1 or not dtype.is_complex:
         nothing = np.zeros(array.shape)
@@ -129,6 +140,13 @@ def _part(array: NDArray[Any], dtype: DType) -> ExactPart:
         return ExactPart(high, NO_LOW)
     low = array & array.dtype.type(2**32 - 1)
     return ExactPart(*_two_sum((array - low).astype(np.float64), low.astype(np.float64)))
+
+
+def _part_of_objects(values: list[Any]) -> ExactPart:
+    high = np.array([float(x) for x in values], np.float64)
+    pairs = zip(values, high.tolist(), strict=True)
+    low = [float(x - int(y)) if type(x) is int else 0.0 for x, y in pairs]
+    return ExactPart(high, np.array(low, np.float64))
 
 
 def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:

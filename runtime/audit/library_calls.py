@@ -26,7 +26,8 @@ from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
 from graphir.passes.rewriter import Rewriter
-from graphir.runtime.audit.mixed import fits_float64
+from graphir.runtime.audit.exact import round_numbers
+from graphir.runtime.audit.exact_arrays import fits_float64, is_exact_array
 from graphir.runtime.audit.opaque import Beyond, OpaqueStep
 from graphir.semantics.library_calls import (
     NewArrayPlace,
@@ -292,6 +293,10 @@ class CallRun:
         Of integers that the call computes from floats, the answer is the wide run's own choice.
         """
         call, place = self._calls[symbol.index][:2]
+        beyond = [i for i, x in enumerate(operands) if is_exact_array(x)]
+        if any(map(call.is_number, beyond)):
+            raise ExecutionError("takes integers beyond 64 bits, or beyond float64 among floats")
+        operands = [round_numbers(x) for x in operands]
         results = self.results(symbol, operands)
         if place >= len(results):
             raise ExecutionError("has fewer results in wide arithmetic")

@@ -31,9 +31,9 @@ from graphir.passes.analysis.casts import Measured, StepLoss
 from graphir.runtime.audit.adjoints import is_finite
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.exact import Flags, numbers
+from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
 from graphir.runtime.audit.measuring import beyond
-from graphir.runtime.audit.mixed import wide_dtype
 from graphir.runtime.audit.wide import Array, Effect, WideRun
 
 Floats: TypeAlias = NDArray[Any]
@@ -552,7 +552,12 @@ def _error_bits(target: DType) -> float:
 def _relative_errors(exact: Floats, actual: Floats) -> Floats:
     """Return the relative error of each element; infinite without an exact value that is finite."""
     with np.errstate(all="ignore"):
-        errors = np.asarray(np.abs(actual - exact) / np.abs(exact))
+        errors = np.asarray(actual - exact)
+        if np.iscomplexobj(errors):
+            errors = np.abs(errors) / np.abs(exact)
+        else:
+            errors /= exact
+            np.abs(errors, out=errors)
         if is_finite(errors):
             return errors
         errors = np.where(exact == 0, np.where(actual == exact, 0.0, np.inf), errors)

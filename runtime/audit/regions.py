@@ -20,10 +20,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
+from graphir import Symbol
 from graphir.passes.rewriter import is_conversion
 from graphir.runtime.audit.blocked_run import Array, View, keep_freed_memory
-from graphir.runtime.audit.mixed import takes_low_parts
+from graphir.runtime.audit.exact_arrays import join
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep, views
 from graphir.runtime.audit.wide import WideRun
@@ -143,39 +143,11 @@ class SweepRegion(NamedTuple):
 def store(whole: Array | None, part: Array, shape: tuple[int, ...], view: View) -> Array:
     """Store a block in an array of a shape, made for the first block, and return the array.
 
-    A float64 block makes an array of integers one of float64.
+    Blocks of several dtypes make an array of one that has all elements.
     """
-    if whole is None:
-        whole = np.empty(shape, part.dtype)
-    elif whole.dtype != part.dtype and part.dtype.kind in "fc":
-        whole = whole.astype(part.dtype)
+    whole, part = (np.zeros(shape, part.dtype), part) if whole is None else join(whole, part)
     view(whole)[...] = part
     return whole
-
-
-def _mixed_places(subject: Subject) -> set[int]:
-    """Return the steps that may have or read low parts (see runtime.audit.mixed), by index.
-
-    They start at casts of 64-bit integers to floats whose elements are moved or compared, and at
-    values of uint64, some of which int64 lacks.
-    """
-    storage = subject.graph.storage_dtype
-    mixed, places = set[int](), set[int]()
-    for symbol in subject.live:
-        sources = [x for x in symbol.args if x.index in mixed]
-        if symbol.type.dtype.family == "uint" and storage(symbol) is DType.uint64:
-            mixed.add(symbol.index)
-            places.add(symbol.index)
-        takes = bool(sources) and takes_low_parts(symbol)
-        if takes or any(x.dtype.is_integer for x in sources):
-            places |= {symbol.index, *(x.index for x in sources)}
-            if takes and (symbol.dtype.is_inexact or symbol.dtype.is_integer):
-                mixed.add(symbol.index)
-        elif symbol.op is ops.cast and symbol.dtype.is_inexact:
-            before = storage(symbol.args[0])
-            if before.is_integer and before.bits == 64:
-                mixed.add(symbol.index)
-    return places | (mixed & {x.index for x in subject.graph.outputs})
 
 
 class Regions:
@@ -194,7 +166,6 @@ class Regions:
         beyond = subject.beyond
         special = {x.index for x in (*beyond.pins.values(), *beyond.observed)}
         special |= {x.index for pair in beyond.masks.items() for x in pair}
-        special |= _mixed_places(subject)
         self._special = special | set(beyond.pins) | set(beyond.watched) | set(subject.literals)
         steps: dict[int, Symbol] = {}
         others: list[Symbol] = []

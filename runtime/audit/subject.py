@@ -14,9 +14,10 @@ from graphir.ops.dims import Size, evaluate
 from graphir.passes.analysis.casts import CastReport, StepLoss
 from graphir.passes.rewriter import is_conversion
 from graphir.runtime.audit.blocked_run import BlockedRun
+from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice
 from graphir.runtime.audit.opaque import NOTHING, Beyond
-from graphir.runtime.audit.wide import Array, WideRun, wide_dtype, wide_operands, widen
+from graphir.runtime.audit.wide import Array, WideRun, wide_operands, widen
 from graphir.runtime.binding import bind
 
 

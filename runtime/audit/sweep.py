@@ -32,7 +32,8 @@ from graphir.runtime.audit.adjoints import (
     unit_slope,
 )
 from graphir.runtime.audit.blocked_run import View, as_floats, inner
-from graphir.runtime.audit.exact import numbers
+from graphir.runtime.audit.exact import numbers, round_numbers
+from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
 from graphir.runtime.audit.wide import TOTAL, WideRun, is_written
 from graphir.semantics.evaluation import settings_of
@@ -106,8 +107,6 @@ class Sweep:
     def _visit(self, symbol: Symbol, adjoints: Mapping[int, Array], erring: Sequence[int]) -> None:
         if symbol.args and self.run.pins.get(symbol.args[-1].index) is symbol:
             self._pass(symbol.args[-1], adjoints)
-        elif symbol.index in self.run.congruent_places:
-            self._leave(symbol, erring)
         elif is_conversion(symbol) or symbol.op.kind == "elementwise" or not symbol.args:
             self._visit_blocks(symbol, adjoints, erring)
         else:
@@ -216,7 +215,7 @@ class Sweep:
         return as_floats(view(beside.cached_value(symbol)), self._storages[symbol.index])
 
     def _evaluate(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
-        return _as_float(self.run.compute_apart(symbol, operands))
+        return _as_float(self.run.compute(symbol, operands))
 
     def _error(self, step: StepValues, view: View) -> Array:
         """Return the local error of a step: its result less the wide result of its operands."""
@@ -281,7 +280,7 @@ class Sweep:
 
     def _is_complex(self, symbol: Symbol) -> bool:
         """Whether the wide value is complex: also one that the program makes real by a cast."""
-        return self.run.cached_value(symbol).dtype.kind == "c"
+        return wide_dtype(self.run.cached_value(symbol)).is_complex
 
     def _pass(self, symbol: Symbol, adjoints: Mapping[int, Array]) -> None:
         for number, adjoint in adjoints.items():
@@ -346,4 +345,5 @@ def _keeps_values(symbol: Symbol) -> bool:
 
 
 def _as_float(array: Array) -> Array:
+    array = round_numbers(array)
     return array if array.dtype.kind in "fc" else array.astype(np.float64)

@@ -1,7 +1,7 @@
 """The reference run of an audit: a graph in wide arithmetic, without narrow rounding or wrapping.
 
-Floats are float64 and complex numbers complex128. Integers are int64, or a float64 array if one
-element does not fit, with low parts (see runtime.audit.mixed) if no arithmetic rounded them. A cast
+Floats are float64 and complex numbers complex128. Integers are int64. If one element does not fit,
+or float64 lacks it among floats, the array is an exact one (see runtime.audit.exact_arrays). A cast
 keeps its purpose only: to bool it computes `!= 0`; a user's cast of float to integer truncates, and
 leaves NaN; an integer becomes float, a real number complex. A cast that merely changes the
 representation leaves its values as they are, and so does a promotion of integers that float64
@@ -12,43 +12,42 @@ rounding of float64 and complex128 itself is in no reported error.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter, is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, GraphirError, Symbol, ops
 from graphir.conversions import convert
-from graphir.ir.inference_cache import infer
+from graphir.ir.op_builder import infer
 from graphir.location import CAST, INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
+from graphir.ops.dims import evaluate
 from graphir.ops.op import Inference
 from graphir.passes.analysis.casts import StepLoss
 from graphir.passes.rewriter import is_conversion, origins_of
+from graphir.runtime.audit import exact_arrays as exact
 from graphir.runtime.audit.blocked_run import BlockedRun, View
-from graphir.runtime.audit.exact import numbers
-from graphir.runtime.audit.exactness import is_wide, keeps_equal, modulus
-from graphir.runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
-from graphir.runtime.audit.measuring import blocks
-from graphir.runtime.audit.mixed import (
+from graphir.runtime.audit.exact import numbers, round_numbers
+from graphir.runtime.audit.exact_arrays import (
     WIDE_DTYPES,
-    Pair,
-    WideValue,
-    bits,
-    compare,
+    as_whole,
     fits_float64,
-    is_comparison,
+    is_exact_array,
     is_value,
-    low_part,
-    split,
-    takes_low_parts,
+    narrow,
+    numbers_at,
+    surely_fits_int64,
     wide_dtype,
 )
+from graphir.runtime.audit.exactness import is_wide, keeps_equal
+from graphir.runtime.audit.library_calls import CallResult, CallRun, disagreement, is_choice
+from graphir.runtime.audit.measuring import blocks
 from graphir.runtime.audit.opaque import NO_VALUE
 from graphir.semantics.evaluation import Evaluation, settings_of
 
@@ -71,17 +70,18 @@ _GROWING = {
     *(ops.matmul, ops.tensordot, ops.outer, ops.index_add),
 }
 """Ops on integers whose results may exceed the range of their operands."""
+_FLOAT64 = {"d"}
 _DIVIDING = {ops.floor_divide, ops.remainder, ops.fmod}
 OF_RUN = frozenset(("dtype", "loop"))
 """The attributes of what the program ran, which wide arithmetic does without."""
 
 
 def widen(array: Array, dtype: DType) -> Array:
-    """Return an array in its wide dtype: a uint64 array beyond int64 is rounded to float64."""
-    wide = WIDE[dtype.family]
-    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
-        wide = DType.float64
-    return convert(array, dtype, wide)
+    """Return an array in its wide dtype; uint64 beyond int64, and objects, as they are."""
+    is_unsigned = array.dtype == np.uint64
+    if array.dtype == object or (is_unsigned and array.size and array.max() >= 2**63):
+        return array
+    return convert(array, dtype, WIDE[dtype.family])
 
 
 def wide_operands(run: BlockedRun, symbol: Symbol) -> list[Array]:
@@ -119,10 +119,10 @@ class WideRun(BlockedRun):
     in range only because it wrapped. `literals` maps the index of a constant to the Python number
     that its dtype rounds; `pins` and `masks` are as in `Beyond`. `kinds` has
     the kinds of the lossy steps, by symbol index (see runtime.audit.losses). `lost_places` maps the
-    indices of symbols without a value in wide arithmetic to the reasons, `rounded_places` has those
-    of integers that float64 rounded, `equal_places` those of symbols that facts prove to be equal
-    in both runs. `calls` has the results of library calls, and `choices` those results that wide
-    arithmetic would choose otherwise (see runtime.audit.library_calls).
+    indices of symbols without a value in wide arithmetic to the reasons, `equal_places` has those
+    of symbols that facts prove to be equal in both runs. `calls` has the results of library calls,
+    and `choices` those results that wide arithmetic would choose otherwise (see
+    runtime.audit.library_calls).
     """
 
     def __init__(
@@ -135,8 +135,6 @@ class WideRun(BlockedRun):
         self.beside, self.literals, self.pins, self.masks = beside, literals, pins, masks
         self._pin_places = {pin.index for pin in pins.values()}
         graph = beside.graph
-        self.rounded_places: set[int] = set()
-        self._lows: dict[int, tuple[ref[Array], Array]] = {}
         arrays = [self._widen(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.kinds: Mapping[int, StepLoss] = MappingProxyType({})
@@ -144,9 +142,7 @@ class WideRun(BlockedRun):
         self.choices: set[int] = set()
         self._locals: dict[int, Array] = {}
         self.set_calls({}, CallRun({}))
-        self.congruent_places: set[int] = set()
         self.equal_places = {x.index for x in graph.inputs}
-        self._moduli: dict[int, int | None] = {}
         self._wide_evaluations: dict[tuple[Any, ...], tuple[Inference, Evaluation]] = {}
 
     def set_calls(self, calls: Mapping[int, CallResult], reference: CallRun) -> None:
@@ -210,9 +206,6 @@ class WideRun(BlockedRun):
         if symbol.args and not self.is_equal(symbol):
             is_call = symbol.index in self.calls
             operands = [(self._decided if is_call else self.cached_value)(x) for x in symbol.args]
-            if self._is_congruent(symbol, operands):
-                self.congruent_places.add(symbol.index)
-                return self._widen(symbol)
             try:
                 result = self.compute(symbol, operands)
                 return self._checked(symbol, operands, result) if is_call else result
@@ -220,7 +213,9 @@ class WideRun(BlockedRun):
                 if is_call and is_choice(symbol):  # of another number of elements
                     self.choices.add(symbol.index)
                     return self._widen(symbol)
-                self.lost_places[symbol.index] = error.summary if is_call else NO_VALUE
+                is_limit = error.problem in (exact.TOO_MANY, exact.TOO_LONG)
+                reason = error.summary if is_call or is_limit else NO_VALUE
+                self.lost_places[symbol.index] = reason
         return self._widen(symbol)
 
     def _decided(self, symbol: Symbol) -> Array:
@@ -258,33 +253,10 @@ class WideRun(BlockedRun):
             self.choices.add(symbol.index)
         return actual
 
-    def _is_congruent(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
-        """Whether the bits of a bitwise op on rounded integers do not depend on what wrapped."""
-        if symbol.op.signature is not signatures.BITWISE:
-            return False
-        if all(x.dtype != np.float64 for x in operands):
-            return False
-        for each in self.graph.symbols[len(self._moduli) : symbol.index]:
-            self._moduli[each.index] = modulus(each, self._moduli)
-        bits = [self._moduli[arg.index] for arg in symbol.args]
-        return all(x is not None and x >= symbol.dtype.bits for x in bits)
-
     def _widen(self, symbol: Symbol) -> Array:
         """Return the value of a symbol in the reference run, in its wide dtype."""
-        x = self.beside.cached_value(symbol)
-        dtype = self.beside.graph.storage_dtype(symbol)
-        return self._widened(x, dtype) if x.dtype == np.uint64 else widen(x, dtype)
-
-    def _widened(self, x: Array, dtype: DType) -> Array:
-        """Return an array in its wide dtype: of uint64 beyond int64, with a low part."""
-        exceeds = x.dtype == np.uint64 and x.size and x.max() >= 2**63
-        return self._paired(*split(x)) if exceeds else widen(x, dtype)
-
-    def _paired(self, high: Array, low: Array) -> Array:
-        """Return the high part of a value, whose low part `low_of` has from now on."""
-        if low.any():
-            self._lows[id(high)] = ref(high), low.astype(high.dtype, copy=False)
-        return high
+        beside = self.beside
+        return widen(beside.cached_value(symbol), beside.graph.storage_dtype(symbol))
 
     def compute(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """Apply a symbol's op to wide operands; raise GraphirError if the op fails.
@@ -302,137 +274,120 @@ class WideRun(BlockedRun):
     def _compute(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         if symbol.index in self._pin_places:
             return operands[-1]
-        if symbol.index in self.congruent_places:
-            return self.cached_value(symbol)
-        if self._is_mixed(symbol, operands):
-            return self._of_parts(symbol, operands)
         if is_conversion(symbol):
             return self.cast(symbol, operands[0])
-        if self._lows and (symbol.dtype.is_integer or symbol.index in self.calls):
-            operands = self._without_lows(symbol, operands)
         if symbol.index in self.calls:
             operands = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
             return self.call_run.result(symbol, operands)
-        if symbol.op in _GROWING and symbol.dtype.is_float:
-            operands = _as_integers([self._whole(x) for x in operands])
-        dtypes = tuple(map(wide_dtype, operands))
         if symbol.op.signature in _OWN:
-            own = self.concrete(symbol)
-            evaluation = Evaluation(symbol.op, own, dtypes, self.sizes, self.graph.tf32)
-            result = self._widened(evaluation(operands), own.type.dtype)
-            return _shifted(result, operands, own) if symbol.op is ops.left_shift else result
+            return self._of_bits(symbol, operands)
+        is_plain = {x.dtype.char for x in operands} == _FLOAT64
+        if not (is_plain or exact.keeps_complex(symbol.op)):
+            operands = [_as_complex(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
+        is_plain = is_plain and not symbol.dtype.is_integer
+        if not is_plain and self._needs_exact_arrays(symbol, operands):
+            result = self._of_exact_arrays(symbol, operands)
+            if result is not None:
+                return result
+            operands = [round_numbers(x) for x in operands]
+        if not is_plain and symbol.op in _GROWING and symbol.dtype.is_float:
+            operands = _as_integers(operands)
+        return self._of_numbers(symbol, operands)
+
+    def _of_numbers(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        """Apply an op in wide arithmetic, and in exact integers where int64 does not hold them."""
+        dtypes = tuple(map(wide_dtype, operands))
         inference, evaluation = self._wide(symbol, dtypes)
-        may_grow = symbol.op in _GROWING and inference.operands[0] is DType.int64
-        if may_grow and not _stays_small(symbol, operands):
+        may_grow = symbol.op in _GROWING or (
+            symbol.op is ops.floor_divide and _has_least(operands[0])
+        )
+        if may_grow and inference.operands[0] is DType.int64 and not _stays_small(symbol, operands):
             _, of_floats = self._wide(symbol, dtypes, (DType.float64,) * len(dtypes))
-            float_result = of_floats(operands)
-            if not _surely_fits_int64(float_result):
-                self.rounded_places.add(symbol.index)
-                return float_result
+            estimate = of_floats(operands)
+            if not surely_fits_int64(estimate):
+                result = self._of_exact_arrays(symbol, operands)
+                return estimate if result is None else result
         result = evaluation(operands)
-        floats = symbol.dtype.is_integer and result.dtype == np.float64
-        if floats and symbol.op in _DIVIDING:
-            result = np.where((operands[1] == 0) & np.isfinite(operands[0]), 0.0, result)
-        if floats and not fits_float64(result[np.isfinite(result)]):
-            self.rounded_places.add(symbol.index)
+        if symbol.dtype.is_integer and result.dtype == np.float64:
+            if symbol.op in _DIVIDING:
+                result = np.where((operands[1] == 0) & np.isfinite(operands[0]), 0.0, result)
+            if not exact.are_close(result):
+                whole = self._of_exact_arrays(symbol, operands)
+                return result if whole is None else whole
         return result
 
-    def _is_mixed(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
-        """Whether an op on low parts has floats among its operands or results."""
-        if not takes_low_parts(symbol):
+    def _of_bits(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        """Apply an op on bits, or on neighbours, in its own dtype."""
+        if symbol.op.signature is signatures.STEP:
+            operands = [round_numbers(x) for x in operands]
+        elif any(x.dtype == np.float64 for x in operands):  # a conversion would saturate
+            self._check_elements(symbol)
+            operands = [exact.objects(x) if x.dtype == np.float64 else x for x in operands]
+        operands = [exact.bits_of(x) if is_exact_array(x) else x for x in operands]
+        own, dtypes = self.concrete(symbol), tuple(map(wide_dtype, operands))
+        evaluation = Evaluation(symbol.op, own, dtypes, self.sizes, self.graph.tf32)
+        result = widen(evaluation(operands), own.type.dtype)
+        return self._shifted(symbol, result, operands, own)
+
+    def _shifted(
+        self, symbol: Symbol, result: Array, operands: Sequence[Array], own: Inference
+    ) -> Array:
+        """Return a left shift in its own dtype; exact where a shift by all bits leaves nothing."""
+        if symbol.op is not ops.left_shift:
+            return result
+        x, count = operands
+        vanished: Array = (count >= own.type.dtype.bits) & (x != 0)
+        if not vanished.any():
+            return result
+        self._check_elements(symbol)
+        power = np.where(vanished, count, 0)
+        if power.max() > exact.BITS:
+            raise ExecutionError(exact.TOO_LONG)
+        shifted = exact.objects(x) * 2 ** exact.objects(power)
+        return narrow(np.where(vanished, shifted, exact.objects(result)))
+
+    def _needs_exact_arrays(self, symbol: Symbol, operands: Sequence[Array]) -> bool:
+        """Whether an op has exact operands, or its result may not be exact without."""
+        if any(map(is_exact_array, operands)):
+            return True
+        op = symbol.op
+        if (op in _GROWING or op in _DIVIDING) and symbol.dtype.is_integer:
+            return not all(exact.are_close(x) for x in operands if x.dtype == np.float64)
+        if op in exact.PARTS:
+            return operands[0].dtype == np.int64
+        if not (exact.selects(op) or op is ops.index_add):
             return False
-        if symbol.op is ops.index_add:  # sums of integers are whole; others keep low parts
-            wholes = _as_integers([self._whole(x) for x in operands])
-            if all(x.dtype == np.int64 for x in wholes):
-                return False
-        if not (self._lows and any(self.low_of(x) is not None for x in operands)):
-            if is_conversion(symbol):
-                (x,) = operands
-                return x.dtype == np.int64 and symbol.dtype.is_complex and not fits_float64(x)
-            values = [x for i, x in enumerate(operands) if is_value(symbol.op, i)]
-            integers = [x for x in values if x.dtype == np.int64]
-            if not 0 < len(integers) < len(values) or all(map(fits_float64, integers)):
-                return False
-        is_complex = any(x.dtype.kind == "c" for x in operands)
-        return not is_complex or takes_low_parts(symbol, True)
+        values = [x for i, x in enumerate(operands) if is_value(op, i)]
+        integers = [x for x in values if x.dtype == np.int64]
+        return 0 < len(integers) < len(values) and not all(map(fits_float64, integers))
 
-    def with_low(self, value: Array) -> WideValue:
-        """Return a wide value of this run with its low part."""
-        return WideValue(value, self.low_of(value))
-
-    def low_of(self, value: Array) -> Array | None:
-        """Return the low part of a wide value; None of most."""
-        array, low = self._lows.get(id(value), (None, None))
-        return low if array is not None and array() is value else None
-
-    def _whole(self, x: Array) -> Array:
-        """Return a value with a low part as int64, if all its elements are integers."""
-        low = self.low_of(x)
-        whole = x if low is None else _as_whole(x)
-        return x if low is None or whole is x else whole + low.astype(np.int64)
-
-    def _without_lows(self, symbol: Symbol, operands: Sequence[Array]) -> Sequence[Array]:
-        """Return operands for an op on integers that has no rule for low parts.
-
-        Bitwise ops take integers modulo 2**64. Other ops take the high parts, which are rounded.
-        """
-        pairs = [(x, self.low_of(x)) for x in operands]
-        if all(low is None for _, low in pairs):
-            return operands
-        if symbol.op.name.endswith(".at"):
-            raise ExecutionError("rounds integers beyond 2**53 that it leaves as they are")
-        if symbol.op.signature not in _OWN:
-            self.rounded_places.add(symbol.index)
-            return operands
-        return [x if low is None or x.dtype != np.float64 else bits(x, low) for x, low in pairs]
-
-    def _of_parts(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
-        """Apply an op to both parts of operands; `low_of` has the low part of the result."""
-        parts: list[Pair] = []
-        for i, x in enumerate(operands):
-            if not is_value(symbol.op, i):
-                parts.append((x, x))
-            elif x.dtype == np.int64:
-                parts.append(split(x))
-            else:
-                low = self.low_of(x)
-                parts.append((x, np.zeros(x.shape, x.dtype) if low is None else low))
-        if is_conversion(symbol):
-            return self._cast_parts(symbol, operands[0], *parts[0])
-        if is_comparison(symbol.op):
-            return compare(symbol.op, *parts)
-        high = [part for part, _ in parts]
-        inference, evaluation = self._wide(symbol, tuple(map(wide_dtype, high)))
-        result = evaluation(high)
-        fill = {"value": 0} if symbol.attrs.get("value") is not None else {}
-
-        def move(values: Sequence[Array]) -> Array:
-            return self._wide(symbol, tuple(map(wide_dtype, values)), attrs=fill)[1](values)
-
-        settings = settings_of(
-            symbol.op, inference.type.dtype, inference.attrs, self.sizes, self.graph.tf32
+    def _of_exact_arrays(self, symbol: Symbol, operands: Sequence[Array]) -> Array | None:
+        """Return the result of an op as an exact array; None if the op takes rounded values."""
+        op, is_integer = symbol.op, symbol.dtype.is_integer
+        if exact.selects(op) and "value" not in symbol.attrs:
+            unsigned = exact.as_unsigned(op, operands)
+            if unsigned is not None:
+                result = self._wide(symbol, tuple(map(wide_dtype, unsigned)))[1](unsigned)
+                return widen(result, DType.uint64) if result.dtype == np.uint64 else result
+        if not exact.takes(op, is_integer):
+            return None
+        self._check_elements(symbol)
+        dtypes = (
+            DType.float64 if is_value(op, i) else wide_dtype(x) for i, x in enumerate(operands)
         )
-        low = low_part(symbol.op, settings, parts, result, move)
-        result = self._paired(result, low)
-        return self._whole(result) if symbol.dtype.is_integer else result
+        inference, evaluation = self._wide(symbol, tuple(dtypes))
+        attrs, tf32 = inference.attrs, self.graph.tf32
+        settings = settings_of(op, inference.type.dtype, attrs, self.sizes, tf32)
+        if "value" in settings:
+            settings["value"] = attrs["value"]  # the number of the program, not rounded
+        return exact.apply(op, settings, operands, evaluation, is_integer)
 
-    def _cast_parts(self, symbol: Symbol, x: Array, high: Array, low: Array) -> Array:
-        """Apply the purpose of a cast to a value, given as its parts too."""
-        target = WIDE[symbol.dtype.family]
-        if high.dtype == np.complex128 and target in (DType.float64, DType.int64):
-            if np.imag(high).any():
-                return x
-            high, low = np.array(np.real(high), order="C"), np.real(low)
-        if target is DType.complex128:
-            return self._paired(high.astype(np.complex128), low)
-        if target is DType.float64:
-            return x if x is high else self._paired(high, low)
-        if target is not DType.int64:
-            return self.cast(symbol, x)
-        if not _truncates(symbol):
-            return self._whole(x if x is high else self._paired(high, low))
-        whole = np.where(np.isnan(high), 0.0, np.trunc(high))
-        return self._whole(self._paired(whole, low))
+    def _check_elements(self, symbol: Symbol) -> None:
+        """Raise ExecutionError if an object array has too many elements for an op."""
+        most = exact.MOVABLE if exact.selects(symbol.op) else exact.ELEMENTS
+        for x in (symbol, *symbol.args):
+            if math.prod(evaluate(dim, self.sizes) for dim in x.shape) > most:
+                raise ExecutionError(exact.TOO_MANY)
 
     def local(self, symbol: Symbol) -> Array:
         """Return the wide result of a symbol's op on the operands of the reference run.
@@ -445,22 +400,17 @@ class WideRun(BlockedRun):
         if all(x.index in self.equal_places for x in symbol.args):
             return self.cached_value(symbol)
         try:
-            return self.compute_apart(symbol, wide_operands(self.beside, symbol))
+            return self.compute(symbol, wide_operands(self.beside, symbol))
         except GraphirError:
             return self.cached_value(symbol)
-
-    def compute_apart(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
-        """Apply a symbol's op to operands that are not the run's, as `compute` does."""
-        rounded_places = self.rounded_places
-        self.rounded_places = set[int]()
-        try:
-            return self.compute(symbol, operands)
-        finally:
-            self.rounded_places = rounded_places
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
         """Apply the purpose of a cast to wide values (see the module's docstring)."""
         source, target = wide_dtype(x), WIDE[symbol.dtype.family]
+        if is_exact_array(x) and target is not DType.bool:
+            truncates = target is DType.int64 and _truncates(symbol)
+            return exact.cast_numbers(x, target is not DType.complex128, truncates)
+        x = round_numbers(x)
         if source is DType.complex128 and target not in (DType.bool, DType.complex128):
             real, imaginary = np.array(np.real(x), order="C"), np.imag(x)
             if not imaginary.any():
@@ -468,10 +418,10 @@ class WideRun(BlockedRun):
             truncates = target is DType.int64 and _truncates(symbol)
             return self.cast(symbol, real) + 1j * imaginary if truncates else x
         if target is DType.int64 and source is DType.float64:
-            return _truncate(x) if _truncates(symbol) else _as_whole(x)
-        if target is DType.float64 and source is DType.int64:
+            return _truncate(x) if _truncates(symbol) else as_whole(x)
+        if target.is_inexact and source is DType.int64:
             return convert(x, source, target) if fits_float64(x) else x
-        return convert(x, source, target)
+        return convert(x, wide_dtype(x), target)
 
     def effect(self, site: Symbol) -> Effect:
         """Return a cast's input and output in the reference run; a number and its constant else."""
@@ -505,10 +455,9 @@ class WideRun(BlockedRun):
     def is_same(self, symbol: Symbol, truth: bool) -> bool:
         """Whether a symbol has equal values in both runs; for `truth`, equal zeros."""
         wide, beside = self.cached_value(symbol), self.beside.cached_value(symbol)
-        parts, value = 1 + wide_dtype(wide).is_complex, self.with_low(wide)
-        storage = self.graph.storage_dtype(symbol)
+        parts, storage = 1 + wide_dtype(wide).is_complex, self.graph.storage_dtype(symbol)
         for at in blocks(wide.size):
-            new = value.numbers(at, parts)
+            new = numbers_at(wide.reshape(-1)[at], parts)
             old = numbers(beside.reshape(-1)[at], storage, parts)
             if not (new.zero == old.zero if truth else new.identical(old)).all():
                 return False
@@ -525,13 +474,17 @@ class WideRun(BlockedRun):
         kind = self.kinds.get(site.index)
         if kind in TOTAL or (not is_conversion(site) and kind is None):
             return widen(after, target)
-        dtype = _dtype_off(wide, before, after, source)
+        if any(map(is_exact_array, (wide, before, after))) and wide.size <= exact.ELEMENTS:
+            old = widen(before, source)
+            purpose = old if kind else self.cast(site, old)
+            return exact.with_difference(wide, purpose, widen(after, target))
+        dtype = _dtype_off(round_numbers(wide), before, after, source)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
         for at in blocks(wide.size):
             value, old, new, out = (array[at] for array in flat)
             purpose = widen(old, source) if kind else self.cast(site, widen(old, source))
-            terms = value, purpose, widen(new, target)
+            terms = map(round_numbers, (value, purpose, widen(new, target)))
             out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
         return result
 
@@ -571,24 +524,17 @@ class WideRun(BlockedRun):
         return infer(self.graph.rules, symbol.op, types, attrs)
 
 
-def _shifted(result: Array, operands: Sequence[Array], own: Inference) -> Array:
-    """Return a left shift in its own dtype; exact where a shift by all bits leaves nothing of x."""
-    x, count = operands
-    vanished: Array = (count >= own.type.dtype.bits) & (x != 0)
-    if not vanished.any():
-        return result
-    exact: Array = np.where(
-        vanished, np.ldexp(x.astype(np.float64), count.astype(np.int64)), result
-    )
-    return exact.astype(np.int64) if _surely_fits_int64(exact) else exact
-
-
 def _stays_small(symbol: Symbol, operands: Sequence[Array]) -> bool:
     """Whether the sizes of int64 operands prove that a result is far inside int64's range."""
     if symbol.op not in _BOUNDED or not all(x.size for x in operands):
         return False
     sizes = [max(-int(x.min()), int(x.max())) for x in operands]
     return (sizes[0] * sizes[-1] if symbol.op is ops.multiply else sum(sizes)) < 2**62
+
+
+def _has_least(x: Array) -> bool:
+    """Whether int64 values have the least one, whose quotient by -1 int64 lacks."""
+    return x.dtype == np.int64 and bool(x.size) and x.min() == -(2**63)
 
 
 _BOUNDED = {ops.add, ops.subtract, ops.multiply, ops.negative, ops.abs}
@@ -598,12 +544,6 @@ def _fits_int64(x: Array) -> bool:
     return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
 
 
-def _surely_fits_int64(x: Array) -> bool:
-    """Whether float64 values of integers are in int64's range by a margin of 2**53 for rounding."""
-    most = 2.0**63 - 2.0**53
-    return not x.size or bool(x.min() >= -most and x.max() <= most)
-
-
 def _as_float(symbol: Symbol, x: Array) -> Array:
     """Convert int64 values of a float symbol to float64, for ops that take floats only."""
     if symbol.dtype.family == "float" and x.dtype == np.int64:
@@ -611,19 +551,18 @@ def _as_float(symbol: Symbol, x: Array) -> Array:
     return x
 
 
+def _as_complex(symbol: Symbol, x: Array) -> Array:
+    """Convert integers of a complex symbol to complex128, for arithmetic, which rounds them."""
+    return round_numbers(x).astype(np.complex128) if symbol.dtype.is_complex else x
+
+
 def _as_integers(operands: Sequence[Array]) -> Sequence[Array]:
     """Return operands as int64 if some are integers that float64 lacks and the others are whole."""
     floats = [x for x in operands if x.dtype == np.float64]
     if len(floats) in (0, len(operands)):
         return operands
-    wholes = [_as_whole(x) for x in operands]
+    wholes = [as_whole(x) for x in operands]
     return operands if any(x.dtype == np.float64 for x in wholes) else wholes
-
-
-def _as_whole(x: Array) -> Array:
-    """Return float64 values as int64 if all are integers in its range."""
-    is_whole = x.dtype == np.float64 and _surely_fits_int64(x) and bool((x == np.trunc(x)).all())
-    return x.astype(np.int64) if is_whole else x
 
 
 def _truncate(x: Array) -> Array:
@@ -645,9 +584,10 @@ def is_written(cast: Symbol) -> bool:
 
 def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType:
     """Return the wide dtype for a value plus a loss: int64 if all terms fit, else a float."""
-    if wide.dtype == np.int64 and not source.is_float and all(map(_fits_int64, (before, after))):
-        return DType.int64
-    return max(wide_dtype(wide), DType.float64, key=WIDE_DTYPES.index)
+    is_complex = any(x.dtype.kind == "c" for x in (wide, before, after))
+    if is_complex or wide.dtype != np.int64 or source.is_float:
+        return DType.complex128 if is_complex else DType.float64
+    return DType.int64 if all(map(_fits_int64, (before, after))) else DType.float64
 
 
 def _off(value: Array, exact: Array, actual: Array) -> Array:

@@ -24,7 +24,7 @@ from graphir.entry_points import Group, declared_names, load_declared
 from graphir.promotion.rules import minor_version
 from graphir.rule_reports.tables import aligned
 from graphir.runtime.cli.arguments import Status, add_output, output_format, write_text
-from graphir.runtime.native.cache import directory, open_folder
+from graphir.runtime.native.disk_cache import directory, open_folder
 from graphir.runtime.native.probe import UnusableError, engine
 from graphir.runtime.program import Program
 from graphir.runtime.program.tier import tier

@@ -21,14 +21,13 @@ from graphir import (
 )
 from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.drawing.promotion_tables import table_svg
+from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
+from graphir.dtype_lattices.order import Cyclic, Lattice
+from graphir.dtype_lattices.published import element, lattices
 from graphir.entry_points import declared_names
-from graphir.lattice.order import LAWS as JOIN_LAWS
-from graphir.lattice.order import Cyclic, Lattice
-from graphir.lattice.published import element, lattices
 from graphir.passes import GraphDiff, RulesDiff, diff
 from graphir.passes.reports.terminal import terminal_width
-from graphir.promotion.lattices import lattice, lattice_of
-from graphir.promotion.registry import find_rules
+from graphir.promotion.registry import find_rules, lattice, lattice_of
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS

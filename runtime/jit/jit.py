@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from graphir import DType, Graph, GraphError, PromotionRules, ops
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
 from graphir.ir.symbol import Symbol
@@ -26,7 +26,7 @@ from graphir.numpy_api.trace import ArgumentLayout, Slot, Trace, trace_into
 from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
-from graphir.promotion.defaults import default
+from graphir.promotion.registry import default
 from graphir.runtime.jit.call_signatures import (
     NUMBERS,
     Reader,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.trace import ArgumentLayout
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps
-from graphir.semantics.products import address
+from graphir.semantics.matrix_products import address
 
 Array = NDArray[Any]
 

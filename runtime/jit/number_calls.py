@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from graphir.numpy_api.number_questions import Computation, Feed, NumberUse, Reference
-from graphir.promotion.cells import Interval
-from graphir.promotion.scalars import identity_key
+from graphir.promotion.scalars import Interval, identity_key
 from graphir.runtime.jit.guards import Guards, Variants
 from graphir.runtime.jit.specialization import GraphStep, Specializations
 

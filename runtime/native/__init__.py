@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Collection, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
 from graphir import ExecutionError
-from graphir.lazy import lazy
+from graphir.decorators import lazy
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.tier import (
     Accumulation,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from graphir import Symbol
+    from graphir.runtime.native.column_reductions import ColumnReduction
     from graphir.runtime.program.cutting import Region
     from graphir.runtime.program.program import Program
     from graphir.runtime.program.rows import ColumnSpace
@@ -89,44 +91,33 @@ class NativeTier:
 
     def loop(self, symbol: Symbol, program: Program, /) -> CompiledLoop:
         """Return an op of control flow as a loop over scalars (see `Tier`)."""
-        with IMPORTS:
-            from graphir.runtime.native.loops.scalar_loop import ScalarLoop
-
-        return ScalarLoop(symbol, program, self.now)
+        return _module("scalar_loops.scalar_loop").ScalarLoop(symbol, program, self.now)
 
     def product(
         self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
     ) -> Callable[[Any, Any], Any]:
         """Return the product of matrices of integers by machine code (see `Tier`)."""
-        with IMPORTS:
-            from graphir.runtime.native.calls.products import products
-
-        return functools.partial(products(self.now).product, multiply, dtype, threads)
+        products = _module("array_ops.integer_products").products(self.now)
+        return functools.partial(products.product, multiply, dtype, threads)
 
     def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
         """Return the product of large matrices of floats, parts by a thread (see `Tier`)."""
-        with IMPORTS:
-            from graphir.runtime.native.calls.float_products import float_products
-
-        return functools.partial(float_products(self.now).product, multiply, threads)
+        products = _module("array_ops.float_products").float_products(self.now)
+        return functools.partial(products.product, multiply, threads)
 
     def search(
         self, search: Callable[[Any, Any], Any], side: str, threads: int, /
     ) -> Callable[[Any, Any], Any]:
         """Return the search in sorted vectors by machine code (see `Tier`)."""
-        with IMPORTS:
-            from graphir.runtime.native.calls.searches import searches
-
-        return functools.partial(searches(self.now).search, search, side, threads)
+        searches = _module("array_ops.searches").searches(self.now)
+        return functools.partial(searches.search, search, side, threads)
 
     def accumulation(
-        self, accumulate: Callable[[Any], Any], what: Accumulation, /
+        self, accumulate: Callable[[Any], Any], accumulation: Accumulation, /
     ) -> Callable[[Any], Any]:
         """Return an accumulation by machine code (see `Tier`)."""
-        with IMPORTS:
-            from graphir.runtime.native.calls.accumulations import accumulations
-
-        return functools.partial(accumulations(self.now).accumulate, accumulate, what)
+        accumulations = _module("array_ops.accumulations").accumulations(self.now)
+        return functools.partial(accumulations.accumulate, accumulate, accumulation)
 
     def pays(self, time: float, /) -> bool:
         """Whether a plan is worth machine code after some nanoseconds in NumPy (see `Tier`)."""
@@ -138,18 +129,16 @@ class NativeTier:
         arrays: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
         inputs: int,
         scratch: int,
-        apart: Sequence[tuple[int, int]],
+        distinct: Sequence[tuple[int, int]],
         long: bool,
         empty: Callable[..., Any],
         /,
     ) -> Callable[..., Any] | None:
         """Return a built-in function that runs kernels and products (see `Tier`)."""
-        with IMPORTS:
-            from graphir.runtime.native.sequences import are_ready, sequence_entry
-
-        if not are_ready(parts, self.now):
+        sequences = _module("drivers.sequences")
+        if not sequences.are_ready(parts, self.now):
             return None
-        return sequence_entry(parts, arrays, inputs, scratch, apart, long, empty)
+        return sequences.sequence_entry(parts, arrays, inputs, scratch, distinct, long, empty)
 
     def columns(
         self,
@@ -168,20 +157,18 @@ class NativeTier:
                 result = reduce(x)
                 self._column_time += perf_counter_ns() - start
                 return result
-            with IMPORTS:
-                from graphir.runtime.native.columns.reductions import column_reductions
-
-            reduction = column_reductions(self.now, symbol.op.name, symbol.dtype)
+            reduction = self._column_reduction(symbol)
             return reduction.reduce(reduce, symbol, space, shape, threads, x)
 
         return compute
 
     def column_job(self, symbol: Symbol, space: ColumnSpace, threads: int, /) -> SharedJob | None:
         """Return a reduction of outer axes of a contiguous array as a job (see `Tier`)."""
-        with IMPORTS:
-            from graphir.runtime.native.columns.reductions import column_reductions
+        return self._column_reduction(symbol).ready_job(space, threads)
 
-        return column_reductions(self.now, symbol.op.name, symbol.dtype).ready_job(space, threads)
+    def _column_reduction(self, symbol: Symbol) -> ColumnReduction:
+        reductions = _module("column_reductions")
+        return reductions.column_reductions(self.now, symbol.op.name, symbol.dtype)
 
 
 class _LazyKernels:
@@ -206,10 +193,7 @@ class _LazyKernels:
 
     @lazy
     def _kernels(self) -> Any:
-        with IMPORTS:
-            from graphir.runtime.native.kernels import Kernels
-
-        return Kernels(*self._args)
+        return _module("kernels").Kernels(*self._args)
 
     @property
     def _is_due(self) -> bool:
@@ -240,6 +224,12 @@ class _LazyKernels:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernels, name)
+
+
+def _module(name: str) -> Any:
+    """Import a module of this package; a process imports each once a program needs it."""
+    with IMPORTS:
+        return import_module(f"{__name__}.{name}")
 
 
 @functools.cache

@@ -34,7 +34,7 @@ def submit(function: Callable[..., Any], *args: Any) -> None:
     """
     with _asking:
         _jobs[function, args] = None
-        if not any(each.is_alive() for each in _threads):
+        if not any(thread.is_alive() for thread in _threads):
             thread = Thread(target=_work, daemon=True, name="graphir native")
             with suppress(RuntimeError):  # no more threads: the next submission tries again
                 thread.start()

@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from graphir.runtime.native.casts import emit_conversion, emit_narrow
-from graphir.runtime.native.code import (
+from graphir.runtime.native.assembly import ConstantTable, Vectors, lane, splat, where
+from graphir.runtime.native.cast_emitters import emit_conversion, emit_narrow
+from graphir.runtime.native.functions import INLINE, inline
+from graphir.runtime.native.instruction_selection import (
     NarrowFunction,
     NativeConversion,
     as_complex,
     fused_multiply_add,
 )
-from graphir.runtime.native.functions import INLINE, inline
-from graphir.runtime.native.vectors import ConstantTable, Vectors, lane, splat, where
 from graphir.runtime.program.codegen.tracing import Storage, assign, select
 
 UnaryEmitter: TypeAlias = Callable[[Any], Any]
@@ -163,12 +163,12 @@ class LlvmValue(NDArrayOperatorsMixin):
         # In this order of the lanes, one instruction takes the same half of four pairs.
         order = [[k + i for i in (0, 2, 1, 3)] for k in range(0, code.width, 4)]
         lanes = [k for four in order for k in four if k < code.width]
-        whole = code.concatenate(pair, [pairs[k] for k in lanes])
+        loaded = code.concatenate(pair, [pairs[k] for k in lanes])
         firsts = [2 * lanes.index(k) for k in range(code.width)]
         both = f"<{2 * code.width} x {element}>"
         first, second = (
             LlvmValue(
-                code, code.shuffled(both, whole, "poison", [at + i for at in firsts]), table.dtype
+                code, code.shuffled(both, loaded, "poison", [at + i for at in firsts]), table.dtype
             )
             for i in (0, 1)
         )
@@ -182,11 +182,13 @@ class LlvmValue(NDArrayOperatorsMixin):
         narrow, results = code.narrowed(width), list[LlvmValue]()
         for k in range(0, code.width, width):
             lanes = range(k, k + width)
-            parts = [code.shuffled(each.type, each.name, "poison", lanes) for each in operands]
+            parts = [
+                code.shuffled(operand.type, operand.name, "poison", lanes) for operand in operands
+            ]
             results.append(emit(*[LlvmValue(narrow, part, self.dtype) for part in parts]))
         first = results[0]
-        whole = code.concatenate(first.type, [each.name for each in results])
-        return LlvmValue(code, whole, first.dtype)
+        vector = code.concatenate(first.type, [result.name for result in results])
+        return LlvmValue(code, vector, first.dtype)
 
     def repeated(self, width: int, emit: UnaryEmitter) -> LlvmValue:
         """Emit a function of vectors of exactly `width` lanes; fewer lanes are repeated."""
@@ -194,8 +196,8 @@ class LlvmValue(NDArrayOperatorsMixin):
         if code.width == width:
             return emit(self)
         lanes = [k % code.width for k in range(width)]
-        whole = code.shuffled(self.type, self.name, "poison", lanes)
-        result = emit(LlvmValue(code.narrowed(width), whole, self.dtype))
+        vector = code.shuffled(self.type, self.name, "poison", lanes)
+        result = emit(LlvmValue(code.narrowed(width), vector, self.dtype))
         first = code.shuffled(result.type, result.name, "poison", range(code.width))
         return LlvmValue(code, first, result.dtype)
 

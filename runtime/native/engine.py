@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from graphir.runtime.native import PROCESSORS
-from graphir.runtime.native import cache as disk
-from graphir.runtime.native.abi.entry import built_in
+from graphir.runtime.native import disk_cache as disk
+from graphir.runtime.native.abi.entry import EntryCall, built_in
 from graphir.runtime.native.background import locks
-from graphir.runtime.native.regions import Kernel
+from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import COST, LINKED_PIECES, LLVM_LEVEL
 
 llvmlite: Any = import_module("llvmlite")
@@ -100,15 +100,21 @@ def object_code(text: str, opt: int) -> bytes:
 
 
 class CompiledCode:
-    """A function in executable memory, which lives as long as this object."""
+    """Functions in executable memory, which live as long as this object.
 
-    def __init__(self, text: str, name: str, opt: int = LLVM_LEVEL) -> None:
+    `address` is that of the first function, `addresses` are those of all, by name.
+    """
+
+    def __init__(self, text: str, *names: str, opt: int = LLVM_LEVEL) -> None:
         llvm.check_jit_execution()
         library = llvm.JITLibraryBuilder().add_object_img(object_code(text, opt))
-        library.add_current_process().export_symbol(name)
+        library.add_current_process()
+        for name in names:
+            library.export_symbol(name)
         number = next(_numbers)
         self._library = library.link(_linker(number // LINKED_PIECES), f"graphir.{number}")
-        self.address: int = self._library[name]
+        self.addresses: dict[str, int] = {name: self._library[name] for name in names}
+        self.address = self.addresses[names[0]]
 
 
 class Compiled(CompiledCode):
@@ -125,13 +131,13 @@ class Compiled(CompiledCode):
         self.context = (ctypes.c_void_p * (1 + len(kernel.context))).from_buffer(self.words, 8)
         self.users: WeakSet[Any] = WeakSet()
 
-    def entry(self, *layouts: Any) -> Callable[..., Any] | None:
+    def entry(self, entry: EntryCall) -> Callable[..., Any] | None:
         """Return a built-in function that calls the kernel (see `built_in`).
 
         The answer is None if the probe did not verify such functions. The method does not use LLVM,
         so the caller need not hold LOCK.
         """
-        return built_in(call, self, *layouts) if call else None
+        return built_in(call.address, self, entry, call) if call else None
 
 
 def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
@@ -150,8 +156,8 @@ def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
         if old.words[0]:  # the clock algorithm: a kernel with recent use stays for another round
             old.words[0], _kernels[oldest] = 0, old
             continue
-        for each in list(old.users):
-            each.let_go(old)
+        for owner in list(old.users):
+            owner.let_go(old)
     _kernels[key] = entry
     return entry
 

@@ -7,8 +7,6 @@ An entry calls a kernel on all elements; threads call a kernel on ranges of elem
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from ctypes import c_int64
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,27 +14,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from graphir.lazy import lazy
-from graphir.runtime.native.abi.entry import Spec
-from graphir.runtime.native.abi.jobs import NOT_SHARED, SharedRanges
+from graphir.decorators import lazy
+from graphir.runtime.native.abi.entry import ArraySpec, EntryCall
 from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.code import NativeCode, is_reduced, structure
-from graphir.runtime.native.columns.reductions import column_fold, columns_together
-from graphir.runtime.native.columns.regions import (
+from graphir.runtime.native.column_reductions import column_fold, columns_together
+from graphir.runtime.native.column_tiles import (
     ColumnKinds,
     ColumnWriter,
     kinds_of,
     records_of,
     steps_of,
+    tile_job,
+    tiles_of,
 )
-from graphir.runtime.native.columns.tiles import tile_job, tiles_of
+from graphir.runtime.native.drivers.jobs import Job, share_calls
+from graphir.runtime.native.drivers.records import NOT_SHARED, SharedRanges
+from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
+from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.emitters import EMITTERS
 from graphir.runtime.native.functions import INLINE
-from graphir.runtime.native.layout import Kinds, StrideLayout, stride_layout
-from graphir.runtime.native.layout import Operand as StridedOperand
-from graphir.runtime.native.phases import PhaseTable, PlacedKernel
+from graphir.runtime.native.instruction_selection import NativeCode, is_reduced, structure
 from graphir.runtime.native.probe import engine, extensions, failure_reason
-from graphir.runtime.native.regions import (
+from graphir.runtime.native.region_calls import CopyingEntry, KernelCall, job_of_leaves
+from graphir.runtime.native.region_writer import (
     Kernel,
     Kind,
     ModuleWriter,
@@ -45,20 +45,22 @@ from graphir.runtime.native.regions import (
     rows_side_by_side,
     segments_of,
 )
-from graphir.runtime.native.threads import Job, job_of_calls, share, share_calls, shared_ranges
-from graphir.runtime.program.blocks import Operand, Range, aligned, laid_out
+from graphir.runtime.native.stride_layouts import Kinds, StrideLayout, stride_layout
+from graphir.runtime.native.stride_layouts import Operand as StridedOperand
+from graphir.runtime.program.blocks import aligned
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.memory import Lane, lookup
+from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.rows import ColumnSpace, Tree
 from graphir.runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.tier import Product, SequencePart
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
-    from graphir.runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
+    from graphir.runtime.program.steps import Partition, ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
+
 
 Array = NDArray[Any]
 EvictionCallback: TypeAlias = "Callable[[], Callable[[], None] | None]"
@@ -151,7 +153,9 @@ class Kernels:
     def let_go(self, kernel: Any) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self._shared.kernels = {
-            kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
+            kinds: compiled
+            for kinds, compiled in self.compiled_kernels.items()
+            if compiled is not kernel
         }
         self._shared.numpy_time = 0.0
         self.jobs.clear()
@@ -220,9 +224,9 @@ class Kernels:
         kinds = self.kinds(step, values) if step else None
         if step and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        columns = [each for each in self.compiled_kernels if isinstance(each, ColumnKinds)]
+        columns = [key for key in self.compiled_kernels if isinstance(key, ColumnKinds)]
         kinds_compiled = columns or ([*self.compiled_kernels] if kinds is None else [kinds])
-        if kinds_compiled and all(each in self.compiled_kernels for each in kinds_compiled):
+        if kinds_compiled and all(key in self.compiled_kernels for key in kinds_compiled):
             text = f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
             threads = self.threads(step) if step else 1
             return f"{text}, {threads} threads" if threads > 1 else text
@@ -277,7 +281,7 @@ class Kernels:
         places |= dict.fromkeys(steady, len(layout.record))
         fresh = {symbol: copied[symbol] for symbol in copied.keys() - set(steady)}
         specs = [
-            Spec(
+            ArraySpec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
                 fresh[symbol].shape if symbol in fresh else step.operand_shape(symbol),
                 places[symbol],
@@ -288,7 +292,7 @@ class Kernels:
         record = [*[array.ctypes.data for array in lies], *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
         threads = shared or NOT_SHARED
-        entry = kernel.entry(specs, len(reads), record, step.size, long, threads, empty)
+        entry = kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
         if not copied or entry is None:
             return entry
         changes = [
@@ -326,7 +330,7 @@ class Kernels:
     def matrices(self, product: Product, cells: Sequence[int]) -> PlacedKernel | None:
         """Return a product of a batch as a kernel whose elements are matrices (see `Tier`)."""
         with IMPORTS:
-            from graphir.runtime.native.sequences import are_ready, matrices_kernel
+            from graphir.runtime.native.drivers.sequences import are_ready, matrices_kernel
 
         if not are_ready([SequencePart(product, ())], self.now):
             return None
@@ -394,9 +398,7 @@ class Kernels:
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
         cells = [step.cells[symbol.index] for symbol in (*code.inputs.values(), *code.outs)]
-        job = _job_of_leaves(
-            kernel, layout.record, len(cells), code.sizes[1], step, ranges, threads
-        )
+        job = job_of_leaves(kernel, layout.record, len(cells), code.sizes[1], step, ranges, threads)
         return job, cells, trees
 
     def cut(self, step: RegionStep, threads: int) -> Partition:
@@ -404,8 +406,8 @@ class Kernels:
 
         Each thread gets several ranges, so that a slow thread takes fewer of them.
         """
-        most = min(COST.RANGES_PER_THREAD * threads, int(self.price(step) / COST.RANGE))
-        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
+        range_count = min(COST.RANGES_PER_THREAD * threads, int(self.price(step) / COST.RANGE))
+        return step.cut(step.size // (1 if threads == 1 else max(threads, range_count)) + 64)
 
     def _columns_job(
         self,
@@ -420,20 +422,22 @@ class Kernels:
         kinds = kinds_of(steps, [x.itemsize for x in arrays])
         if kinds is None:
             return None
-        cheap = all(each in ANY_LAYOUT for each, *_ in self.code.instructions)
-        sizes = [each.itemsize for each in sums]
+        cheap = all(function in ANY_LAYOUT for function, *_ in self.code.instructions)
+        sizes = [array.itemsize for array in sums]
         tile, ranges = tiles_of(space, threads, sizes, cheap, engine().processor().features)
         key = ColumnKinds(kinds[: len(self.code.inputs)], tuple(_names(step)), tile)
         if not (kernel := self.kernel(key)):
             return None
-        records = records_of(space, [each for each in steps if each], sums, ranges)
+        records = records_of(
+            space, [step_sizes for step_sizes in steps if step_sizes], sums, ranges
+        )
         return tile_job(kernel, records, len(arrays) + len(sums), space, threads)
 
     @lazy
     def _is_inline(self) -> bool:
         """Whether the region calls no inner loop of NumPy."""
         try:
-            return not any(each.loops for each in segments_of(self.code, self._extensions))
+            return not any(segment.loops for segment in segments_of(self.code, self._extensions))
         except UnsupportedError:
             return False
 
@@ -509,8 +513,12 @@ class Kernels:
     def cost(self) -> float:
         """The estimated nanoseconds per element, for the instructions and for the bytes moved."""
         code = self.code
-        bytes_moved = [each.dtype.storage.itemsize for each in (*code.inputs.values(), *code.outs)]
-        prices = [_price(each, code.dtypes[out].itemsize) for each, _, out, _ in code.instructions]
+        bytes_moved = [
+            symbol.dtype.storage.itemsize for symbol in (*code.inputs.values(), *code.outs)
+        ]
+        prices = [
+            _price(function, code.dtypes[out].itemsize) for function, _, out, _ in code.instructions
+        ]
         return COST.NATIVE_BYTE * sum(bytes_moved) + sum(prices)
 
     @lazy
@@ -518,156 +526,6 @@ class Kernels:
         """The estimated nanoseconds per row that is shorter than a vector."""
         loops = [function for function, *_ in self.code.instructions if function not in CHEAP]
         return COST.NATIVE_ROW + COST.NATIVE_ROW_LOOP * len(loops)
-
-
-@dataclass
-class CopyingEntry:
-    """An entry whose kernel reads copies of some operands, in which several rows are one.
-
-    `changes` have, for each such operand, its number, its shape, the shape to which its copy is
-    broadcast, and its dtype. `constants` are the copies of constants, which the kernel reads.
-    """
-
-    entry: Callable[..., Any]
-    changes: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]]
-    constants: Sequence[Array]
-
-    def __call__(self, *operands: Any) -> Any:
-        """Return the results of the entry; None for operands of other types."""
-        arrays = [*operands]
-        for i, own, shape, dtype in self.changes:
-            array = operands[i] if i < len(operands) else None
-            if type(array) is not np.ndarray or array.shape != own or array.dtype is not dtype:
-                return None
-            arrays[i] = np.empty(shape, dtype)
-            arrays[i][...] = array
-        return self.entry(*arrays)
-
-
-@dataclass
-class KernelCall:
-    """One call of a region: the kernel, its record, and the inputs in the form that it reads.
-
-    `threads` is the number of threads of machine code that take all ranges; 0 if Python hands the
-    ranges out.
-    """
-
-    kernels: Kernels
-    kernel: Any
-    record: Sequence[int]
-    step: RegionStep
-    arrays: Sequence[Array]
-    threads: int = 0
-
-    @property
-    def has_threads(self) -> bool:
-        """Whether one call of `work` computes all ranges, on threads of machine code."""
-        return self.threads > 0
-
-    def cut(self, run: PlanRun, threads: int) -> Partition:
-        """Return the ranges of elements, and the summation trees of long rows.
-
-        If the caller wants progress, or NumPy computes some rows, the ranges are the step's blocks.
-        Else machine code hands them out, if there are several threads.
-        """
-        step = self.step
-        if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
-            return step.ranges, step.trees
-        self.threads = threads if threads > 1 else 0
-        return self.kernels.cut(step, threads)
-
-    def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
-        """Return the function by which a thread runs the kernel on its ranges."""
-        (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
-        count = len(ranges) if trees else step.size // step.length
-        sums = {each: np.empty(count, code.sum_dtype(*each)) for each in code.sums}
-        lies = dict(zip(code.inputs, self.arrays, strict=True))
-        lies |= zip([code.bases[each] for each in code.outs.values()], outs, strict=True)
-        reads: list[tuple[Taker, int, Operand | None]] = []
-        for taker, (symbol, register) in zip(takers, code.rows, strict=True):
-            if is_reduced(symbol):
-                taker.expect(sums[register, symbol.op.name])
-                continue
-            array, dtype = lies.get(code.bases[register]), code.dtypes[register]
-            operand_laid = (
-                None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
-            )
-            reads.append((taker, register, operand_laid))
-        addresses = [_address(each) for each in (*self.arrays, *outs)]
-        sum_addresses = [(_address(each), each.itemsize) for each in sums.values()]
-        if self.has_threads:
-            return self._share(addresses, sum_addresses, partition)
-
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            record = (c_int64 * len(self.record))(*self.record)
-            buffers: dict[int, Array] = {}
-            for i in numbers:
-                a, b = ranges[i]
-                if any(each.size < b - a for each in buffers.values()) or not buffers:
-                    buffers = {each: np.empty(b - a, code.dtypes[each]) for each in code.buffered}
-                leaf = i - a // step.length if trees else 0
-                bases = addresses + [
-                    _address(each) - a * each.itemsize for each in buffers.values()
-                ]
-                bases += [base + leaf * size for base, size in sum_addresses]
-                record[: len(bases)] = bases
-                kernel.function(record, kernel.context, a, b)
-                for taker, register, operand in reads:
-                    taker.take(
-                        i, a, b, operand.block(a, b) if operand else buffers[register][: b - a]
-                    )
-
-        return work
-
-    def _share(
-        self,
-        addresses: Sequence[int],
-        sums: Sequence[tuple[int, int]],
-        partition: Partition,
-    ) -> Work:
-        """Return the function by which threads of machine code run the kernel on all ranges.
-
-        `sums` are the addresses of the reductions, and the bytes of an element of each.
-        """
-        (ranges, trees), step, kernel = partition, self.step, self.kernel
-        places = [*addresses, *[base for base, _ in sums]]
-        rest = tuple(self.record[len(places) :])
-        if not trees and (shared := self.kernels.shared(step)):
-            record = np.array([*places, *rest], np.int64)
-            return lambda lane, numbers: share(kernel, record, step.size, shared)
-        key = kernel, step.shape, len(ranges), self.threads, rest
-
-        def bind() -> Job:
-            if trees:
-                sizes = [size for _, size in sums]
-                record, count = self.record, len(addresses)
-                return _job_of_leaves(kernel, record, count, sizes, step, ranges, self.threads)
-            records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
-            return job_of_calls(kernel, records, len(places), ranges, self.threads)
-
-        job = lookup(self.kernels.jobs, key, bind, COST.KEPT_PLANS)
-        assert job
-        return lambda lane, numbers: job.run(places)
-
-
-def _job_of_leaves(
-    kernel: Any,
-    record: Sequence[int],
-    count: int,
-    sizes: Sequence[int],
-    step: RegionStep,
-    ranges: Sequence[Range],
-    threads: int,
-) -> Job:
-    """Return the reductions of parts of rows, each of which has an element of the results.
-
-    The memories are `count` operands, and then the results, of elements of `sizes` bytes.
-    """
-    places = count + len(sizes)
-    records = np.tile(np.array([*[0] * places, *record[places:]], np.int64), (len(ranges), 1))
-    leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
-    records[:, count:places] = leaves[:, None] * np.array(sizes)
-    return job_of_calls(kernel, records, places, ranges, threads)
 
 
 def _names(step: RegionStep) -> Iterator[str]:

@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.gc_pause import uncollected
-from graphir.runtime.native.abi.entry import Spec, assembly
-from graphir.runtime.native.abi.loops import loop_of
-from graphir.runtime.native.abi.structs import arrays_are_as_declared, ufuncs_are_as_declared
+from graphir.decorators import uncollected
+from graphir.runtime.native.abi.entry import ArraySpec, EntryCall, assembly
+from graphir.runtime.native.abi.numpy_structs import (
+    arrays_are_as_declared,
+    loop_of,
+    ufuncs_are_as_declared,
+)
+from graphir.runtime.native.assembly import Vectors, words_of
 from graphir.runtime.native.background import LOCK
 from graphir.runtime.native.emitters import LlvmValue
 from graphir.runtime.native.functions import INLINE, extension_of, inline
-from graphir.runtime.native.regions import Kernel
-from graphir.runtime.native.vectors import Vectors, words_of
+from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import NATIVE_VECTOR
 from graphir.runtime.workers import IMPORTS
 
@@ -110,10 +113,9 @@ def _problem(module: Any) -> str:
     if output.tobytes() != expected:
         return "machine code computes other values than NumPy"
     if arrays_are_as_declared():
-        module.call = module.CompiledCode(assembly(), "call", 0)
-        entry = kernel.entry(
-            [Spec(single, x.shape, place) for place in (0, 1)], 1, record, 32, False
-        )
+        module.call = module.CompiledCode(assembly(), "call", opt=0)
+        specs = [ArraySpec(single, x.shape, word) for word in (0, 1)]
+        entry = kernel.entry(EntryCall(specs, 1, record, x.size, False))
         if any(np.asarray(entry(x)).tobytes() != expected for _ in range(3)):
             module.call = None
     return ""
@@ -144,10 +146,10 @@ exit:
 """
 
 
-def compiled_code(text: str, name: str) -> Any:
-    """Return the code of a function of a module with the abbreviations of `words_of`."""
+def compiled_code(text: str, *names: str) -> Any:
+    """Return the code of functions of a module with the abbreviations of `words_of`."""
     with LOCK:
-        return engine().CompiledCode(words_of(text), name)
+        return engine().CompiledCode(words_of(text), *names)
 
 
 def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
@@ -159,8 +161,10 @@ def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
     features = engine().processor().features
     functions = set[str]()
     for call in calls:
-        required = [each for each in INLINE.get(call, ()) if each in features]
-        first = next((each for each in required if _has_the_bits_of_numpy(*call, each)), None)
+        required = [extension for extension in INLINE.get(call, ()) if extension in features]
+        first = next(
+            (extension for extension in required if _has_the_bits_of_numpy(*call, extension)), None
+        )
         functions |= {extension_of(*call, first)} if first else set()
     return features | functions
 

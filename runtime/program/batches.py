@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from graphir.lazy import lazy
+from graphir.decorators import lazy
 from graphir.runtime.program.blocks import in_order, share, strided
 from graphir.runtime.program.codegen.straight import alone
 from graphir.runtime.program.cost_model import COST, LINE
@@ -30,9 +30,9 @@ from graphir.runtime.program.phases import FusedStep
 from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
 from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
 from graphir.runtime.results import REFUSAL_ERRORS, refused
-from graphir.semantics import products
+from graphir.semantics import matrix_products as products
 from graphir.semantics.evaluation import contiguous
-from graphir.semantics.products import Layout
+from graphir.semantics.matrix_products import Layout
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"

@@ -27,7 +27,7 @@ from graphir.runtime.program.memory import Lane, take
 from graphir.runtime.program.steps import CallStep, shape_of
 from graphir.runtime.program.tier import CompiledLoop
 from graphir.runtime.results import REFUSAL_ERRORS, refused
-from graphir.semantics.control import ControlCall
+from graphir.semantics.control_flow import ControlCall
 from graphir.semantics.evaluation import contiguous
 
 if TYPE_CHECKING:

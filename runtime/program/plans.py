@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphir import ExecutionError, ops
+from graphir.decorators import lazy
 from graphir.ir.liveness import dim_names
-from graphir.lazy import lazy
 from graphir.runtime.program.batches import BatchStep
 from graphir.runtime.program.codegen.sequences import (
     ArrayCell,

@@ -20,8 +20,8 @@ from weakref import WeakMethod
 import numpy as np
 
 from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, TensorType, ops
+from graphir.decorators import uncollected
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.hints import ArrayOrNumber
 from graphir.ir.liveness import binders_of
 from graphir.passes import lower

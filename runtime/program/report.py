@@ -25,7 +25,7 @@ from graphir.runtime.program.rewrites.columns import ColumnsStep
 from graphir.runtime.program.steps import CallStep, PlanRun, RegionStep, is_view, shape_of
 from graphir.runtime.program.unfused import unfused_steps
 from graphir.runtime.program.wavefronts import WavefrontStep
-from graphir.semantics.products import uses_blas
+from graphir.semantics.matrix_products import uses_blas
 
 if TYPE_CHECKING:
     from graphir.runtime.program.program import Program

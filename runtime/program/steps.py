@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, GraphirError, Op, Symbol, TensorType, ops
-from graphir.lazy import lazy
+from graphir.decorators import lazy
 from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
 from graphir.runtime.program.blocks import (
@@ -51,7 +51,8 @@ from graphir.runtime.program.rows import (
 from graphir.runtime.program.tier import Accumulation, Multiply, Tier
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import data_movement as movement
-from graphir.semantics import integer_products, products
+from graphir.semantics import integer_products
+from graphir.semantics import matrix_products as products
 from graphir.semantics.evaluation import contiguous, settings_of
 from graphir.semantics.sums import layout_of_sum
 

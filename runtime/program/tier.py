@@ -31,7 +31,7 @@ Mode: TypeAlias = Literal["auto", "now", "off"]
 
 
 Multiply: TypeAlias = Callable[..., Any]
-"""A product of batches of matrices: see `graphir.semantics.products.matmul`."""
+"""A product of batches of matrices: see `graphir.semantics.matrix_products.matmul`."""
 
 
 class RegionTask(Protocol):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.lazy import lazy
+from graphir.decorators import lazy
 from graphir.runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup

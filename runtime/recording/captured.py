@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
+from gc import get_referents
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from graphir.runtime.recording.values import TracedFloat
+from graphir.runtime.recording.values import RecordedNumber
 
 MOST = 100_000
 """The most objects that the search visits."""
@@ -143,7 +144,7 @@ _Names = frozenset[str]
 _NO_NAMES: _Names = frozenset()
 
 
-_ARRAYS = (np.ndarray, np.generic, np.random.Generator, TracedFloat)
+_ARRAYS = (np.ndarray, np.generic, np.random.Generator, RecordedNumber)
 
 
 def slots(
@@ -222,6 +223,8 @@ def _parts(value: Any, names: _Names) -> Iterable[tuple[ArraySlot, _Names]]:
         each = cast("Any", value)
         arguments = ArraySlot(each.args, each, "args", _ARGUMENTS)
         return [(arguments, names), *_unowned((each.func, each.keywords), names)]
+    if isinstance(value, (np.vectorize, np.ufunc)):
+        return _unowned(user_functions(value), names)
     if isinstance(value, ModuleType):
         return _of_dict(vars(value), names, names) if is_user(value.__name__) else ()
     if isinstance(value, list):
@@ -239,6 +242,12 @@ def _parts(value: Any, names: _Names) -> Iterable[tuple[ArraySlot, _Names]]:
     if isinstance(value, type):
         return _of_class(value, names)
     return _of_object(value, names)
+
+
+def user_functions(caller: Any) -> list[FunctionType]:
+    """Return the function that `np.vectorize` or a ufunc of `np.frompyfunc` calls."""
+    functions = [caller.pyfunc] if isinstance(caller, np.vectorize) else get_referents(caller)
+    return [function for function in functions if isinstance(function, FunctionType)]
 
 
 def _unowned(values: Iterable[Any], names: _Names) -> list[tuple[ArraySlot, _Names]]:

@@ -93,6 +93,8 @@ def note_untaken(recorder: Recorder, result: Any, since: int, steps: int) -> Non
     name = getattr(args[0], "__name__", "a call")
     if not scalars or isinstance(result, (np.dtype, type)) or name in WRITERS:
         return
+    if any(args[0] is function for function in OF_TYPES):
+        return
     arrays = [*traced_leaves(result), *arrays_of((args, kwargs))]
     # The symbol of a view is made here, if nothing has read the view.
     operands = {x.index for x in map(recorder.before, arrays) if x is not None}
@@ -101,6 +103,13 @@ def note_untaken(recorder: Recorder, result: Any, since: int, steps: int) -> Non
     for scalar in scalars:
         if scalar.symbol.index not in operands:
             recorder.read(name, scalar, AS_NUMBER)
+
+
+OF_TYPES: Any = (
+    *(np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj),
+    *(np.result_type, np.can_cast, np.min_scalar_type, np.common_type),
+)
+"""Functions that ask a number for its type alone."""
 
 
 def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: Any) -> Any:

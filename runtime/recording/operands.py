@@ -13,9 +13,9 @@ from graphir.import_names import is_own_module
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.runtime.recording.structured import structured_trace
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     RecordingTrace,
-    TracedFloat,
     TracedScalar,
 )
 
@@ -59,7 +59,7 @@ def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
         if trace is None or not trace.is_certain:
             raise _UnknownOperandError
         yield from trace.symbols()
-    elif isinstance(value, TracedFloat):
+    elif isinstance(value, RecordedNumber):
         yield value.scalar.symbol
     elif isinstance(value, TracedScalar):
         yield _required(value.symbol if value.recorder is recorder else None)
@@ -136,7 +136,7 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
 def traced_leaves(value: Any) -> list[Any]:
     """Return the recorded values in a value, also inside lists, tuples, dicts and slices."""
     return [
-        leaf.scalar if isinstance(leaf, TracedFloat) else leaf
+        leaf.scalar if isinstance(leaf, RecordedNumber) else leaf
         for leaf in leaves(value)
-        if isinstance(leaf, (RecordedValue, TracedScalar, TracedFloat))
+        if isinstance(leaf, (RecordedValue, TracedScalar, RecordedNumber))
     ]

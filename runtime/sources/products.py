@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol, ops
-from graphir.semantics.products import Layout, layout_of, uses_blas
+from graphir.semantics.matrix_products import Layout, layout_of, uses_blas
 
 
 def product_layout(x: Symbol, y: Symbol) -> Layout | None:

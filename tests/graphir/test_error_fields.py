@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, ExecutionError, Graph, GraphError, GraphirError, ParseError, ops
+from graphir.dtype_lattices.order import Cyclic, Lattice
 from graphir.errors import Fix, OperandInfo, PromotionError, RulesFix, ShapeError
-from graphir.lattice.order import Cyclic, Lattice
 from graphir.passes import Pipeline
 from graphir.runtime import array_api, execute
 from tests.support.refusals import refuses

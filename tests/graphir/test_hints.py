@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphError, Lattice, PromotionRules, register, rules
-from graphir.hints import DTypeName, NumPyCode, RuleSetName
+from graphir.hints import DTypeName, NumPyCode
 from graphir.ir.symbol import numpy_code
+from graphir.promotion import RuleSetName
 from tests.support.tables import every
 
 

@@ -82,13 +82,18 @@ CALLS: dict[str, Call] = {
 """Every op that has operands, but `cast`, which says its dtype itself."""
 
 
+def call_op(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
+    """Call what a library has for an op, with the attributes that CALLS gives the op."""
+    arguments = [operands] if ops.CATALOGUE[name].variadic else operands
+    return function(*arguments, **CALLS[name].attrs)
+
+
 def ours(rules: str | PromotionRules, name: str, *operands: Operand) -> DType | None:
     """What graphir answers: the dtype of the op's result; None where it refuses."""
     g = Graph(rules=rules)
     try:
         made = [g.input(*one) if isinstance(one, tuple) else one for one in operands]
-        op = ops.CATALOGUE[name]
-        return op(*([made] if op.variadic else made), **CALLS[name].attrs).dtype
+        return call_op(ops.CATALOGUE[name], name, made).dtype
     except GraphirError:
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import product
 from typing import Any, TypeAlias
@@ -17,8 +17,8 @@ from max.dtype import DType as MaxDType
 from max.graph import DeviceRef, Graph, TensorType, TensorValue
 from max.graph import ops as max_ops
 
-from graphir import DType, ops
-from tests.peers import CALLS, OPERATORS
+from graphir import DType
+from tests.peers import OPERATORS, call_op
 from tests.peers.max_questions import GOLDEN, measurement
 
 Tensor: TypeAlias = Any
@@ -65,7 +65,7 @@ REFUSALS = (TypeError, ValueError, LookupError, OverflowError, AttributeError, B
 def result(op: str, *operands: Any) -> DType | None:
     """The dtype that MAX's builder infers for the result; None where it raises."""
     made = [_made(one) for one in operands]
-    return answer(OPS[op], *([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
+    return call_op(partial(answer, OPS[op]), op, made)
 
 
 def answer(function: Callable[..., Any], *operands: Any, **attrs: Any) -> DType | None:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir import DType, ops
-from tests.peers import CALLS, Operand
+from graphir import DType
+from tests.peers import Operand, call_op
 
 Array: TypeAlias = Any
 
@@ -79,7 +79,7 @@ def result(op: str, *operands: Operand) -> DType | None:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-            answer = OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
+            answer = call_op(OPS[op], op, made)
     except (TypeError, ValueError, OverflowError, IndexError, AttributeError):
         # ValueError of integers to negative powers, AttributeError of take_along_axis on scalars
         return None

@@ -19,8 +19,8 @@ import tensorflow as tf
 from tensorflow.python.framework import flexible_dtypes, weak_tensor
 from tensorflow.python.ops.numpy_ops import np_utils
 
-from graphir import DType, ops
-from tests.peers import CALLS, COMPARISONS, Operand
+from graphir import DType
+from tests.peers import COMPARISONS, Operand, call_op
 
 Tensor: TypeAlias = Any
 
@@ -172,7 +172,7 @@ def result(op: str, *operands: Operand) -> Answer:
     """The dtype of the result on tensors of ones; None where there is no kernel or it refuses."""
     made = [_made(one) for one in operands]
     try:
-        answer = OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
+        answer = call_op(OPS[op], op, made)
     except _REFUSALS:
         return None
     if not tf.is_tensor(answer):

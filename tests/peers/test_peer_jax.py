@@ -16,8 +16,7 @@ pytest.importorskip("jax", reason="JAX is not installed, so nothing is compared 
 import jax
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, ops, runtime
-from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
-from graphir.promotion.jax_lax import JAX_LAX
+from graphir.promotion.jax import JAX, JAX_LAX, JAX_STRICT, JAX_X32
 from tests.peers import (
     CALLS,
     Deviation,

@@ -18,8 +18,7 @@ import tensorflow as tf
 
 from graphir import DType, Graph, GraphirError, PromotionRules, TensorType, ops, runtime
 from graphir.promotion.tensorflow import TENSORFLOW
-from graphir.promotion.tf_legacy import TF_LEGACY
-from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
+from graphir.promotion.tensorflow_modes import TF_ALL, TF_LEGACY, TF_SAFE
 from tests.peers import CALLS, Deviation, Operand, any_complex, choices, ours, unexplained
 from tests.peers import tensorflow_ as peer
 from tests.support.tables import every

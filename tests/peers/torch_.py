@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import torch
 from torch.nn import functional
 
-from graphir import DType, ops
-from tests.peers import CALLS, COMPARISONS, Operand
+from graphir import DType
+from tests.peers import COMPARISONS, Operand, call_op
 
 Array: TypeAlias = torch.Tensor | bool | int | float | complex
 
@@ -163,7 +163,7 @@ def _answer(
 ) -> DType | None:
     """The dtype of the result, None if we have no such; raises what PyTorch raises."""
     made = [_made(one, device, like) for one in operands]
-    answer = OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
+    answer = call_op(OPS[op], op, made)
     return _OURS.get(getattr(answer, "dtype", None))
 
 

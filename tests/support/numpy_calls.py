@@ -280,3 +280,47 @@ COMPOSITE_CALLS: dict[str, Callable[..., Any]] = {
         np.digitize(x, [3, 2]),
     ),
 }
+
+
+FLOAT_CALLS: dict[str, Callable[..., Any]] = {
+    "block": lambda x: np.block([[x, x], [x, x]]),
+    "convolve": lambda x: (np.convolve(x[0], x[1]), np.correlate(x[0], x[1])),
+    "cumulative": lambda x: (np.cumulative_prod(x[0]), np.cumulative_sum(x, axis=1)),
+    "empty_like": lambda x: np.empty_like(x) * 0,
+    "gradient": lambda x: np.gradient(x),
+    "histogram": lambda x: np.histogram(x, 3, (0, 5)),
+    "histogram_bin_edges": lambda x: np.histogram_bin_edges(x, 3, (0, 5)),
+    "interp": lambda x: np.interp(x, x[0], x[1]),
+    "isin": lambda x: np.isin(x, [1, 3]),
+    "lexsort": lambda x: np.lexsort((x[0], x[1])),
+    "linspace": lambda x: (np.linspace(x[0], x[1], 4), np.logspace(x[0], x[1], 4)),
+    "matrix_transpose": lambda x: (np.matrix_transpose(x), np.linalg.matrix_transpose(x)),
+    "nanargmax": lambda x: (np.nanargmax(x), np.nanargmin(x, axis=1), np.nanmedian(x)),
+    "outer": lambda x: (np.outer(x, x), np.tensordot(x, x.T, 1), np.vecdot(x, x)),
+    "linalg": lambda x: (
+        np.linalg.outer(x[0], x[1]),
+        np.linalg.tensordot(x, x.T, axes=1),
+        np.linalg.vecdot(x, x),
+    ),
+}
+"""Calls of functions whose other dtypes other tests compare."""
+
+ANSWERS: dict[str, Callable[..., Any]] = {
+    "isrealobj": lambda x: np.isrealobj(x),
+    "size": lambda x: np.size(x),
+}
+"""Calls that types alone answer."""
+
+COMPARED_BY_VALUE: dict[str, Callable[..., Any]] = {
+    "allclose": lambda x: np.allclose(x, x),
+    "array_equal": lambda x: np.array_equal(x, x),
+    "array_equiv": lambda x: np.array_equiv(x, x[0]),
+}
+"""Calls whose result is a Python bool in NumPy and a symbol here."""
+
+REFUSED_CALLS: dict[str, Callable[..., Any]] = {
+    "argpartition": lambda x: np.argpartition(x, 1),
+    "bincount": lambda x: np.bincount(x[0]),
+    "partition": lambda x: np.partition(x, 1),
+}
+"""Calls that symbols refuse with their reason."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,10 +26,6 @@ class Syntax(NamedTuple):
     typing: set[ast.AST]
     """Nodes below `if TYPE_CHECKING`."""
     functions: list[Function]
-    bindings: list[tuple[str, int]]
-    """Every name that the module binds as a variable, parameter, attribute or alias, by line."""
-    definitions: list[str]
-    """Every function, method and class."""
     classes: list[str]
 
 
@@ -46,7 +41,7 @@ def syntax(path: Path) -> Syntax:
 
 def syntax_of(source: str) -> Syntax:
     """The facts of a source text."""
-    facts = Syntax([], set(), [], [], [], [])
+    facts = Syntax([], set(), [], [])
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             facts.typing.update(inner for below in node.body for inner in ast.walk(below))
@@ -56,23 +51,6 @@ def syntax_of(source: str) -> Syntax:
             branches = sum(isinstance(inner, _BRANCHES) for inner in ast.walk(node))
             lines = (node.end_lineno or 0) - node.lineno
             facts.functions.append(Function(node.name, lines, branches))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            facts.definitions.append(node.name)
         if isinstance(node, ast.ClassDef):
             facts.classes.append(node.name)
-        facts.bindings.extend(_bindings(node))
     return facts
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """The names that a node binds, by its line."""
-    if isinstance(node, ast.arg):
-        yield node.arg, node.lineno
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id, node.lineno
-    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-        yield node.attr, node.lineno
-    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-        yield node.name, node.lineno
-    elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield from ((alias.asname, node.lineno) for alias in node.names if alias.asname)

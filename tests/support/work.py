@@ -22,7 +22,7 @@ _SCANS = {
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
 _ROOT = ROOT
-_OWN = tuple(str(_ROOT / floor) for floor in ("graphir", "passes", "runtime"))
+_OWN = tuple(str(_ROOT / layer) for layer in ("graphir", "passes", "runtime"))
 
 
 class Work(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.ir.inference_cache import infer
 from graphir.ir.literals import is_literal
+from graphir.ir.op_builder import infer
 from graphir.ir.operands import resolve_literal, symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Origin

@@ -13,7 +13,7 @@ from graphir.ir.operands import symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, OrderError, TraceMemory
 from graphir.numpy_api.arrays.operands import operand
-from graphir.semantics.products import layout_of, may_be_gram, uses_blas
+from graphir.semantics.matrix_products import layout_of, may_be_gram, uses_blas
 
 Array = NDArray[Any]
 

@@ -27,7 +27,7 @@ from graphir.numpy_api.views.steps import (
     ViewPart,
     ViewStep,
 )
-from graphir.semantics.products import address
+from graphir.semantics.matrix_products import address
 
 Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = tuple[int, ...]

@@ -12,9 +12,9 @@ from typing import Any, get_args, overload
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, Symbol, ops, rules
+from graphir.decorators import uncollected
 from graphir.dtypes import DTypeLike
 from graphir.escape import brief
-from graphir.gc_pause import uncollected
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE

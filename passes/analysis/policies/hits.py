@@ -9,10 +9,10 @@ from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
+from graphir.decorators import uncollected
 from graphir.dtypes import DType
 from graphir.errors import CastWarning
 from graphir.escape import printable
-from graphir.gc_pause import uncollected
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from graphir.runtime.native.abi.loops import loop_of
-from graphir.runtime.native.vectors import where
+from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.assembly import where
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:
     """Emit x*y + z, rounded once; y and z may be numbers of NumPy."""
     return x.intrinsic(
-        "fma", *[each if hasattr(each, "code") else x.constant(each, x.dtype) for each in (y, z)]
+        "fma", *[term if hasattr(term, "code") else x.constant(term, x.dtype) for term in (y, z)]
     )
 
 
@@ -67,7 +67,7 @@ def call_loop(function: np.ufunc, *operands: Any) -> Any:
     and saves them inside (0.36 in place of 0.45 ns for log of a float64, 0.26 for exp).
     """
     code, x = operands[0].code, operands[0]
-    loop = loop_of(function, *[each.dtype for each in operands], x.dtype)
+    loop = loop_of(function, *[operand.dtype for operand in operands], x.dtype)
     assert loop
     count, lines = len(operands) + 1, code.lines
     stack = code.op("call ptr @llvm.stacksave()")

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from graphir.runtime.native.assembly import ConstantTable, where
 from graphir.runtime.native.functions.arithmetic import call_loop, fma
-from graphir.runtime.native.vectors import ConstantTable, where
 
 _F64, _I64, _U64 = np.float64, np.int64, np.uint64
 

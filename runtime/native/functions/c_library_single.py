@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from graphir.runtime.native.assembly import ConstantTable, where
 from graphir.runtime.native.functions.arithmetic import call_loop, fma, polynomial_in_steps
-from graphir.runtime.native.vectors import ConstantTable, where
 
 _F32, _F64, _I32, _I64, _U64 = np.float32, np.float64, np.int32, np.int64, np.uint64
 

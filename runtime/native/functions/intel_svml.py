@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from graphir.runtime.native.assembly import where
 from graphir.runtime.native.functions.arithmetic import (
     all_lanes,
     avx512,
@@ -24,7 +25,6 @@ from graphir.runtime.native.functions.arithmetic import (
     fma,
     log_of_special,
 )
-from graphir.runtime.native.vectors import where
 
 _F64, _I64 = np.float64, np.int64
 
@@ -137,8 +137,11 @@ def _logarithms() -> tuple[tuple[float, ...], tuple[float, ...]]:
     with localcontext(Context(prec=50)):
         ratios = [Decimal(16 + i) / (16 if i < 8 else 32) for i in range(16)]
         logarithms = [-ratio.ln() for ratio in ratios]
-        highs = [round(each * (1 << 40)) / (1 << 40) for each in logarithms]
-        lows = [float(each - Decimal(high)) for each, high in zip(logarithms, highs, strict=True)]
+        highs = [round(logarithm * (1 << 40)) / (1 << 40) for logarithm in logarithms]
+        lows = [
+            float(logarithm - Decimal(high))
+            for logarithm, high in zip(logarithms, highs, strict=True)
+        ]
     return tuple(highs), tuple(lows)
 
 

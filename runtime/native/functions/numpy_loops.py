@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from graphir.runtime.native.assembly import where
 from graphir.runtime.native.functions.arithmetic import (
     avx512_masked,
     fma,
     log_of_special,
     polynomial,
 )
-from graphir.runtime.native.vectors import where
 
 _F32, _I32 = np.float32, np.int32
 

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, reduce, wraps
+from functools import reduce, wraps
 from itertools import chain, islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
@@ -22,21 +22,21 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from graphir.ir.literals import is_literal
-from graphir.location import ASSIGN, is_internal
+from graphir.location import is_internal
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.signatures import bound
 from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
-from graphir.runtime.recording.leaving import function_of
-from graphir.runtime.recording.notes import NotingBuilder
 from graphir.runtime.recording.numpy_ import dates
+from graphir.runtime.recording.numpy_.callbacks import vectorized
 from graphir.runtime.recording.numpy_.functions import emptied
 from graphir.runtime.recording.numpy_.method_ops import filled
-from graphir.runtime.recording.operands import is_text, traced_leaves
+from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
+from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import UNDONE, Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
+    TracedInt,
     TracedScalar,
     UnrecordedError,
     active,
@@ -335,6 +335,8 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
     If an argument is recorded, the call is opaque instead.
     """
     if traced_leaves([args, kwargs]):
+        for size in [x for x in leaves([args, kwargs]) if isinstance(x, (TracedInt, np.integer))]:
+            recorder.setting(original.__name__, size)
         name = f"numpy.{original.__name__}"
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
     with recording_with(None):
@@ -455,15 +457,19 @@ _FUNCTIONS = [
                  "sinh", "cosh", "tanh", "fabs", "degrees", "radians")
 ]  # fmt: skip
 """The functions of Python's math that NumPy has under the same names."""
+_ROUNDINGS = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}
 
 
 def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function of Python's math modules, which reads recorded values as Python numbers."""
     args = tuple(_listed(recorder, arg) for arg in args)
-    is_of_one = len(args) == 1 and original in _FUNCTIONS and traced_leaves(args)
-    if is_of_one and np.ndim(plain(args[0])) == 0:
+    is_of_one = len(args) == 1 and bool(traced_leaves(args)) and np.ndim(plain(args[0])) == 0
+    if is_of_one and original in _FUNCTIONS:
         number = recorder.call(original, plains(args), {})
         return function_of(original.__name__, args[0], number)
+    if is_of_one and original in _ROUNDINGS:
+        number = recorder.call(original, plains(args), {})
+        return rounded(original.__name__, args[0], number, _ROUNDINGS[original])
     recorder.setting(original.__name__, [list(args), kwargs])
     for arg in args:
         if isinstance(arg, RecordedValue):
@@ -471,85 +477,7 @@ def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any
     return recorder.call(original, plains(args), plains(kwargs))
 
 
-# -- functions of the user that NumPy calls
-
-
-def _vectorized(
-    recorder: Recorder, original: Any, vectorize: Any, func: Any, args: Sequence[Any]
-) -> Any:
-    """Call a np.vectorize object, which calls the user's function with Python numbers.
-
-    NumPy's code runs beside the recording, and the user's function in it. What the function does
-    with Python numbers is not recorded. If it asks nothing of NumPy, it computes as Python does,
-    and its results are those of the numbers that it reads. If it does, it must return recorded
-    numbers, and get no data but by what it captures.
-    """
-    if vectorize.signature is not None:
-        return recorder.call(original, (vectorize, func, args), {})
-    returned: list[Any] = []
-    user = vectorize.pyfunc
-    name = f"{getattr(user, '__name__', type(user).__name__)} (vectorized)"
-
-    def called(*numbers: Any) -> Any:
-        with recording_with(recorder):
-            result: Any = func(*numbers)
-        returned.append(result)
-        return result
-
-    values = plains(list(args))
-    symbols = [recorder.before(arg) for arg in traced_leaves(list(args))]
-    has_data = any(symbol is None or _depends_on_input(recorder, symbol) for symbol in symbols)
-    calls = recorder.located
-    with recording_with(None):
-        real = recorder.call(original, (vectorize, called, values), {})
-    is_of_python = recorder.located == calls
-    recorder.locate()
-    if has_data:  # beside its results, the function may keep what it makes of the numbers
-        reason = "is called with Python numbers, by which it may go on"
-        for value in [*args] if is_of_python else [recorder.arguments]:
-            NotingBuilder.read(recorder, name, value, reason)
-    parts: Sequence[Any] = cast("Any", real) if isinstance(real, tuple) else (real,)
-
-    def enter(place: int, part: Any) -> Symbol:
-        results = returned[len(returned) - part.size :]
-        elements = [x[place] if isinstance(real, tuple) else x for x in results]
-        numbers = np.asarray(plains(elements)).astype(part.dtype).reshape(part.shape)
-        if not np.array_equal(numbers, part, equal_nan=part.dtype.kind in "fc"):
-            raise UnrecordedError("it orders the results of Python's functions by itself")
-        are_recorded = not has_data and all(isinstance(x, TracedScalar) for x in elements)
-        if not (are_recorded or (is_of_python and all(map(_is_of_python, elements)))):
-            raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")
-        if are_recorded and len({plain(x).dtype for x in elements}) > 1:
-            raise UnrecordedError("its results have several dtypes")
-        symbol, to = recorder.listed(elements), recorder.dtype(part.dtype)
-        flat = part.reshape(-1)
-        cast = recorder.converted(symbol, elements, to, "result", "vectorize", flat, ASSIGN)
-        return recorder.reshaped(cast, part.shape)
-
-    results = [
-        recorder.wrapped(part, None)
-        if is_text(part.dtype) and is_of_python
-        else recorder.outcome(name, part, partial(enter, place, part))
-        for place, part in enumerate(parts)
-    ]
-    return tuple(results) if isinstance(real, tuple) else results[0]
-
-
-def _is_of_python(value: Any) -> bool:
-    """Whether a value is a number of Python, or one of NumPy that is as wide."""
-    real = plain(value)
-    return is_literal(real) or type(real) in (np.float64, np.complex128, np.bool_, np.int64)
-
-
-def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
-    """Whether a symbol depends on an input of the graph."""
-    inputs = {x.index for x in recorder.graph.inputs}
-    reached, waiting = {symbol.index}, [symbol]
-    while waiting:
-        new = [x for x in waiting.pop().args if x.index not in reached]
-        reached.update(x.index for x in new)
-        waiting += new
-    return not inputs.isdisjoint(reached)
+# -- methods of NumPy
 
 
 def _of_archive(recorder: Recorder, original: Any, archive: Any, key: Any) -> Any:
@@ -561,7 +489,7 @@ def _of_archive(recorder: Recorder, original: Any, archive: Any, key: Any) -> An
 
 
 _METHODS: Sequence[tuple[Any, str, Callable[..., Any]]] = (
-    (np.vectorize, "_vectorize_call", _vectorized),
+    (np.vectorize, "_vectorize_call", vectorized),
     (np.lib.npyio.NpzFile, "__getitem__", _of_archive),
 )
 """Methods of NumPy's classes that a recording replaces."""

@@ -20,6 +20,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.runtime.recording.fallback import (
+    OF_TYPES,
     arrays_of,
     given,
     measuring,
@@ -28,15 +29,16 @@ from graphir.runtime.recording.fallback import (
     repeatable,
     rescued,
 )
-from graphir.runtime.recording.leaving import read_float
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.method_ops import filled, in_ops
 from graphir.runtime.recording.numpy_.outs import stored
 from graphir.runtime.recording.numpy_.products import product
+from graphir.runtime.recording.numpy_.python_numbers import read_number
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
-    TracedFloat,
+    TracedInt,
     UnrecordedError,
     plain,
     plains,
@@ -86,8 +88,11 @@ def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
+    is_read = recorder.has_integers and not any(function is x for x in OF_TYPES)
+    if is_read:  # code of NumPy may read the memory of integers, as `range(n)` does
+        args, kwargs = mapped(_integer_of_python, (tuple(args), dict(kwargs)))
     if function in _ASKING_TYPES and recorder.float_count and _has_narrow_floats((args, kwargs)):
-        args, kwargs = mapped(_float_of_python, (tuple(args), dict(kwargs)))
+        args, kwargs = mapped(_number_of_python, (tuple(args), dict(kwargs)))
     recorder.calls.append(_name(function))
     before, since, steps = recorder.writes, len(recorder.graph.symbols), len(recorder.steps)
     try:
@@ -111,10 +116,15 @@ def _has_narrow_floats(values: Any) -> bool:
     return any(array.plain.dtype.char in "efF" for array in arrays_of(values))
 
 
-def _float_of_python(value: Any) -> Any:
-    """Return a recorded float as one of Python, and note the read; other values as they are."""
-    read_float("a function of NumPy", value)
-    return plain(value) if isinstance(value, TracedFloat) else value
+def _integer_of_python(value: Any) -> Any:
+    """Return a recorded integer as `_number_of_python` does; other values as they are."""
+    return _number_of_python(value) if isinstance(value, TracedInt) else value
+
+
+def _number_of_python(value: Any) -> Any:
+    """Return a recorded number as one of Python, and note the read; other values as they are."""
+    read_number("a function of NumPy", value)
+    return plain(value) if isinstance(value, RecordedNumber) else value
 
 
 _ASKING_TYPES = {np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.select}
@@ -314,6 +324,37 @@ def _copyto(
         recorder.written(dst, new)
 
 
+def _isin(
+    recorder: Recorder,
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Any:
+    """Record np.isin as comparisons of all pairs, which NumPy makes exactly.
+
+    NumPy's own steps read the range of integers, to choose an algorithm by it.
+    """
+    x, y = np.asarray(plains(element)), np.asarray(plains(test_elements))
+    args, settings = (element, test_elements), {"invert": invert}
+    kinds = {x.dtype.kind, y.dtype.kind}
+    is_alike = x.dtype == y.dtype or (kinds <= _WHOLE and np.result_type(x, y).kind in _WHOLE)
+    if not is_alike or not recorder.has(x.dtype) or assume_unique or x.size * y.size > _MOST_PAIRS:
+        return _run(
+            recorder, np.isin, args, {"assume_unique": assume_unique, **settings, "kind": kind}
+        )
+    with recording_with(None):
+        real = recorder.call(np.isin, plains(args), {**settings, "kind": kind})
+    symbolic = in_ops(np.isin, 2)
+    return recorder.outcome("isin", real, lambda: symbolic(recorder, real, *args, **settings))
+
+
+_MOST_PAIRS = 2**16
+_WHOLE = frozenset("biu")
+
+
 def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if isinstance(a, RecordedValue):
         a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
@@ -388,6 +429,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.place: _place,
     np.where: _chosen,
     np.cross: _crossed,
+    np.isin: _isin,
 }
 _SAVING = {np.save, np.savetxt, np.savez, np.savez_compressed}
 _OPAQUE = {np.einsum_path, np.array2string, np.array_repr, np.array_str, *_SAVING}

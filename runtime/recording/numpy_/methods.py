@@ -12,7 +12,7 @@ from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.views.steps import Reshape
 from graphir.runtime.recording.fallback import rescued
-from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, PythonNumbers, reading
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading
 from graphir.runtime.recording.numpy_.dates import converted, is_dated
 from graphir.runtime.recording.numpy_.method_ops import (
     Symbolic,
@@ -25,6 +25,7 @@ from graphir.runtime.recording.numpy_.method_ops import (
 )
 from graphir.runtime.recording.numpy_.outs import returned, stored
 from graphir.runtime.recording.numpy_.products import dot_method
+from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
 from graphir.runtime.recording.operands import operands as operands_of
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (

@@ -11,7 +11,7 @@ from graphir import Symbol, ops
 from graphir.runtime.recording.numpy_.method_ops import in_ops
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import plain
-from graphir.semantics.products import layout_of, uses_blas
+from graphir.semantics.matrix_products import layout_of, uses_blas
 
 _MATRIX = 2
 

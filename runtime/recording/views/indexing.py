@@ -17,14 +17,16 @@ from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
 from graphir.runtime.recording.leaving import AS_TEXT
 from graphir.runtime.recording.numpy_.dates import in_unit
+from graphir.runtime.recording.numpy_.python_numbers import RecordedInt
 from graphir.runtime.recording.operands import is_text
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.structured import parts_of
 from graphir.runtime.recording.values import (
     Array,
+    RecordedNumber,
     RecordedValue,
     RecordingTrace,
-    TracedFloat,
+    TracedInt,
     TracedScalar,
     UnrecordedError,
     active,
@@ -49,6 +51,8 @@ def is_basic(key: Any) -> bool:
 def get(x: RecordedValue, key: Any) -> Any:
     """Return x[key], and record it."""
     recorder, real_key = active(), plains(key)
+    if type(key) in _OF_PYTHON:
+        key = _of_recorded(recorder, key)
     real: Any = x.plain[real_key]
     if recorder is None:
         return real
@@ -72,6 +76,31 @@ def get(x: RecordedValue, key: Any) -> Any:
     return recorder.outcome(
         "indexing", real, lambda: element(trace_of(x, recorder), real_key).read()
     )
+
+
+_OF_PYTHON = frozenset((tuple, list, RecordedInt))
+
+
+def _of_recorded(recorder: Recorder | None, key: Any) -> Any:
+    """Return a key of recorded arrays and scalars, in place of lists and integers of Python."""
+    if recorder is None or not recorder.has_scalars:
+        return key
+    if type(key) is tuple:
+        return tuple([_part(recorder, x) for x in cast("tuple[Any, ...]", key)])
+    return _part(recorder, key)
+
+
+def _part(recorder: Recorder, entry: Any) -> Any:
+    if isinstance(entry, TracedInt):
+        return entry.scalar
+    is_list = type(entry) is list and any(
+        isinstance(x, (TracedScalar, TracedInt)) for x in cast("list[Any]", entry)
+    )
+    real = np.asarray(plains(entry)) if is_list else None
+    if real is None or real.ndim != 1 or real.dtype.kind not in "iu":
+        return entry
+    symbol = recorder.before(entry)
+    return entry if symbol is None else recorder.wrapped(real, symbol)
 
 
 def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -> Any:
@@ -224,6 +253,8 @@ def put(
 ) -> None:
     """Assign x[key] = value, and record it; `write(array, key, value)` is NumPy's assignment."""
     recorder, real_key = active(), plains(key)
+    if type(key) in _OF_PYTHON:
+        key = _of_recorded(recorder, key)
     if recorder is None or not recorder.has(x.dtype):
         _put_structured(x, key, value, write)
         return
@@ -312,7 +343,7 @@ def assigned(
     `into` has the dtype and shape of the destination. `real` are the values that NumPy has stored.
     """
     to = recorder.dtype(into.dtype)
-    if isinstance(value, TracedFloat):
+    if isinstance(value, RecordedNumber):
         value = value_symbol = value.scalar
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)

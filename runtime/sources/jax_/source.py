@@ -28,7 +28,7 @@ from graphir import (
     ops,
     rules,
 )
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.location import INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType

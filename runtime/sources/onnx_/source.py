@@ -31,7 +31,7 @@ from graphir import (
     TensorType,
     ops,
 )
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ops.control import Callee
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType, TupleType

@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, Graph, GraphError, GraphirError, Origin, Symbol, ops, rules
-from graphir.gc_pause import uncollected
+from graphir.decorators import uncollected
 from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN, AUTOCAST, INTERMEDIATE
 from graphir.ops.control import Callee

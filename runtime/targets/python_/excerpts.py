@@ -13,7 +13,7 @@ from typing import NamedTuple
 SOURCES = (
     "graphir.semantics.data_movement",
     "graphir.semantics.special_functions",
-    "graphir.semantics.products",
+    "graphir.semantics.matrix_products",
     "graphir.semantics.sums",
     "graphir.conversions",
     "graphir.semantics.kernels",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,20 @@ import pytest
 from graphir import Graph, GraphirError, Symbol
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.runtime import interpret, record
-from tests import ROOT
-from tests.support.numpy_calls import COMPOSITE_CALLS, DTYPES, agrees, allowed, run, symbols, values
+from tests.support.numpy_calls import (
+    ANSWERS,
+    COMPARED_BY_VALUE,
+    COMPOSITE_CALLS,
+    DTYPES,
+    FLOAT_CALLS,
+    FUNCTION_CALLS,
+    REFUSED_CALLS,
+    agrees,
+    allowed,
+    run,
+    symbols,
+    values,
+)
 from tests.support.tables import every
 
 
@@ -63,17 +76,49 @@ def test_medians_of_any_number() -> None:
             agrees(lambda x: (np.median(x), np.nanmean(x), np.nanmax(x), np.nanvar(x)), x)
 
 
-def test_every_function_in_the_table_is_called() -> None:
-    paths = [
-        ROOT / "tests" / "support" / "numpy_calls.py",
-        ROOT / "tests" / "runtime" / "jit" / "test_jit_functions.py",
-        *Path(__file__).parent.glob("test_numpy_*"),
-    ]
-    text = "".join(path.read_text(encoding="utf-8") for path in paths)
-    named = {"cumulative_sum", "cumulative_prod", "concat", "empty_like"}
-    for name in {function.__name__ for function in FUNCTIONS} - named:
-        places = ("np", ".linalg", ".fft", ".stride_tricks")
-        assert any(f"{place}.{name}(" in text for place in places), name
+@every("call", FLOAT_CALLS.values())
+def test_functions_of_floats_are_numpys(call: Callable[..., Any]) -> None:
+    agrees(call, values("d", (2, 3)))
+
+
+@every("call", ANSWERS.values())
+def test_types_answer_as_numpy(call: Callable[..., Any]) -> None:
+    x = values("d", (2, 3))
+    assert call(*symbols(x)) == call(x)
+
+
+@every("call", COMPARED_BY_VALUE.values())
+def test_comparisons_give_a_symbol(call: Callable[..., Any]) -> None:
+    x = values("d", (2, 3))
+    assert run(call(*symbols(x)), (x,))[0] == call(x)
+
+
+@every("call", REFUSED_CALLS.values())
+def test_a_function_is_refused_with_its_reason(call: Callable[..., Any]) -> None:
+    with pytest.raises(GraphirError, match=r"^test_numpy_functions|np\.\w+: .*use |numpy_calls"):
+        call(*symbols(values("d", (2, 3))))
+
+
+def test_calls_reach_every_function_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of all tables of calls run the implementation of every function."""
+    reached: set[Any] = set()
+
+    def observe(function: Any, implementation: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(implementation)
+        def call(*args: Any, **keywords: Any) -> Any:
+            reached.add(function)
+            return implementation(*args, **keywords)
+
+        return call
+
+    for function, implementation in FUNCTIONS.items():
+        monkeypatch.setitem(FUNCTIONS, function, observe(function, implementation))
+    tables = FUNCTION_CALLS, COMPOSITE_CALLS, FLOAT_CALLS, ANSWERS, COMPARED_BY_VALUE, REFUSED_CALLS
+    for dtype in "di":
+        for call in (call for table in tables for call in table.values()):
+            with suppress(GraphirError):  # other tests compare the values of calls
+                call(*symbols(values(dtype, (2, 3))))
+    assert FUNCTIONS.keys() == reached
 
 
 SHARED: dict[str, Callable[..., Any]] = {

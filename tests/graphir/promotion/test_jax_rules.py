@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, PromotionError, PromotionRules, ops, passes, runtime
-from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
-from graphir.promotion.jax_2020 import JAX_2020
-from graphir.promotion.jax_lax import JAX_LAX
+from graphir.promotion.jax import JAX, JAX_2020, JAX_LAX, JAX_STRICT, JAX_X32
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support import tables

@@ -9,7 +9,7 @@ import networkx as nx
 import pytest
 
 from graphir import DType, Graph, PromotionError, lattice, ops, rules
-from graphir.lattice.order import NoUpperBound, SeveralUpperBounds
+from graphir.dtype_lattices.order import NoUpperBound, SeveralUpperBounds
 from graphir.passes import lower
 from graphir.promotion import PromotionRules
 from tests import GOLDEN

@@ -12,7 +12,7 @@ import pytest
 
 from graphir import DType, Graph, GraphirError, PromotionError, ops, rules
 from graphir.passes import cast_report, lower
-from graphir.promotion.max_strict import COMPOSED_OPS
+from graphir.promotion.max import COMPOSED_OPS
 from graphir.runtime import execute, interpret, jit
 from tests.peers import CALLS, max_questions, ours
 from tests.peers.max_questions import DTYPES, MEASURED, golden, golden_rows, letter, questions

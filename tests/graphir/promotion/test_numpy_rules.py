@@ -12,8 +12,7 @@ import pytest
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, ops
 from graphir.passes import implicit_cast, lower
-from graphir.promotion.numpy_ import NUMPY
-from graphir.promotion.numpy_like import CUPY, DASK
+from graphir.promotion.numpy_ import CUPY, DASK, NUMPY
 from graphir.runtime import interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours

@@ -24,7 +24,7 @@ from graphir import (
     register,
     rules,
 )
-from graphir.lattice.order import Cyclic, NoUpperBound, SeveralUpperBounds
+from graphir.dtype_lattices.order import Cyclic, NoUpperBound, SeveralUpperBounds
 from graphir.passes import cast_report, lower
 from graphir.runtime import execute
 

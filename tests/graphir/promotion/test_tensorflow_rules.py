@@ -14,7 +14,7 @@ import pytest
 from graphir import DType, Graph, PromotionError, PromotionRules, ops
 from graphir.passes import lower
 from graphir.promotion.tensorflow import TENSORFLOW
-from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
+from graphir.promotion.tensorflow_modes import TF_ALL, TF_SAFE
 from graphir.runtime import execute, interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours

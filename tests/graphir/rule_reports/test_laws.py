@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphError, Lattice, lattice, lattices, laws, rules
-from graphir.lattice.order import LAWS as JOIN_LAWS
+from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.rule_reports.laws import LAWS
 from tests import GOLDEN
 from tests.support.tables import every

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphir import Graph, ops
 from graphir.runtime import Program
-from graphir.runtime.native.vectors import Vectors
+from graphir.runtime.native.assembly import Vectors
 from graphir.semantics.kernels import KERNEL_TABLES
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
 from tests.graphir.semantics.rounded_reference import differs, reference

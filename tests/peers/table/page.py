@@ -58,6 +58,7 @@ CHECKED = {
     "explicit": "no library: it takes graphs whose casts are written down, and adds none",
 }
 """What each rule set was checked against."""
+NO_LIBRARY = "no library: its tests have its decisions"
 
 MEASURED = {
     "numpy": "NumPy 2.4.6",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir.ir import inference_cache
+from graphir.ir import op_builder as inference_cache
 from graphir.runtime import array_api as xp
 from graphir.runtime.array_api.evaluation import forcing
 from graphir.runtime.array_api.evaluation.forcing import pending

@@ -262,6 +262,8 @@ def _vectorized(d: Draw) -> Statement:
         elements = list(a.data.reshape(-1))
         if any(isinstance(x, Complex) for x in elements):
             raise UndefinedError(name)
+        if a.kind == "f" and not m.whole:  # NumPy calls the function with floats
+            elements = [float(x) for x in elements]
         results = [x * 3 + 1 for x in elements] if name == "tripled" else [x / 2 for x in elements]
         if is_integer and not m.exact and any(abs(x) >= 2**63 for x in results):
             raise RejectedError("too large")

@@ -129,7 +129,9 @@ def test_floats_in_the_jaxprs_of_a_primitive_have_the_dtype_of_the_audit() -> No
     x = X.reshape(-1) * 200
     report = audit(from_jax(program, x), x, as_dtype="float16")
     right = np.asarray(program(x.astype(np.float16)))
-    assert np.isinf(right).any() and np.array_equal(report.results[0], right)
+    assert np.isinf(right).any()
+    # A processor with float16 arithmetic fuses a * a + b * b, which rounds once less.
+    np.testing.assert_allclose(report.results[0], right, rtol=2**-9)
 
 
 TORCH: dict[str, Callable[[Any], Any]] = {

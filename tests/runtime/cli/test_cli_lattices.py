@@ -10,7 +10,7 @@ import pytest
 
 from graphir import DType, Lattice, lattice, lattices, laws
 from graphir.drawing.lattices import LATTICE_FORMATS
-from graphir.lattice.order import LAWS
+from graphir.dtype_lattices.order import LAWS
 from graphir.rule_reports.laws import LAWS as ALL_LAWS
 from tests.support.commands import cli, refused
 from tests.support.pictures import Picture

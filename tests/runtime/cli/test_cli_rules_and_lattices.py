@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphir import DType, Graph, Lattice, PromotionRules, laws, register, rule_sets, rules
-from graphir.lattice.order import LAWS as JOIN_LAWS
+from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.passes import diff
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.laws import LAWS

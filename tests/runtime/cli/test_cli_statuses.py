@@ -65,7 +65,7 @@ def test_an_error_of_the_program_has_its_traceback(name: str, line: str, last: s
     assert line in err and err.splitlines()[-1].startswith(last)
     frames = [text for text in err.splitlines() if text.startswith("  File ")]
     assert not any(
-        f"{ROOT / floor}/" in text for text in frames for floor in ("runtime", "graphir")
+        f"{ROOT / layer}/" in text for text in frames for layer in ("runtime", "graphir")
     )
 
 

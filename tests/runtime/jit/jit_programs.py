@@ -8,6 +8,7 @@ numbers. Between two calls something that it reads changes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from random import Random
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -217,16 +218,7 @@ CHANGES = [
 
 # -- arguments
 
-
-def _library(name: str) -> bool:
-    try:
-        __import__(name)
-    except ImportError:
-        return False
-    return True
-
-
-LIBRARIES = [name for name in ("torch", "jax", "pandas") if _library(name)]
+LIBRARIES = [name for name in ("torch", "jax", "pandas") if find_spec(name)]
 
 
 def argument(kind: str, value: Any) -> Any:

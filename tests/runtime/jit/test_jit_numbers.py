@@ -14,8 +14,8 @@ import pytest
 
 from graphir import DType, GraphirError, PromotionRules, TensorType, ops, rules
 from graphir.numpy_api.number_questions import NumberUse, Reference
-from graphir.promotion.cells import INT_EDGES, Interval, cell_of
 from graphir.promotion.numpy_ import Numpy
+from graphir.promotion.scalars import INT_EDGES, Interval, cell_of
 from graphir.runtime import jit
 from tests.support.tables import every
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graphir.runtime import Program
-from graphir.runtime.native import cache as disk
+from graphir.runtime.native import disk_cache as disk
 from tests.runtime.native.native_processes import fails, needs_linux, needs_llvmlite, run
 from tests.runtime.native.soak_native import VALUES, chain, is_native, right, wanted
 
@@ -87,8 +87,8 @@ def test_what_differs_in_any_part_is_another(folder: Path) -> None:
 def test_a_folder_that_others_may_write_to_is_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder.mkdir(0o700)
     assert not kept()
+    assert folder.stat().st_mode & 0o777 == 0o700
     for mode, found in [(0o700, True), (0o755, True), (0o775, False), (0o702, False)]:
         folder.chmod(mode)
         assert kept() == found
@@ -151,12 +151,16 @@ def test_the_oldest_files_go_and_what_killed_writers_left(
 
 @needs_llvmlite
 @needs_linux
-def test_a_writer_that_is_killed_leaves_nothing_wrong(folder: Path) -> None:
+@pytest.mark.parametrize("moment", ["fdopen", "replace"])
+def test_a_writer_that_is_killed_leaves_nothing_wrong(moment: str, folder: Path) -> None:
     code = (
         "BEGIN\nimport signal\n"
-        "def killed(*given):\n"
+        f"real = os.{moment}\n"
+        "def killed(*given, **named):\n"
+        "    if given[1] == 'rb': return real(*given, **named)\n"
+        "    if given[1] == 'wb': os.write(given[0], b'half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "os.replace = killed\nright(Program(chain(1), native='now'), 1)"
+        f"os.{moment} = killed\nright(Program(chain(1), native='now'), 1)"
     )
     run(code, ends=-signal.SIGKILL)
     assert len(list(folder.iterdir())) == 1

@@ -14,6 +14,7 @@ import pytest
 
 from graphir.runtime import Program
 from graphir.runtime.native import background, probe
+from graphir.runtime.native.drivers.records import Record, record
 from graphir.runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import (
     fails,
@@ -77,7 +78,7 @@ def other_values(engine: Any, patch: Callable[..., None]) -> None:
 
 
 def other_ufuncs(engine: Any, patch: Callable[..., None]) -> None:
-    from graphir.runtime.native.abi import structs
+    from graphir.runtime.native.abi import numpy_structs as structs
 
     whole = structs.words
     patch(structs, "words", lambda address: whole(address - 8))
@@ -139,7 +140,12 @@ def test_a_probe_that_is_interrupted_is_begun_again(
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("graphir.runtime.native.abi.structs.DIMS", 3)
+    from graphir.runtime.native.abi import numpy_structs
+
+    class OtherArrayObject(Record):
+        fields = "references type data dims ndim strides base dtype flags"
+
+    monkeypatch.setattr(numpy_structs, "ArrayObject", record(OtherArrayObject))
     program = Program(chain(1), native="now")
     with caplog.at_level(logging.DEBUG):
         assert right(program, 1)

@@ -181,7 +181,7 @@ def test_an_op_without_an_emitter_stays_in_numpy(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.delitem(EMITTERS, select)
     monkeypatch.setattr(
-        "graphir.runtime.native.regions.has_code", has_code.__wrapped__
+        "graphir.runtime.native.region_writer.has_code", has_code.__wrapped__
     )  # it remembers
     made = program("now", function=lambda x: ops.where(x > 0, x, -x) * 3)
     assert (made(X) == np.abs(X) * 3).all()

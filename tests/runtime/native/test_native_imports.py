@@ -68,7 +68,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 @needs_llvmlite
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.parametrize("module", ["graphir.runtime.native.rows", "llvmlite.ir"])
+@pytest.mark.parametrize("module", ["graphir.runtime.native.row_loops", "llvmlite.ir"])
 def test_a_fork_waits_for_a_thread_that_imports(module: str) -> None:
     command = [sys.executable, "-c", _FORK.format(module=module)]
     subprocess.run(command, check=True, timeout=100)

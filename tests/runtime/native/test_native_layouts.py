@@ -19,8 +19,8 @@ from hypothesis import given, note, settings
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.kernels import CopyingEntry, KernelCall
-from graphir.runtime.native.threads import share
+from graphir.runtime.native.drivers.jobs import share
+from graphir.runtime.native.region_calls import CopyingEntry, KernelCall
 from graphir.runtime.program.plans import Plan
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
@@ -370,7 +370,9 @@ def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> N
     x, y = values(DType.float32, 1500 * 1003).reshape(1500, 1003), values(DType.float32, 1003, 1)
     program = Program(graph, threads=threads, native="now")
     takers: list[Any] = []
-    with patch("graphir.runtime.native.kernels.share", lambda *a: takers.append(a) or share(*a)):
+    with patch(
+        "graphir.runtime.native.region_calls.share", lambda *a: takers.append(a) or share(*a)
+    ):
         for _ in range(3):
             both = [
                 z if isinstance(z, tuple) else (z,) for z in (program(x, y), interpret(graph, x, y))

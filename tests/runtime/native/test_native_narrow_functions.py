@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphir import DType, Graph, PromotionError, Symbol, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.code import NarrowFunction
+from graphir.runtime.native.instruction_selection import NarrowFunction
 from tests.support.evaluator import same
 from tests.support.native_runs import check, needs_llvmlite
 from tests.support.tables import every

@@ -145,7 +145,7 @@ def test_a_negative_exponent_is_refused() -> None:
 
 def test_a_region_with_an_unknown_op_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """An op that has no emitter, nor a ufunc, runs all the same, and is named."""
-    from graphir.runtime.native.code import NativeCode
+    from graphir.runtime.native.instruction_selection import NativeCode
 
     kernels = {**NativeCode.tables["numpy"], "erf": KERNELS["erf"]}
     monkeypatch.setattr(NativeCode, "tables", {"numpy": kernels})

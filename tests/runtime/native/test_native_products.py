@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from graphir import Graph
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.calls import product_code
-from graphir.runtime.native.calls import products as native
+from graphir.runtime.native.array_ops import integer_products as native
 from graphir.runtime.program.cost_model import COST
 from tests.support.native_runs import needs_llvmlite
 from tests.support.tables import every
@@ -93,10 +92,10 @@ def emulate_byte_products(patch: pytest.MonkeyPatch, rows: int, lanes: int) -> N
         lines.append(f"%g{g} = shufflevector {both}, <{lanes} x i32> <{mask}>")
         lines.append(f"%r{g + 1} = add {vector} %r{g}, %g{g}")
     lines += [f"ret {vector} %r4", "}}"]
-    patch.setattr(product_code, "BYTE_PRODUCT", "@emulated")
-    patch.setattr(product_code, "BYTE_PRODUCT_TEXT", "\n".join(lines))
-    tile = product_code.ProductTile(8, rows, lanes)
-    tile_of = product_code.tile_of
+    patch.setattr(native, "BYTE_PRODUCT", "@emulated")
+    patch.setattr(native, "BYTE_PRODUCT_TEXT", "\n".join(lines))
+    tile = native.ProductTile(8, rows, lanes)
+    tile_of = native.tile_of
     patch.setattr(native, "tile_of", lambda bits, has: tile if bits == 8 else tile_of(bits, has))
 
 
@@ -132,12 +131,12 @@ def test_products_of_mixed_dtypes_and_layouts(
 
 def test_bytes_are_multiplied_by_the_instruction_of_processors_that_have_it() -> None:
     for features, lanes in (({"avx512vnni", "avx512bw"}, 16), ({"avxvnni", "avx2"}, 8)):
-        tile = product_code.tile_of(8, features)
+        tile = native.tile_of(8, features)
         assert tile and tile.lanes == lanes
-        code = product_code.ProductCode(tile, np.dtype(np.int8))
-        text = product_code.ProductWriter(code).kernel().text
+        code = native.ProductCode(tile, np.dtype(np.int8))
+        text = native.ProductWriter(code).kernel().text
         assert f"@llvm.x86.avx512.vpdpbusd.{32 * lanes}(" in text
-    assert product_code.tile_of(8, {"avx2"}) is None
+    assert native.tile_of(8, {"avx2"}) is None
 
 
 @every("shapes", [((300, 500), (500, 400)), ((2000, 300), (300, 40))])

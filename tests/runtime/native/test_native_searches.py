@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphir import Graph, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.calls import searches as native
+from graphir.runtime.native.array_ops import searches as native
 from tests.support.native_runs import needs_llvmlite
 from tests.support.tables import every
 

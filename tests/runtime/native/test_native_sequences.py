@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from graphir import DType, Graph, Symbol, ops
 from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret, jit
-from graphir.runtime.native import background, sequences
+from graphir.runtime.native import background
+from graphir.runtime.native.drivers import sequences
 from graphir.runtime.program.cost_model import COST
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite, needs_sums
@@ -225,7 +226,7 @@ def test_means_of_floats_round_once(count: int) -> None:
 def test_means_of_more_rows_than_float32_has_numbers_for() -> None:
     from ctypes import c_void_p
 
-    from graphir.runtime.native.calls.operations import mean_operation
+    from graphir.runtime.native.drivers.operations import mean_operation
     from graphir.runtime.native.probe import engine
     from graphir.runtime.program.tier import ColumnMean
 

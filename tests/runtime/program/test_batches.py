@@ -12,11 +12,11 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from graphir.runtime import Program, interpret, jit
-from graphir.runtime.native.calls.float_products import FloatProduct, float_products
+from graphir.runtime.native.array_ops.float_products import FloatProduct, float_products
 from graphir.runtime.program.batches import BatchStep, parts
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.steps import CallStep
-from graphir.semantics import products
+from graphir.semantics import matrix_products as products
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
 from tests.support.tables import every

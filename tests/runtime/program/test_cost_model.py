@@ -13,7 +13,7 @@ from graphir.runtime.program import cost_model
 from graphir.runtime.program.cost_model import COST, CostModel, scaled
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = sorted(p for floor in ("passes", "runtime") for p in (ROOT / floor).rglob("*.py"))
+SOURCES = sorted(p for layer in ("passes", "runtime") for p in (ROOT / layer).rglob("*.py"))
 
 
 def frozen(tree: ast.AST) -> Iterator[int]:

@@ -11,7 +11,7 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.native import phases as native_phases
+from graphir.runtime.native.drivers import row_phases as native_phases
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.phases import PhasesStep
 from tests.support.evaluator import same

@@ -162,12 +162,6 @@ def scaled_by(x: Any) -> Any:
     return x * total
 
 
-def chosen_by(x: Any) -> Any:
-    if int(computed(x)[1]) > 100:
-        return x + np.float32(1)
-    return x - np.float32(1)
-
-
 def parsed_text(x: Any) -> Any:
     return x * float(f"{computed(x)[1]:.1f}")
 
@@ -268,7 +262,7 @@ def scaled_by_rows(x: Any) -> Any:
 GOING_ON = [
     *(bool_in_an_array, bool_that_decides),
     *(chosen_element, chosen_elements),
-    *(chosen_by, parsed_text, compared_text, unpickled),
+    *(parsed_text, compared_text, unpickled),
 ]
 
 

@@ -75,7 +75,6 @@ NAMED: dict[str, Callable[[Any], Any]] = {
     "array": lambda x: x * array.array("d", [half(x)[0]])[0],
     "c_double": lambda x: x * ctypes.c_double(half(x)[0]).value,
     "dumps": lambda x: x * json.loads(json.dumps({"a": half(x)[0]}))["a"],
-    "int": lambda x: x * int(half(x)[0] * 1e9),
 }
 
 

@@ -1,1 +1,0 @@
-"""Machine code for ops on whole arrays: products of integers, and searches in sorted vectors."""

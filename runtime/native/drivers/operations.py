@@ -1,0 +1,498 @@
+"""The operations of sequences besides kernels: folds and sorts of rows, moves of elements, loops.
+
+An operation is a function with the signature of a kernel, a record with the addresses of its
+operands, and a table of 64-bit words. A fold calls the kernel of a reduction of outer axes. A sort
+calls the sorts of NumPy's dtypes, which np.sort and np.argsort call; a probe compares bits with
+theirs before the first use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from ctypes import addressof, c_void_p
+from enum import IntEnum
+from functools import cache
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType
+from graphir.runtime.native.abi.numpy_structs import sort_of
+from graphir.runtime.native.assembly import lane, stored_type
+from graphir.runtime.native.column_reductions import column_reductions
+from graphir.runtime.native.drivers.jobs import SCRATCH, Job
+from graphir.runtime.native.drivers.records import (
+    BACKWARD,
+    JobHead,
+    WordRecord,
+    driver_text,
+    record,
+    with_numbers,
+    word,
+    word_count,
+    words_of_records,
+)
+from graphir.runtime.native.probe import compiled_code, engine
+from graphir.runtime.native.row_reductions import Reduction, mean_of, total_of
+from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.cost_model import PAGE
+from graphir.runtime.program.rows import ColumnSpace
+from graphir.runtime.program.tier import (
+    ColumnFold,
+    ColumnMean,
+    ColumnStart,
+    ElementMoves,
+    LeafJoin,
+    LoopRun,
+    RowSort,
+)
+
+Array: TypeAlias = NDArray[Any]
+
+
+@record
+class FoldRecord(WordRecord):
+    """The addresses of the results and of the rows of a fold; the record of its kernel follows."""
+
+    fields = "sums rows"
+
+
+@record
+class FoldTable(WordRecord):
+    """The kernel of a fold, by addresses, and the number of its tiles; their lanes follow."""
+
+    fields = "kernel context tiles"
+
+
+@record
+class LaneRange(WordRecord):
+    """The first lane of a tile, and the number of lanes."""
+
+    fields = "first count"
+
+
+_MEAN = """
+define void @mean(ptr %record, ptr %unused, i64 %rows, i64 %end) {{
+entry:
+  %sums = get ptr, %record[0]
+  %count = sitofp i64 %rows to double
+  br label %sum
+sum:
+  %k = phi i64 [ 0, %entry ], [ %k1, %sum ]
+  %at = getelementptr {T}, ptr %sums, i64 %k
+  %x = load {T}, ptr %at, align {size}
+  store {T} {mean}, ptr %at, align {size}
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %end), label %sum, label %exit
+exit:
+  ret void
+}}"""
+"""The division of sums by their number."""
+
+_JOIN = """
+define void @join(ptr %record, ptr %pairs, i64 %length, i64 %end) {{
+entry:
+  %results = get ptr, %record[0]
+  %leaves = get ptr, %record[1]
+  %count = get i64, %pairs[0]
+  %divisor = sitofp i64 %length to double
+  br label %row
+row:
+  %r = phi i64 [ 0, %entry ], [ %r1, %done ]
+  %own = getelementptr {T}, ptr %leaves, i64 $(mul i64 %r, $(add i64 %count, 1))
+  br label %next
+next:
+  %k = phi i64 [ 0, %row ], [ %k1, %pair ]
+  br i1 $(icmp ult i64 %k, %count), label %pair, label %done
+pair:
+  %both = getelementptr [2 x i64], ptr %pairs, i64 %k
+  %left = getelementptr {T}, ptr %own, i64 $(get i64, %both[1])
+  %right = getelementptr {T}, ptr %own, i64 $(get i64, %both[2])
+  %x = load {T}, ptr %left, align {size}
+  %y = load {T}, ptr %right, align {size}
+  store {T} $({join}), ptr %left, align {size}
+  %k1 = add i64 %k, 1
+  br label %next
+done:
+  %whole = load {T}, ptr %own, align {size}
+  store {T} {total}, ptr $(getelementptr {T}, ptr %results, i64 %r), align {size}
+  %r1 = add i64 %r, 1
+  br i1 $(icmp ult i64 %r1, %end), label %row, label %exit
+exit:
+  ret void
+}}"""
+"""The results of rows, by those of their leaves."""
+
+_SORT = """
+define void @sort(ptr %record, ptr %table, i64 %first, i64 %end) {{
+entry:
+  %results = get ptr, %record[0]
+  %source = get ptr, %record[1]
+  %function = get ptr, %table[SortTable.function]
+  %length = get i64, %table[SortTable.length]
+  %places = get i64, %table[SortTable.finds]
+  %finds = icmp ne i64 %places, 0
+  br label %row
+row:
+  %r = phi i64 [ %first, %entry ], [ %r1, %next ]
+  %at = mul i64 %r, %length
+  %x = getelementptr {T}, ptr %source, i64 %at
+  br i1 %finds, label %place, label %value
+place:
+  %k = phi i64 [ 0, %row ], [ %k1, %place ]
+  %to = getelementptr i64, ptr %results, i64 %at
+  put i64 %k, %to[%k]
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %length), label %place, label %find
+find:
+  call i32 %function(ptr %x, ptr %to, i64 %length, ptr null)
+  br label %next
+value:
+  %y = getelementptr {T}, ptr %results, i64 %at
+  %bytes = mul i64 %length, {size}
+  call void @llvm.memcpy.p0.p0.i64(ptr %y, ptr %x, i64 %bytes, i1 false)
+  call i32 %function(ptr %y, i64 %length, ptr null)
+  br label %{after}
+{zeros}
+next:
+  %r1 = add i64 %r, 1
+  br i1 $(icmp ult i64 %r1, %end), label %row, label %exit
+exit:
+  ret void
+}}"""
+"""A sort of rows, or the places that sort them."""
+
+_ZEROS = """
+seek:
+  %low = phi i64 [ 0, %value ], [ %low1, %halve ]
+  %high = phi i64 [ %length, %value ], [ %high1, %halve ]
+  br i1 $(icmp ult i64 %low, %high), label %halve, label %sought
+halve:
+  %middle = lshr i64 $(add i64 %low, %high), 1
+  %between = load {T}, ptr $(getelementptr {T}, ptr %y, i64 %middle), align {size}
+  %is_below = fcmp olt {T} %between, 0.0
+  %low1 = select i1 %is_below, i64 $(add i64 %middle, 1), i64 %low
+  %high1 = select i1 %is_below, i64 %high, i64 %middle
+  br label %seek
+sought:
+  br i1 $(icmp ult i64 %low, %length), label %found, label %next
+found:
+  %least = load {T}, ptr $(getelementptr {T}, ptr %y, i64 %low), align {size}
+  br i1 $(fcmp oeq {T} %least, 0.0), label %zero, label %next
+zero:
+  %j = phi i64 [ 0, %found ], [ %j1, %stored ]
+  %at_zero = phi i64 [ %low, %found ], [ %next_zero, %stored ]
+  %element = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %j), align {size}
+  %is_zero = fcmp oeq {T} %element, 0.0
+  br i1 %is_zero, label %put, label %stored
+put:
+  store {T} %element, ptr $(getelementptr {T}, ptr %y, i64 %at_zero), align {size}
+  br label %stored
+stored:
+  %next_zero = add i64 %at_zero, $(zext i1 %is_zero to i64)
+  %j1 = add i64 %j, 1
+  br i1 $(icmp ult i64 %j1, %length), label %zero, label %next"""
+"""Zeros of a row go back into the order of the operand; a binary search finds the first one."""
+
+_MOVE = """
+define void @move(ptr %record, ptr %table, i64 %first, i64 %end) {{
+entry:
+  %result = get ptr, %record[0]
+  %source = get ptr, %record[1]
+  br i1 $(icmp ult i64 %first, %end), label %element, label %exit
+element:
+  %k = phi i64 [ %first, %entry ], [ %k1, %element ]
+  %pair = getelementptr [2 x i64], ptr %table, i64 %k
+  %from = getelementptr {T}, ptr %source, i64 $(get i64, %pair[1])
+  %to = getelementptr {T}, ptr %result, i64 $(get i64, %pair[0])
+  store {T} $(load {T}, ptr %from, align 1), ptr %to, align 1
+  %k1 = add i64 %k, 1
+  br i1 $(icmp ult i64 %k1, %end), label %element, label %exit
+exit:
+  ret void
+}}"""
+"""Moves of elements between places in two arrays."""
+
+
+@record
+class SortTable(WordRecord):
+    """A sort: the address of NumPy's function, the length of a row, whether it finds places."""
+
+    fields = "function length finds"
+
+
+class LoopStorage(IntEnum):
+    """Where a move of a loop writes or reads: a word of the record, what that points to, a word
+    of the state.
+    """
+
+    RECORD = 0
+    ARRAY = 1
+    STATE = 2
+
+
+@record
+class LoopMove(WordRecord):
+    """A move of bytes, with the numbers of the words of its target and its source."""
+
+    fields = "target_place target source_place source bytes"
+
+
+@record
+class LoopTable(WordRecord):
+    """A loop over scalars, by addresses; the bytes of its state, and the word of its answer.
+
+    The moves follow, first those before the loop.
+    """
+
+    fields = "loop context template bytes status_word"
+
+
+@record
+class JobTable(WordRecord):
+    """A job in a sequence: the driver `share`, its pool and helpers, and the words of the job.
+
+    `scratch_word` is the word of the record with the address of scratch memory, of which the words
+    take the first `words_bytes`. `turn` is 1 if every other run goes backward. The relocations
+    follow.
+    """
+
+    fields = "share pool helpers scratch_word template turn words_bytes"
+
+
+@record
+class RelocationPair(WordRecord):
+    """A word of a job to which a run adds an address; `memory` is a word of the record, or OWN."""
+
+    fields = "word memory"
+
+
+class JobWords(NamedTuple):
+    """The words of a job in a sequence, and the table of its operation."""
+
+    words: NDArray[np.int64]
+    table: NDArray[np.int64]
+
+
+def take_turns(jobs: Sequence[JobWords]) -> None:
+    """Let each run of a job go against the run before, of this job or of another one."""
+    for number, job in enumerate(jobs):
+        job.words[BACKWARD] = number % 2
+        job.table[word(JobTable, "turn")] = len(jobs) % 2
+
+
+class Operation(NamedTuple):
+    """A call of a sequence: a function, its record without addresses, and its other arguments.
+
+    `alive` are the objects whose memory the arguments refer to. An operation that needs `scratch`
+    bytes of memory has their address after those of its operands.
+    """
+
+    function: int
+    record: Sequence[int]
+    arguments: tuple[int, int, int]
+    alive: Sequence[Any]
+    scratch: int = 0
+    job: JobWords | None = None
+
+
+# Two threads that ask for code at once may both compile it, and the cache keeps one.
+
+
+@cache
+def fold_code() -> Any:
+    """Return the code of reductions of outer axes, and of their first values."""
+    text = driver_text("drivers/fold.ll", FoldRecord, FoldTable, LaneRange)
+    return compiled_code(text, "fold", "start")
+
+
+@cache
+def mean_code(dtype: Storage) -> Any:
+    """Return the code of means."""
+    mean = mean_of(Reduction("mean", dtype), "%x", "%count")
+    return compiled_code(_MEAN.format(T=lane(dtype), size=dtype.itemsize, mean=mean), "mean")
+
+
+@cache
+def join_code(name: str, dtype: Storage) -> Any:
+    """Return the code of the joins of a reduction."""
+    reduction = Reduction(name, stored_type(dtype))
+    names = {"T": reduction.kind, "size": dtype.itemsize, "join": reduction.join("%x", "%y")}
+    total = total_of(reduction, "%whole", "%divisor", 1)
+    return compiled_code(_JOIN.format(**names, total=total), "join")
+
+
+@cache
+def _sort_code(dtype: Storage, repairs: bool) -> Any:
+    """Return the code of sorts of rows, which `repairs` the order of zeros of both signs."""
+    size = dtype.itemsize
+    names = {"T": lane(dtype), "size": size}
+    zeros = _ZEROS.format(**names) if repairs else ""
+    text = _SORT.format(**names, zeros=zeros, after="seek" if repairs else "next")
+    return compiled_code(with_numbers(text, SortTable), "sort")
+
+
+@cache
+def move_code(size: int) -> Any:
+    """Return the code of moves of elements of some bytes."""
+    return compiled_code(_MOVE.format(T=f"i{8 * size}"), "move")
+
+
+@cache
+def loop_code() -> Any:
+    """Return the code that runs a loop over scalars."""
+    text = driver_text("drivers/loop.ll", LoopTable, LoopMove, LoopStorage)
+    return compiled_code(text, "run")
+
+
+@cache
+def can_fold(name: str, dtype: DType, lanes: int) -> bool:
+    """Whether the code of a fold into some lanes is compiled, now."""
+    reduction = column_reductions(True, name, dtype)
+    tile, _ = reduction.tiles(ColumnSpace(1, 1, lanes), 1)
+    return reduction.compile(tile) is not None and bool(fold_code())
+
+
+@cache
+def sorts_as_numpy(dtype: Storage) -> bool:
+    """Whether sorts of a dtype have the bits of np.sort and np.argsort, and compile the code."""
+    random = np.random.default_rng(0)
+    for shape in ((1, 1), (3, 2), (5, 17), (2, 100), (1, 700)):
+        x = np.ceil(random.normal(size=shape) * 9).astype(dtype)  # with zeros of both signs
+        for finds, stable in product((False, True), repeat=2):
+            kind = "stable" if stable else None
+            expected = (np.argsort if finds else np.sort)(x, axis=-1, kind=kind)
+            operation = sort_operation(RowSort(dtype, *shape, finds, stable))
+            if operation is None:
+                return False
+            result = np.empty(shape, expected.dtype)
+            record = (c_void_p * 2)(result.ctypes.data, x.ctypes.data)
+            kernel = engine().FUNCTION(operation.function)
+            kernel(record, *operation.arguments)
+            if result.tobytes() != expected.tobytes():
+                return False
+    return True
+
+
+def fold_operation(fold: ColumnFold) -> Operation:
+    """Return a reduction of outer axes as an operation; its kernel is compiled."""
+    space = fold.space
+    reduction = column_reductions(True, fold.name, fold.dtype)
+    tile, ranges = reduction.tiles(ColumnSpace(1, 1, space.lanes), 1)
+    kernel, code = reduction.compile(tile), fold_code()
+    head = FoldTable(kernel.address, addressof(kernel.context), len(ranges))
+    lanes = [LaneRange(first, end - first) for first, end in ranges]
+    table = words_of_records([head, *lanes])
+    record = [0] * (word_count(FoldRecord) + 2) + reduction.words(space, 0, space.lanes)
+    arguments = table.ctypes.data, 0, space.lead * space.rows
+    return Operation(code.address, record, arguments, (code, kernel, table))
+
+
+def start_operation(start: ColumnStart) -> Operation:
+    """Return the first values of results as an operation."""
+    values = np.full(start.size, start.neutral, start.dtype)
+    code = fold_code()
+    arguments = values.ctypes.data, 0, values.nbytes
+    return Operation(code.addresses["start"], (0,), arguments, (code, values))
+
+
+def mean_operation(mean: ColumnMean) -> Operation:
+    """Return the division of sums by their number as an operation."""
+    code = mean_code(mean.dtype)
+    return Operation(code.address, (0,), (0, mean.rows, mean.size), (code,))
+
+
+def join_operation(join: LeafJoin) -> Operation:
+    """Return the joins of the leaves of rows as an operation."""
+    table = np.array([len(join.pairs), *np.ravel(join.pairs)], np.int64)
+    code = join_code(join.name, join.dtype)
+    arguments = table.ctypes.data, join.length, join.rows
+    return Operation(code.address, (0, 0), arguments, (code, table))
+
+
+def sort_operation(sort: RowSort) -> Operation | None:
+    """Return a sort of rows as an operation; None if this NumPy has no such function."""
+    function = sort_of(sort.dtype, sort.finds, sort.finds and sort.stable)
+    if not function:
+        return None
+    table = SortTable(function, sort.length, sort.finds)
+    repairs = sort.stable and not sort.finds and sort.dtype.kind == "f"
+    code = _sort_code(sort.dtype, repairs)
+    return Operation(code.address, (0, 0), (addressof(table), 0, sort.rows), (code, table))
+
+
+def move_operation(moves: ElementMoves) -> Operation:
+    """Return moves of elements as an operation."""
+    table = np.ascontiguousarray(moves.places, np.int64)
+    code = move_code(moves.size)
+    return Operation(code.address, (0, 0), (table.ctypes.data, 0, len(table)), (code, table))
+
+
+@cache
+def job_code() -> Any:
+    """Return the code that runs a job."""
+    texts = {"LAST_IN_PAGE": f"{PAGE - 1}"}
+    names = JobTable, JobHead, RelocationPair
+    return compiled_code(driver_text("drivers/job.ll", *names, texts=texts), "job")
+
+
+def job_operation(job: Job) -> Operation:
+    """Return a job of threads as an operation.
+
+    The record ends with scratch memory for the words of the job, and after them for its own. It has
+    at least PAGE bytes more than the operation needs.
+    """
+    last = max([0, *(job.numbers + 1)])
+    numbers = np.where(job.numbers == SCRATCH, last, job.numbers)
+    words, shared = job.words.copy(), job.shared
+    size = -(-words.nbytes // PAGE) * PAGE
+    address = words.ctypes.data
+    head = JobTable(shared.function, shared.pool, shared.helpers, last, address, 0, size)
+    pairs = np.stack([job.positions, numbers], axis=1)
+    table, code = words_of_records([head, pairs]), job_code()
+    arguments, record = (table.ctypes.data, words.nbytes, len(numbers)), [0] * (last + 1)
+    own = JobWords(words, table)
+    return Operation(code.address, record, arguments, (code, job), size + job.scratch, own)
+
+
+def loop_operation(run: LoopRun) -> Operation:
+    """Return a loop over scalars as an operation.
+
+    The last word of its record is 1 if the loop refuses its operands.
+    """
+    count = len(run.results)
+    template: list[int] = []
+    before: list[LoopMove] = []
+    after: list[LoopMove] = []
+    for k, (dtype, shape) in enumerate(run.operands):
+        place, source = len(template), count + k
+        template += [0, *shape]
+        if not shape:
+            before.append(
+                LoopMove(LoopStorage.STATE, place, LoopStorage.ARRAY, source, dtype.itemsize)
+            )
+            if k < run.carries:
+                after.append(
+                    LoopMove(LoopStorage.ARRAY, k, LoopStorage.STATE, place, dtype.itemsize)
+                )
+            continue
+        if k < run.carries:
+            size = math.prod(shape) * dtype.itemsize
+            before.append(LoopMove(LoopStorage.ARRAY, k, LoopStorage.ARRAY, source, size))
+            source = k
+        before.append(LoopMove(LoopStorage.STATE, place, LoopStorage.RECORD, source, 8))
+    for k in range(run.carries, count):
+        before.append(LoopMove(LoopStorage.STATE, len(template), LoopStorage.RECORD, k, 8))
+        template.append(0)
+    state = np.array([*template, run.length], np.int64)
+    status = count + len(run.operands)
+    loop: Any = run.loop
+    address, context = loop.code.address, addressof(loop.context)
+    head = LoopTable(address, context, state.ctypes.data, state.nbytes, status)
+    table = words_of_records([head, *before, *after])
+    code = loop_code()
+    arguments = table.ctypes.data, len(before), len(before) + len(after)
+    return Operation(code.address, [0] * (status + 1), arguments, (code, loop, state, table))

@@ -1,0 +1,184 @@
+"""Calls of a kernel: with copies of operands, and on ranges of elements that threads take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import c_int64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.runtime.native.drivers.jobs import Job, job_of_calls, share
+from graphir.runtime.native.instruction_selection import is_reduced
+from graphir.runtime.program.blocks import Operand, Range, laid_out
+from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.memory import Lane, lookup
+from graphir.runtime.program.steps import RegionStep
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.kernels import Kernels
+    from graphir.runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
+
+    AnyStep: TypeAlias = RegionStep | ScalarStep
+
+
+Array = NDArray[Any]
+
+
+@dataclass
+class CopyingEntry:
+    """An entry whose kernel reads copies of some operands, in which several rows are one.
+
+    `changes` have, for each such operand, its number, its shape, the shape to which its copy is
+    broadcast, and its dtype. `constants` are the copies of constants, which the kernel reads.
+    """
+
+    entry: Callable[..., Any]
+    changes: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]]
+    constants: Sequence[Array]
+
+    def __call__(self, *operands: Any) -> Any:
+        """Return the results of the entry; None for operands of other types."""
+        arrays = [*operands]
+        for i, own, shape, dtype in self.changes:
+            array = operands[i] if i < len(operands) else None
+            if type(array) is not np.ndarray or array.shape != own or array.dtype is not dtype:
+                return None
+            arrays[i] = np.empty(shape, dtype)
+            arrays[i][...] = array
+        return self.entry(*arrays)
+
+
+@dataclass
+class KernelCall:
+    """One call of a region: the kernel, its record, and the inputs in the form that it reads.
+
+    `threads` is the number of threads of machine code that take all ranges; 0 if Python hands the
+    ranges out.
+    """
+
+    kernels: Kernels
+    kernel: Any
+    record: Sequence[int]
+    step: RegionStep
+    arrays: Sequence[Array]
+    threads: int = 0
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether one call of `work` computes all ranges, on threads of machine code."""
+        return self.threads > 0
+
+    def cut(self, run: PlanRun, threads: int) -> Partition:
+        """Return the ranges of elements, and the summation trees of long rows.
+
+        If the caller wants progress, or NumPy computes some rows, the ranges are the step's blocks.
+        Else machine code hands them out, if there are several threads.
+        """
+        step = self.step
+        if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
+            return step.ranges, step.trees
+        self.threads = threads if threads > 1 else 0
+        return self.kernels.cut(step, threads)
+
+    def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
+        """Return the function by which a thread runs the kernel on its ranges."""
+        (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
+        count = len(ranges) if trees else step.size // step.length
+        sums = {reduction: np.empty(count, code.sum_dtype(*reduction)) for reduction in code.sums}
+        lies = dict(zip(code.inputs, self.arrays, strict=True))
+        lies |= zip([code.bases[register] for register in code.outs.values()], outs, strict=True)
+        reads: list[tuple[Taker, int, Operand | None]] = []
+        for taker, (symbol, register) in zip(takers, code.rows, strict=True):
+            if is_reduced(symbol):
+                taker.expect(sums[register, symbol.op.name])
+                continue
+            array, dtype = lies.get(code.bases[register]), code.dtypes[register]
+            operand_laid = (
+                None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
+            )
+            reads.append((taker, register, operand_laid))
+        addresses = [_address(array) for array in (*self.arrays, *outs)]
+        sum_addresses = [(_address(array), array.itemsize) for array in sums.values()]
+        if self.has_threads:
+            return self._share(addresses, sum_addresses, partition)
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            record = (c_int64 * len(self.record))(*self.record)
+            buffers: dict[int, Array] = {}
+            for i in numbers:
+                a, b = ranges[i]
+                if any(buffer.size < b - a for buffer in buffers.values()) or not buffers:
+                    buffers = {
+                        register: np.empty(b - a, code.dtypes[register])
+                        for register in code.buffered
+                    }
+                leaf = i - a // step.length if trees else 0
+                bases = addresses + [
+                    _address(buffer) - a * buffer.itemsize for buffer in buffers.values()
+                ]
+                bases += [base + leaf * size for base, size in sum_addresses]
+                record[: len(bases)] = bases
+                kernel.function(record, kernel.context, a, b)
+                for taker, register, operand in reads:
+                    taker.take(
+                        i, a, b, operand.block(a, b) if operand else buffers[register][: b - a]
+                    )
+
+        return work
+
+    def _share(
+        self,
+        addresses: Sequence[int],
+        sums: Sequence[tuple[int, int]],
+        partition: Partition,
+    ) -> Work:
+        """Return the function by which threads of machine code run the kernel on all ranges.
+
+        `sums` are the addresses of the reductions, and the bytes of an element of each.
+        """
+        (ranges, trees), step, kernel = partition, self.step, self.kernel
+        places = [*addresses, *[base for base, _ in sums]]
+        rest = tuple(self.record[len(places) :])
+        if not trees and (shared := self.kernels.shared(step)):
+            record = np.array([*places, *rest], np.int64)
+            return lambda lane, numbers: share(kernel, record, step.size, shared)
+        key = kernel, step.shape, len(ranges), self.threads, rest
+
+        def bind() -> Job:
+            if trees:
+                sizes = [size for _, size in sums]
+                record, count = self.record, len(addresses)
+                return job_of_leaves(kernel, record, count, sizes, step, ranges, self.threads)
+            records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
+            return job_of_calls(kernel, records, len(places), ranges, self.threads)
+
+        job = lookup(self.kernels.jobs, key, bind, COST.KEPT_PLANS)
+        assert job
+        return lambda lane, numbers: job.run(places)
+
+
+def job_of_leaves(
+    kernel: Any,
+    record: Sequence[int],
+    count: int,
+    sizes: Sequence[int],
+    step: RegionStep,
+    ranges: Sequence[Range],
+    threads: int,
+) -> Job:
+    """Return the reductions of parts of rows, each of which has an element of the results.
+
+    The memories are `count` operands, and then the results, of elements of `sizes` bytes.
+    """
+    places = count + len(sizes)
+    records = np.tile(np.array([*[0] * places, *record[places:]], np.int64), (len(ranges), 1))
+    leaves = np.arange(len(ranges)) - [a // step.length for a, _ in ranges]
+    records[:, count:places] = leaves[:, None] * np.array(sizes)
+    return job_of_calls(kernel, records, places, ranges, threads)
+
+
+def _address(array: Array) -> int:
+    return array.ctypes.data

@@ -1,0 +1,518 @@
+"""Reductions of rows in LLVM assembly: the code that joins elements, lanes, and parts of a row.
+
+Sums have NumPy's pairwise order: NumPy halves a row down to 128 elements, which it adds in eight
+lanes (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). The other reductions have the same
+result in any order: maxima and minima are those of IEEE 754-2019, 9.6, with 0.0 above -0.0, and
+`argmax` and `argmin` give the first NaN, or the first place of the greatest or least value, where
+the zeros are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, starmap
+from typing import NamedTuple
+
+import numpy as np
+
+from graphir.runtime.native.assembly import lane
+from graphir.runtime.program.codegen.tracing import Storage
+
+_EIGHTS = """\
+  %two = icmp ugt i64 %n, 128
+  %both = select i1 %two, i64 %lower, i64 0
+  %first = getelementptr {T}, ptr %x, i64 %begin
+  %second = getelementptr {T}, ptr %first, i64 %both
+  %others = sub i64 %n, %both
+  %end = and i64 %others, -8
+  br i1 %two, label %pair, label %rest
+pair:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %pair ]
+  %r = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %pair ]
+  %s = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %s1, %pair ]
+  %r_next = load <8 x {T}>, ptr $(getelementptr {T}, ptr %first, i64 %i), align 1
+  %s_next = load <8 x {T}>, ptr $(getelementptr {T}, ptr %second, i64 %i), align 1
+  %r1 = {add} <8 x {T}> %r, %r_next
+  %s1 = {add} <8 x {T}> %s, %s_next
+  %i1 = add i64 %i, 8
+  br i1 $(icmp ult i64 %i1, %both), label %pair, label %rest
+rest:
+  %j = phi i64 [ 0, %leaf ], [ %both, %pair ], [ %j1, %eight ]
+  %a = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %pair ], [ %a, %eight ]
+  %b = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %s1, %pair ], [ %b1, %eight ]
+  br i1 $(icmp ult i64 %j, %end), label %eight, label %joined
+eight:
+  %next = load <8 x {T}>, ptr $(getelementptr {T}, ptr %second, i64 %j), align 1
+  %b1 = {add} <8 x {T}> %b, %next
+  %j1 = add i64 %j, 8
+  br label %rest
+joined:
+{pairs}
+  %left = extractelement <2 x {T}> %v2, i64 0
+  %v1 = extractelement <2 x {T}> %v2, i64 1
+  br label %one
+one:
+  %k = phi i64 [ %end, %joined ], [ %k1, %more ]
+  %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
+  br i1 $(icmp ult i64 %k, %others), label %more, label %exit
+more:
+  %t1 = {add} {T} %t, $(load {T}, ptr $(getelementptr {T}, ptr %second, i64 %k), align 1)
+  %k1 = add i64 %k, 1
+  br label %one
+exit:
+  put {T} $({add} {T} %left, %t), %sums[0]"""
+"""The leaf of a sum: one of NumPy's leaves, or two side by side. A leaf is added in eight lanes;
+then the lanes are added in pairs, and then the remaining elements one by one."""
+
+_LANES = """\
+  %whole = and i64 %n, -64
+  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
+vector:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
+{before}
+  %r_next = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
+{joins}
+  %i1 = add i64 %i, 64
+  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
+joined:
+{after}
+  %v1 = {result}
+  br label %one
+one:
+  %k = phi i64 [ %whole, %joined ], [ %k1, %more ]
+  %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
+  br i1 $(icmp ult i64 %k, %n), label %more, label %exit
+more:
+  %t_next = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
+  %t1 = {join}
+  %k1 = add i64 %k, 1
+  br label %one
+exit:
+  put {T} %t, %sums[0]"""
+"""The leaf of a reduction whose result is the same in any order."""
+
+_PLACES = """\
+  call void @{extreme}(ptr %x, i64 0, i64 %n, ptr %sums)
+  %value = get {T}, %sums[0]
+  %one = insertelement <64 x {T}> poison, {T} %value, i64 0
+  %values = shufflevector <64 x {T}> %one, <64 x {T}> poison, <64 x i32> zeroinitializer
+  %whole = and i64 %n, -64
+  br label %many
+many:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %several ]
+  br i1 $(icmp ult i64 %i, %whole), label %several, label %single
+several:
+  %y = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
+  %equal = {equal} <64 x {T}> %y, %values
+{nans}
+  %bits = bitcast <64 x i1> %found to i64
+  %i1 = add i64 %i, 64
+  br i1 $(icmp eq i64 %bits, 0), label %many, label %here
+here:
+  %lane = call i64 @llvm.cttz(i64 %bits, i1 true)
+  %at = add i64 %i, %lane
+  br label %exit
+single:
+  %k = phi i64 [ %whole, %many ], [ %k1, %next ]
+  %z = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
+  %k1 = add i64 %k, 1
+  %is_equal = {equal} {T} %z, %value
+{nan}
+  br i1 %is_found, label %exit, label %next
+next:
+  br label %single
+exit:
+  %place = phi i64 [ %at, %here ], [ %k, %single ]
+  put i64 $(add i64 %place, %begin), %sums[1]"""
+"""The leaf of argmax and argmin: the first element that equals the maximum, or the first NaN."""
+
+
+PLACES = {"argmax": "max", "argmin": "min"}
+"""The reductions to places, and those that find the elements there."""
+
+
+def offsets(reductions: Sequence[Reduction]) -> list[int]:
+    """Return the first word of each reduction in the results, and the number of words."""
+    return [0, *accumulate(reduction.words for reduction in reductions)]
+
+
+class Reduction(NamedTuple):
+    """A reduction and the dtype of its elements in memory.
+
+    The reductions are `sum mean prod max min any all argmax argmin`. `mean` is the sum of a whole
+    row, divided by its number of elements. `argmax` and `argmin` give the first place in a row.
+    """
+
+    name: str
+    dtype: Storage
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the result depends on the order of additions."""
+        return self.name in ("sum", "mean")
+
+    @property
+    def is_place(self) -> bool:
+        """Whether the result is the place of an element, which is next to the element in memory."""
+        return self.name in PLACES
+
+    @property
+    def words(self) -> int:
+        """The words of a result that is not finished: the element, and the place."""
+        return 1 + self.is_place
+
+    @property
+    def extreme(self) -> Reduction:
+        """The reduction that finds the element of which `argmax` or `argmin` gives the place."""
+        return Reduction(PLACES[self.name], self.dtype)
+
+    @property
+    def kind(self) -> str:
+        """The LLVM type of an element."""
+        return lane(self.dtype)
+
+    @property
+    def function(self) -> str:
+        """The name of the function that reduces contiguous elements."""
+        return f"sum_{self.kind}" if self.is_sum else f"{self.name}_{self.dtype.char}"
+
+    @property
+    def across(self) -> str:
+        """The name of LLVM's reduction, where the order does not matter."""
+        if self.name in ("any", "all"):
+            return "umax" if self.name == "any" else "umin"
+        prefix = {"f": "f", "i": "s", "u": "u"}[self.dtype.kind]
+        return f"{prefix}{PLACES.get(self.name, self.name)}{'imum' if prefix == 'f' else ''}"
+
+    @property
+    def zero(self) -> str:
+        """The neutral element."""
+        if self.is_sum:
+            return _adding(self.kind)[1]
+        least = self.across.endswith(("max", "maximum"))
+        if self.dtype.kind == "f":
+            infinity = np.array(-np.inf if least else np.inf, np.float64)
+            return f"0x{int(infinity.view(np.uint64)):016X}"
+        limits = np.iinfo(self.dtype)
+        return str(limits.min if least else limits.max)
+
+    def kinds(self, lanes: int) -> str:
+        """Return the LLVM type of an element, or of a vector of several elements."""
+        return self.kind if lanes == 1 else f"<{lanes} x {self.kind}>"
+
+    def join(self, x: str, y: str, lanes: int = 1) -> str:
+        """Return the instruction that combines two results, or two vectors of results."""
+        kind = self.kinds(lanes)
+        if self.is_sum:
+            return f"{_adding(self.kind)[0]} {kind} {x}, {y}"
+        if self.name == "prod":
+            return f"{'f' if self.dtype.kind == 'f' else ''}mul {kind} {x}, {y}"
+        return f"call {kind} @llvm.{self._intrinsic}({kind} {x}, {kind} {y})"
+
+    @property
+    def _is_extreme(self) -> bool:
+        """Whether this is a maximum or a minimum of floats."""
+        return self.dtype.kind == "f" and self.name in ("max", "min")
+
+    @property
+    def parts(self) -> Sequence[Reduction]:
+        """The reductions that a loop has in registers, and of which `of_parts` makes the result.
+
+        Those of a maximum or minimum of floats are of their bits as integers, since the code of
+        llvm.maximum takes several times as long: the greatest signed, the greatest unsigned and the
+        least unsigned number.
+        """
+        if not self._is_extreme:
+            return (self,)
+        signed, unsigned = (np.dtype(f"{kind}{self.dtype.itemsize}") for kind in "iu")
+        return tuple(starmap(Reduction, [("max", signed), ("max", unsigned), ("min", unsigned)]))
+
+    def bits(self, y: str, lanes: int = 1) -> str:
+        """Return an element, or a vector of elements, as `parts` reduce it."""
+        kinds = self.kinds(lanes), self.parts[0].kinds(lanes)
+        return f"$(bitcast {kinds[0]} {y} to {kinds[1]})" if self._is_extreme else y
+
+    def of_parts(self, parts: Sequence[str], lanes: int = 1) -> str:
+        """Return the instruction for the result, of the results of `parts`.
+
+        A maximum is the greatest signed number if that has no sign, else the least unsigned one. A
+        minimum is the greatest unsigned number if that has the sign, else the least unsigned one.
+        NaN are greater than an infinity of the same sign.
+        """
+        kind = self.kinds(lanes)
+        if not self._is_extreme:
+            return f"freeze {kind} {parts[0]}"
+        integer, is_max = self.parts[0].kinds(lanes), self.name == "max"
+        signed, unsigned, least = parts
+
+        def number(value: float) -> str:
+            word = int(np.array(value, self.dtype).view(self.parts[0].dtype))
+            return f"{word}" if lanes == 1 else f"splat ({self.parts[0].kind} {word})"
+
+        def select(condition: str, x: str, y: str) -> str:
+            truth = "i1" if lanes == 1 else f"<{lanes} x i1>"
+            return f"$(select {truth} {condition}, {integer} {x}, {integer} {y})"
+
+        end = number(-np.inf if is_max else np.inf)  # of no elements
+        least = select(f"$(icmp ult {integer} {least}, {end})", least, end)
+        greatest, has = (signed, "sge") if is_max else (unsigned, "slt")
+        best = select(f"$(icmp {has} {integer} {greatest}, {number(0)})", greatest, least)
+        for order, part, infinity in (("sgt", signed, np.inf), ("ugt", unsigned, -np.inf)):
+            is_nan = f"$(icmp {order} {integer} {part}, {number(infinity)})"
+            best = select(is_nan, number(np.nan), best)
+        return f"bitcast {integer} {best} to {kind}"
+
+    @property
+    def _intrinsic(self) -> str:
+        return self.across.removeprefix("f") if self.dtype.kind == "f" else self.across
+
+    def leaf(self) -> str:
+        """Return the code of `function` for at most a block of elements."""
+        if self.is_sum:
+            add, zero = _adding(self.kind)
+            pairs = "\n".join(_pairs(self.kind, add))
+            return _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
+        if self.is_place:
+            return self._leaf_of_places()
+        before, joins, after = list[str](), list[str](), list[str]()
+        for k, part in enumerate(self.parts):
+            kinds = part.kinds(64)
+            sources = f"[ splat ({part.kind} {part.zero}), %leaf ], [ %s{k}, %vector ]"
+            before.append(f"  %r{k} = phi {kinds} {sources}")
+            joins.append(f"  %s{k} = {part.join(f'%r{k}', self.bits('%r_next', 64), 64)}")
+            after.append(f"  %l{k} = phi {kinds} {sources}")
+        for k, part in enumerate(self.parts):
+            across = f"call {part.kind} @llvm.vector.reduce.{part.across}({part.kinds(64)} %l{k})"
+            after.append(f"  %p{k} = {across}")
+        return _LANES.format(
+            T=self.kind,
+            before="\n".join(before),
+            joins="\n".join(joins),
+            after="\n".join(after),
+            result=self.of_parts([f"%p{k}" for k, _ in enumerate(self.parts)]),
+            join=self.join("%t", "%t_next"),
+        )
+
+    def _leaf_of_places(self) -> str:
+        equals = ("%found", "<64 x i1>", self.kinds(64), "%y", "%equal")
+        equal = ("%is_found", "i1", self.kind, "%z", "%is_equal")
+        nans, nan = (
+            f"  {name} = select i1 $(fcmp uno {self.kind} %value, %value), "
+            f"{mask} $(fcmp uno {vector} {y}, {y}), {mask} {same}"
+            if self.dtype.kind == "f"
+            else f"  {name} = freeze {mask} {same}"
+            for name, mask, vector, y, same in (equals, equal)
+        )
+        names = {"T": self.kind, "equal": "fcmp oeq" if self.dtype.kind == "f" else "icmp eq"}
+        return _PLACES.format(**names, extreme=self.extreme.function, nans=nans, nan=nan)
+
+    def joins(self, at: int, side: int) -> Iterator[str]:
+        """Yield the code that combines the results of two halves of a row, or of rows side by side.
+
+        The results are at word `at` of %sums, which has those of the left half, and of %right.
+        """
+        if self.is_place:
+            yield from self._join_of_places(at, side)
+            return
+        kind = self.kinds(side)
+        x, y = (f"$(get {kind}, {of_half}[{at}])" for of_half in ("%sums", "%right"))
+        yield f"  put {kind} $({self.join(x, y, side)}), %sums[{at}]"
+
+    def _join_of_places(self, at: int, side: int) -> Iterator[str]:
+        x, y = (f"%x{at}p", f"%y{at}p")
+        of = self if side == 1 else self.keys
+        kinds = of.kinds(side), "i64" if side == 1 else f"<{side} x i64>"
+        words = at, at + side
+        for half, name in (("%sums", x), ("%right", y)):
+            for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
+                yield f"  {name}{p} = get {kind}, {half}[{word}]"
+        yield from of._first_of(f"%z{at}p", x, y, kinds)
+        for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
+            yield f"  put {kind} %z{at}p{p}, %sums[{word}]"
+
+    def _is_better(self, x: str, y: str, kind: str) -> str:
+        """Return the condition on which `argmax` or `argmin` prefers `y`.
+
+        It does if `y` is greater or less than `x`, or if `y` alone is NaN.
+        """
+        is_max = self.name == "argmax"
+        if self.dtype.kind != "f":
+            order = ("u" if self.dtype.kind == "u" else "s") + ("gt" if is_max else "lt")
+            return f"icmp {order} {kind} {y}, {x}"
+        truth = kind.replace(self.kind, "i1")
+        better = f"$(fcmp {'ugt' if is_max else 'ult'} {kind} {y}, {x})"
+        return f"and {truth} {better}, $(fcmp ord {kind} {x}, {x})"
+
+    def _first_of(
+        self, to: str, x: str, y: str, kinds: Sequence[str], is_later: bool = True
+    ) -> Iterator[str]:
+        """Yield the code that leaves the better of two elements, and its place, in registers `to`.
+
+        Of equal elements it leaves the one with the lower place: `x` if every `y` is later.
+        """
+        value, place = kinds
+        truth = value.replace(self.kind, "i1")
+        yield f"  {to}b = {self._is_better(f'{x}0', f'{y}0', value)}"
+        if not is_later:
+            equal = f"$(xor {truth} $({self._is_better(f'{y}0', f'{x}0', value)}), {{}})"
+            equal = equal.format("true" if truth == "i1" else "splat (i1 true)")
+            first = f"$(icmp ult {place} {y}1, {x}1)"
+            yield f"  {to}c = or {truth} {to}b, $(and {truth} {equal}, {first})"
+        for p, kind in enumerate(kinds):
+            condition = f"{truth} {to}{'b' if is_later else 'c'}"
+            yield f"  {to}{p} = select {condition}, {kind} {y}{p}, {kind} {x}{p}"
+
+    # -- rows side by side, whose values and places are in registers
+
+    @property
+    def keys(self) -> Reduction:
+        """The reduction to places of integers whose order is that of the elements: see `_key`."""
+        return Reduction(self.name, np.dtype(f"i{self.dtype.itemsize}")) if self._is_float else self
+
+    @property
+    def _is_float(self) -> bool:
+        return self.dtype.kind == "f"
+
+    def _key(self, to: str, y: str, lanes: int) -> Iterator[str]:
+        """Yield the code for the keys of elements, integers of the same order.
+
+        A key is the bits of a float; all but the sign are inverted if that is set. Both zeros have
+        one key, and NaN the key that is preferred to all others. The loop then has one comparison
+        for each element; of floats it would have a second one, because of NaN.
+        """
+        kind, of = self.kinds(lanes), self.keys
+        if not self._is_float:
+            yield f"{to} = freeze {kind} {y}"
+            return
+        keys, sign, first = of.kinds(lanes), 8 * of.dtype.itemsize - 1, np.iinfo(of.dtype)
+        positive = f"$(fadd {kind} {y}, splat ({self.kind} 0.0))"
+        yield f"{to}b = bitcast {kind} {positive} to {keys}"
+        yield f"{to}s = ashr {keys} {to}b, splat ({of.kind} {sign})"
+        yield f"{to}r = and {keys} {to}s, splat ({of.kind} {first.max})"
+        least = first.max if self.name == "argmax" else first.min
+        nan = f"<{lanes} x i1> $(fcmp uno {kind} {y}, {y}), {keys} splat ({of.kind} {least})"
+        yield f"{to} = select {nan}, {keys} $(xor {keys} {to}b, {to}r)"
+
+    def registers(self, lanes: int) -> Sequence[tuple[str, str]]:
+        """Return the LLVM types of the registers that a loop reduces, and what they start from.
+
+        They are those of `parts`. Of places they are the key of the best element of a lane, and the
+        number of the first element of its vector.
+        """
+        if self.is_place:
+            keys = self.keys
+            start = f"splat ({keys.kind} {keys.zero})"
+            return (keys.kinds(lanes), start), (f"<{lanes} x {self._place}>", "zeroinitializer")
+        return [(part.kinds(lanes), f"splat ({part.kind} {part.zero})") for part in self.parts]
+
+    @property
+    def _place(self) -> str:
+        """The LLVM type of a place in registers, as wide as an element."""
+        return f"i{max(32, 8 * self.dtype.itemsize)}"
+
+    def step(self, to: str, state: str, y: str, at: str, lanes: int) -> Iterator[str]:
+        """Yield the code for registers `to`, of registers `state` and a vector of elements.
+
+        `at` is the number of the first element in the row. The names of registers end with numbers.
+        """
+        if not self.is_place:
+            bits = self.bits(y, lanes)
+            for p, part in enumerate(self.parts):
+                yield f"{to}{p} = {part.join(f'{state}{p}', bits, lanes)}"
+            return
+        kinds = [kind for kind, _ in self.registers(lanes)]
+        place = f"trunc i64 {at} to {self._place}" if self._place != "i64" else f"add i64 {at}, 0"
+        start = f"$(insertelement {kinds[1]} poison, {self._place} $({place}), i64 0)"
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        yield from self._key(f"{to}y0", y, lanes)
+        yield f"{to}y1 = shufflevector {kinds[1]} {start}, {kinds[1]} poison, {zeros}"
+        yield from self.keys._first_of(to, state, f"{to}y", kinds)
+
+    def across_lanes(self, to: str, state: str, lanes: int, side: int) -> Iterator[str]:
+        """Yield the code that reduces registers of `lanes` lanes to the results of `side` rows."""
+        if not self.is_place:
+            names = [f"{state}{p}" for p, _ in enumerate(self.parts)]
+            yield f"{to}l{lanes} = {self.of_parts(names, lanes)}"
+            while lanes > side:
+                lanes //= 2
+                even, odd = _neighbours(self.kinds(2 * lanes), f"{to}l{2 * lanes}", lanes)
+                yield f"{to}l{lanes} = {self.join(even, odd, lanes)}"
+            yield f"{to}0 = freeze {self.kinds(side)} {to}l{side}"
+            return
+        (value, _), (place, _) = self.registers(lanes)
+        numbers = ", ".join(f"{self._place} {lane % (lanes // side)}" for lane in range(lanes))
+        yield f"{to}l{lanes}p0 = freeze {value} {state}0"
+        yield f"{to}l{lanes}p1 = add {place} {state}1, <{numbers}>"
+        while lanes > side:
+            lanes //= 2
+            kinds = [kind for kind, _ in self.registers(lanes)]
+            for p, (kind, _) in enumerate(self.registers(2 * lanes)):
+                halves = _neighbours(kind, f"{to}l{2 * lanes}p{p}", lanes)
+                for name, half in zip("xy", halves, strict=True):
+                    yield f"{to}{name}{lanes}p{p} = freeze {kinds[p]} {half}"
+            x, y = f"{to}x{lanes}p", f"{to}y{lanes}p"
+            yield from self.keys._first_of(f"{to}l{lanes}p", x, y, kinds, is_later=False)
+        for p, (kind, _) in enumerate(self.registers(side)):
+            yield f"{to}{p} = freeze {kind} {to}l{side}p{p}"
+
+    def results(self, side: int) -> Sequence[str]:
+        """Return the LLVM types of the registers that `across_lanes` leaves."""
+        kinds = [kind for kind, _ in self.registers(side)]
+        return kinds if self.is_place else [self.kinds(side)]
+
+    def puts(self, at: int, state: str, side: int) -> Iterator[str]:
+        """Yield the code that stores the results of rows side by side, from word `at` of %sums."""
+        yield f"put {self.results(side)[0]} {state}0, %sums[{side * at}]"
+        if self.is_place:
+            wide, narrow = f"<{side} x i64>", f"<{side} x {self._place}>"
+            widen = f"zext {narrow} {state}1 to {wide}" if wide != narrow else ""
+            place = f"$({widen})" if widen else f"{state}1"
+            start = f"$(insertelement {wide} poison, i64 %begin, i64 0)"
+            begin = (
+                f"$(shufflevector {wide} {start}, {wide} poison, <{side} x i32> zeroinitializer)"
+            )
+            yield f"put {wide} $(add {wide} {place}, {begin}), %sums[{side * (at + 1)}]"
+
+
+def _neighbours(kind: str, vector: str, n: int) -> Iterator[str]:
+    """Yield the `n` lanes of a vector with even numbers, and then those with odd numbers."""
+    for first in (0, 1):
+        mask = ", ".join(f"i32 {number}" for number in range(first, 2 * n, 2))
+        yield f"$(shufflevector {kind} {vector}, {kind} poison, <{n} x i32> <{mask}>)"
+
+
+def _pairs(kind: str, add: str) -> Iterator[str]:
+    """Yield the instructions that add neighbouring lanes of %a and %b until each has one lane."""
+    x, y = "%a", "%b"
+    for n in (8, 4, 2):
+        both = f"<{min(8, 2 * n)} x {kind}>"
+        masks = [", ".join(f"i32 {k}" for k in range(first, 2 * n, 2)) for first in (0, 1)]
+        lanes = [f"$(shufflevector {both} {x}, {both} {y}, <{n} x i32> <{mask}>)" for mask in masks]
+        yield f"  %v{n} = {add} <{n} x {kind}> {', '.join(lanes)}"
+        x, y = f"%v{n}", "poison"
+
+
+def total_of(reduction: Reduction, total: str, divisor: str, lanes: int) -> str:
+    """Return the result of a reduction, or of several, from what `tree` leaves, as NumPy does.
+
+    NumPy's sum starts from 0, so it is never -0.0.
+    """
+    if reduction.is_sum:
+        zero = reduction.zero.strip("-")
+        zero = zero if lanes == 1 else f"splat ({reduction.kind} {zero})"
+        total = f"$({reduction.join(total, zero, lanes)})"
+    return mean_of(reduction, total, divisor, lanes) if reduction.name == "mean" else total
+
+
+def mean_of(reduction: Reduction, total: str, divisor: str, lanes: int = 1) -> str:
+    """Return the quotient of a sum, or of several, and a number in double precision."""
+    kind, double = reduction.kinds(lanes), "double" if lanes == 1 else f"<{lanes} x double>"
+    if kind == double:
+        return f"$(fdiv {double} {total}, {divisor})"
+    wide = f"$(fdiv {double} $(fpext {kind} {total} to {double}), {divisor})"
+    return f"$(fptrunc {double} {wide} to {kind})"
+
+
+def _adding(kind: str) -> tuple[str, str]:
+    """Return the addition instruction of an LLVM type, and its neutral element."""
+    return ("fadd", "-0.0") if kind in ("float", "double") else ("add", "0")
