@@ -99,18 +99,32 @@ def grid_svg(
 
 
 def _cells(rows: Sequence[Sequence[TableCell | None]], edges: Sequence[int], top: int) -> list[str]:
-    """Return the cells: the boxes and the texts of each kind of loss, then the frames."""
-    boxes, texts, frames = dict.fromkeys(COLORS, ""), dict.fromkeys(COLORS, ""), ""
+    """Return the cells: boxes and texts of each kind of loss, dashes, lines, then frames."""
+    boxes, texts, frames, dashes = dict.fromkeys(COLORS, ""), dict.fromkeys(COLORS, ""), "", ""
     for i, row in enumerate(rows):
         y = top + ROW * i
-        for (x, end), cell in zip(pairwise(edges), row, strict=True):
-            if cell:
-                boxes[cell.loss] += _box(x, y, end - x - 1, ROW - 1)
-                texts[cell.loss] += _text((x + end) // 2, y, cell.text)
-                frames += _box(x + 2, y + 2, end - x - 5, ROW - 5) if cell.unlike else ""
+        cells = [
+            (x, end, cell) for (x, end), cell in zip(pairwise(edges), row, strict=True) if cell
+        ]
+        for x, end, cell in cells:
+            center = (x + end) // 2
+            if cell.loss == "raises":
+                dashes += f"M{center - 3} {y + ROW // 2}h6"
+            else:
+                texts[cell.loss] += _text(center, y, cell.text)
+            frames += _box(x + 2, y + 2, end - x - 4, ROW - 4) if cell.unlike else ""
+        for loss in COLORS:  # cells that touch share a box
+            spans = [(x, end) for x, end, cell in cells if cell.loss == loss]
+            starts, ends = {x for x, _ in spans}, {end for _, end in spans}
+            for x, end in zip(sorted(starts - ends), sorted(ends - starts), strict=True):
+                boxes[loss] += _box(x, y, end - x, ROW)
+    lines = "".join(f"M{x} {top}v{ROW * len(rows)}" for x in edges)
+    lines += "".join(f"M{edges[0]} {top + ROW * i}H{edges[-1]}" for i in range(len(rows)))
     return [
         *(_path(COLORS[loss], path) for loss, path in boxes.items() if path),
         *(f"<g{_STYLES.get(loss, '')}>{text}</g>" for loss, text in texts.items() if text),
+        f'<path stroke="#555" d="{dashes}"/>',
+        f'<path stroke="#fff" d="{lines}"/>',
         *([_path("none", frames)] if frames else []),
     ]
 
@@ -151,4 +165,4 @@ def _upwards(x: float, y: float, text: str) -> str:
     return f'<text transform="{place}" text-anchor="start">{escaped(text)}</text>'
 
 
-_STYLES: dict[Loss, str] = {"loses": ' font-style="italic"', "raises": ' fill="#555"'}
+_STYLES: dict[Loss, str] = {"loses": ' font-style="italic"'}

@@ -35,7 +35,7 @@ recorded: the rounds of a loop are alike."""
 
 
 @dataclass(eq=False, slots=True)
-class Signature:
+class CallSignature:
     """A signature of a function: its claims of recordings, of which `misses` came to nothing."""
 
     call: CallRecord
@@ -92,7 +92,7 @@ class ShadowCalls:
     def enter_inner(
         self,
         function: WatchedFunction,
-        signature: Signature,
+        signature: CallSignature,
         args: tuple[Any, ...],
         keywords: Mapping[str, Any],
         frame: FrameType,
@@ -129,7 +129,7 @@ class ShadowCalls:
     def record(
         self,
         watched: WatchedFunction,
-        signature: Signature,
+        signature: CallSignature,
         args: tuple[Any, ...],
         keywords: Mapping[str, Any],
     ) -> bool:
@@ -180,7 +180,7 @@ class ShadowCalls:
         self,
         library: str,
         function: Any,
-        signature: Signature,
+        signature: CallSignature,
         args: tuple[Any, ...],
         keywords: Mapping[str, Any],
     ) -> None:
@@ -233,7 +233,9 @@ class ShadowCalls:
         self._result = mapped_tuple(result, recorded)
         return True
 
-    def _open_span(self, function: WatchedFunction, signature: Signature, frame: FrameType) -> None:
+    def _open_span(
+        self, function: WatchedFunction, signature: CallSignature, frame: FrameType
+    ) -> None:
         recorder = active()
         if recorder is None:
             return

@@ -46,7 +46,7 @@ from graphir.runtime.testing.shadow import (
     visible_act,
     why_visible,
 )
-from graphir.runtime.testing.shadow_calls import MOST_RECORDINGS, ShadowCalls, Signature
+from graphir.runtime.testing.shadow_calls import MOST_RECORDINGS, CallSignature, ShadowCalls
 from graphir.runtime.testing.signatures import (
     arguments_text,
     array_dtypes,
@@ -100,8 +100,8 @@ class FunctionWatch:
         self._elsewhere = mmap.mmap(-1, MOST_FUNCTIONS)
         """The functions that are called outside of tests, also in forked processes."""
         self._functions: dict[int, WatchedFunction] = {}
-        self._tables: dict[int, dict[Any, Signature]] = {}
-        self._by_text: dict[tuple[int, str], Signature] = {}
+        self._tables: dict[int, dict[Any, CallSignature]] = {}
+        self._by_text: dict[tuple[int, str], CallSignature] = {}
         self._calls: dict[int, int] = {}
         self._hot_at: dict[int, int] = {}
         self._waited, self._next_look = 0.0, 0.0
@@ -123,8 +123,8 @@ class FunctionWatch:
         """The kinds of signatures of which a recording is claimed or made."""
         self._last_claim = 0.0
         self._tests, self._tests_left, self._seconds = 0, 0, 0.0
-        self._claims: list[Signature] = []
-        self._live: dict[Shadow, list[Signature]] = {}
+        self._claims: list[CallSignature] = []
+        self._live: dict[Shadow, list[CallSignature]] = {}
         self._running: dict[Shadow, str] = {}
         """The function that each live shadow records."""
         self._most_live = max(1, (os.cpu_count() or 1) // _workers())
@@ -275,19 +275,19 @@ class FunctionWatch:
 
     def _new_signature(
         self, number: int, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Signature:
+    ) -> CallSignature:
         """Return the signature of a call with a new key; keys of equal texts share a signature."""
         text = number, arguments_text(args, keywords)
         signature = self._by_text.get(text)
         if signature is None:
             call = CallRecord(self._functions[number].name, text[1])
-            signature = self._by_text[text] = Signature(call)
+            signature = self._by_text[text] = CallSignature(call)
             signature.kind = call.function, array_dtypes(call.arguments)
             signature.tests = self.recorders.get((call.function, call.arguments))
             self._hot_at.pop(number, None)
         return signature
 
-    def _records(self, signature: Signature) -> bool:
+    def _records(self, signature: CallSignature) -> bool:
         """Whether this test may record a signature, which needs a recording."""
         if signature.claims >= (MOST_RECORDINGS if self._starts < REPEATING else 1):
             return False
@@ -340,7 +340,7 @@ class FunctionWatch:
         here.test, here.compares = self._test, bool(self._against)
         self._calls_here = here
 
-    def _claim(self, number: int, signature: Signature) -> bool:
+    def _claim(self, number: int, signature: CallSignature) -> bool:
         """Claim a recording by the shadow of this test; return whether this is now a shadow."""
         if getpid() != self._process:  # a process that the test has forked
             self._elsewhere[number % MOST_FUNCTIONS] = 1
@@ -436,7 +436,9 @@ class FunctionWatch:
             if shadow.has_ended:
                 self._finish(shadow, claims)
 
-    def _take_in(self, shadow: Shadow, claims: list[Signature], message: dict[str, Any]) -> None:
+    def _take_in(
+        self, shadow: Shadow, claims: list[CallSignature], message: dict[str, Any]
+    ) -> None:
         if "start" in message:
             self._running[shadow] = message["start"]
         elif "failed" in message:
@@ -457,7 +459,7 @@ class FunctionWatch:
             differences = (Difference(*x) for x in message["differences"])
             self.ledger.differences.update((x, None) for x in differences)
 
-    def _finish(self, shadow: Shadow, claims: list[Signature]) -> None:
+    def _finish(self, shadow: Shadow, claims: list[CallSignature]) -> None:
         """Return the claims of recordings that a shadow has not made."""
         del self._live[shadow]
         if shadow is self._shadow:
